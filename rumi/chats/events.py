@@ -1,0 +1,76 @@
+"""What a chat tells to whoever watches it: its turns' events, and the final reply to each message."""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from rumi.agent import TurnEvent
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """A message became a turn."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The final reply to a message, already stored in the outbox.
+
+    Every accepted message gets exactly one; `messages` lists those that share it (a message and the
+    `/stop` that ended it). `delivery` is what to acknowledge once a person has it.
+    """
+
+    delivery: int
+    messages: tuple[int, ...]
+    text: str
+
+
+Happening: TypeAlias = TurnStarted | TurnEvent | Replied
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEvent:
+    """Something that happened in a chat. `turn` is empty outside of turns, `time` is seconds since 1970."""
+
+    chat: str
+    turn: str
+    time: float
+    what: Happening
+
+
+class Subscription(Protocol):
+    """The events of one chat, in order. Text deltas of one turn may be joined when the reader is slow."""
+
+    async def receive(self) -> ChatEvent:
+        """The next event. A cancelled receive loses nothing."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class ChatPort(Protocol):
+    """A chat as a front end sees it, in this process or, later, over the control socket."""
+
+    @property
+    def chat(self) -> str:
+        """The chat's id."""
+        ...
+
+    async def send(self, text: str) -> int:
+        """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
+        ...
+
+    def subscribe(self) -> Subscription:
+        """Listen from now on."""
+        ...
+
+    async def undelivered(self) -> list[Replied]:
+        """Replies stored earlier that no one has acknowledged, oldest first."""
+        ...
+
+    async def delivered(self, delivery: int) -> None:
+        """A person has it."""
+        ...

@@ -1,0 +1,34 @@
+"""Errors that people are shown: one clear sentence, and what to do next.
+
+Everything that Rumi raises on purpose derives from `RumiError`; `rumi.cli` shows it in one place and
+turns it into the exit code of the process. Anything else that reaches the command line is a fault of ours.
+"""
+
+from typing import ClassVar
+
+
+class RumiError(Exception):
+    """What went wrong, in one sentence, and what to do next.
+
+    `exit_code` is what the process ends with when the error reaches the command line.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.advice}".strip()
+
+
+class UsageError(RumiError):
+    """Wrong usage or configuration; also a home that another process holds."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration key that is unknown, or a value that is not allowed."""

@@ -1,0 +1,166 @@
+"""What every model speaks: a request, events while the reply streams, and the reply.
+
+The shapes follow OpenAI's chat completions, which Groq and the self-hosted servers share.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from rumi.errors import RumiError
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool. `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of a conversation.
+
+    An assistant's message may carry `tool_calls`; a tool's message names the call that it answers.
+    """
+
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it. `parameters` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call. No `tools` means that the model must answer in words."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, as the server counted them; zero where it did not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply: words, tool calls, or both. `finish_reason` is the server's word for its end."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = "stop"
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More words of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallNamed:
+    """The reply names a tool; its arguments are still on their way."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """The words of this reply so far are void: another attempt begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing comes for `seconds`, and why: a rate limit, a retry, a fallback to another model."""
+
+    seconds: float
+    why: str
+
+
+ModelEvent: TypeAlias = TextDelta | ToolCallNamed | Discarded | Waiting
+Emit: TypeAlias = Callable[[ModelEvent], None]
+
+FailureKind: TypeAlias = Literal[
+    "auth",  # wrong or missing key
+    "not_found",  # the server does not know the model
+    "rate_limited",
+    "too_large",  # the request does not fit the model
+    "timeout",  # silence for longer than timeout_s
+    "unreachable",  # no connection, or it was cut
+    "server",  # 5xx
+    "malformed",  # the stream was not what the protocol promises
+    "empty",  # neither words nor tool calls
+    "refused",  # any other 4xx
+]
+
+
+class ModelError(RumiError):
+    """The model could not be reached or refused. Never contains a key.
+
+    `retry_after_s` is the server's wish, where it said one. `retriable` says that the same request
+    to the same model may work later.
+    """
+
+    exit_code = 4
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        advice: str = "",
+        *,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, advice)
+        self.kind: FailureKind = kind
+        self.retry_after_s = retry_after_s
+
+    @property
+    def retriable(self) -> bool:
+        """Whether the same request to the same model may work later."""
+        return self.kind in {"rate_limited", "unreachable", "server", "malformed", "empty"}
+
+
+class Model(Protocol):
+    """Anything that answers a `ModelRequest`, from one attempt at one server to a chain with fallbacks."""
+
+    @property
+    def name(self) -> str:
+        """`PROVIDER:NAME`, as in the configuration."""
+        ...
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Stream one reply: `emit` is called for each event as it comes, the whole reply returned.
+
+        Cancelled, it closes its connection and gives back its permit before it leaves.
+
+        Raises:
+            ModelError: the model could not be reached or refused, retries and fallbacks included.
+        """
+        ...

@@ -1,0 +1,162 @@
+"""What a sandbox is asked and what it answers, whichever engine is below it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from rumi.errors import RumiError
+
+EngineKind: TypeAlias = Literal["docker", "bubblewrap"]
+Sink: TypeAlias = Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one chat's sandbox may use. Sizes in bytes, times in seconds."""
+
+    memory_bytes: int = 512 * 1024 * 1024
+    cpus: float = 1.0
+    pids: int = 128
+    tmp_bytes: int = 64 * 1024 * 1024
+    timeout_s: float = 30.0
+    output_limit: int = 50_000
+    workspace_bytes: int = 512 * 1024 * 1024
+    workspace_files: int = 50_000
+    idle_ttl_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program and its arguments, never a line for a shell."""
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The head and the tail of a stream of which `total_bytes` came; the middle is gone when they are more."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    total_bytes: int = 0
+
+    @property
+    def omitted_bytes(self) -> int:
+        """How much of the middle was left out."""
+        return self.total_bytes - len(self.head) - len(self.tail)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether anything was left out."""
+        return self.omitted_bytes > 0
+
+    def text(self) -> str:
+        """The stream as text, with a line that says what was left out."""
+        head, tail = self.head.decode("utf-8", "replace"), self.tail.decode("utf-8", "replace")
+        if not self.truncated:
+            return head + tail
+        return f"{head}\n[… {self.omitted_bytes} bytes left out …]\n{tail}"
+
+
+Ending: TypeAlias = Literal["exited", "timeout", "workspace_full", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a command ended. Both streams and the exit code are kept however it did.
+
+    `exit_code` is 128 plus the signal's number for a killed process, None if it never was known.
+    `ended` is `lost` when the sandbox itself went away during the command.
+    """
+
+    exit_code: int | None
+    stdout: Output
+    stderr: Output
+    duration_ms: int
+    ended: Ending
+    container_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoxInfo:
+    """A box of this installation, as `rumi sandbox status` shows it."""
+
+    name: str
+    chat_id: str
+    container_id: str
+    state: str
+
+
+class SandboxError(RumiError):
+    """The sandbox could not be made or reached; says what to do about it."""
+
+
+class Box(Protocol):
+    """One chat's running sandbox. One command at a time."""
+
+    @property
+    def container_id(self) -> str:
+        """The engine's id for it, as the audit log shows it."""
+        ...
+
+    async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
+        """Run a command to its end, hand on its streams as they come, return its exit code.
+
+        Cancelled, it only stops listening: the process goes on until `kill_all`.
+
+        Raises:
+            SandboxError: the box is gone or the engine does not answer.
+        """
+        ...
+
+    async def kill_all(self) -> None:
+        """End every process but the first, and return only when that is proved.
+
+        Where killing does not help within two seconds, the box is killed and started afresh.
+
+        Raises:
+            SandboxError: it could not be proved; the box must not be used again.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """Makes and removes boxes. One per process."""
+
+    @property
+    def kind(self) -> EngineKind:
+        """Which engine it is."""
+        ...
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Promises that this engine cannot keep on this machine, a sentence each."""
+        ...
+
+    async def create(self, chat_id: str, workspace: Path) -> Box:
+        """Make the chat's box and start it.
+
+        Cancelled half-way it may have created: the caller then calls `remove`.
+
+        Raises:
+            SandboxError: with what to do about it.
+        """
+        ...
+
+    async def remove(self, chat_id: str) -> None:
+        """Remove the chat's box by its name and return only when nothing is there. Idempotent.
+
+        Raises:
+            SandboxError: the engine did not confirm it; call it again later.
+        """
+        ...
+
+    async def boxes(self) -> list[BoxInfo]:
+        """All boxes of this installation, and only of this one."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections. Boxes are the caller's to remove."""
+        ...
