@@ -1,0 +1,279 @@
+"""The sandbox's root file system, made from this host's own programs and the libraries that they load.
+
+The same tree is the root of the embedded engine and, as a tar archive, the base of the container image where
+none can be fetched. It holds nothing that talks to a network, no package manager and no compiler.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from runner.programs import ALLOWED, OWN, PROGRAMS, Program, RootfsError, find_program, libraries
+
+__all__ = [
+    "ALLOWED",
+    "OWN",
+    "PROGRAMS",
+    "RootfsError",
+    "RootfsReport",
+    "build_rootfs",
+    "ensure_rootfs",
+    "tree_id",
+    "write_tar",
+]
+
+FORMAT = 1
+"""Raised when the tree of the same programs would look different, so that older trees count as stale."""
+
+EPOCH = 0
+MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+MOUNT_POINTS = {"dev": 0o755, "proc": 0o755, "run": 0o755, "tmp": 0o1777, "workspace": 0o755}
+LOCALE = Path("/usr/lib/locale/C.utf8")
+"""With glibc C.UTF-8 is a folder of files; musl knows no other locale and needs none."""
+NSSWITCH = "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RootfsReport:
+    """What a root file system holds. Sizes in bytes, hard links counted once."""
+
+    programs: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Programs of `PROGRAMS` that this host lacks, and so does the tree."""
+    bytes: int
+    rootfs_id: str
+    """A digest of every name, mode and byte: two trees with the same id are the same."""
+
+
+def build_rootfs(
+    target: Path, *, uid: int = 1000, gid: int = 1000, progress: Progress | None = None
+) -> RootfsReport:
+    """Make the tree at `target`; what was there is replaced in one step, or stays if this fails.
+
+    Blocking: about half a second. `uid` and `gid` are the user that commands run as; where they are not
+    1000 they get a name in /etc/passwd of their own. Boxes that still run on an older tree lose it.
+
+    Raises:
+        RootfsError: the host lacks a shell, or a library that one of its programs needs.
+        OSError: the target's folder cannot be written.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        tree = building / "tree"
+        report, sources = _make_tree(tree, uid, gid, progress or (lambda _: None))
+        _manifest(target).unlink(missing_ok=True)  # first, so that no manifest ever describes another tree
+        if target.exists():
+            target.rename(building / "old")
+        tree.rename(target)
+        manifest = {"format": FORMAT, "user": [uid, gid], "report": asdict(report), "sources": sources}
+        written = building / "manifest"
+        written.write_text(json.dumps(manifest), "utf-8")
+        written.rename(_manifest(target))
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return report
+
+
+def ensure_rootfs(
+    target: Path, *, uid: int = 1000, gid: int = 1000, progress: Progress | None = None
+) -> RootfsReport:
+    """Keep the tree at `target` if it is still what `build_rootfs` would make, otherwise make it anew.
+
+    Blocking: a few milliseconds for a tree that is kept. Stale is a tree of another user or format, and one
+    whose sources on this host have changed size or time since, or have come or gone.
+    """
+    kept = _kept(target, uid, gid)
+    return kept if kept is not None else build_rootfs(target, uid=uid, gid=gid, progress=progress)
+
+
+def write_tar(tree: Path, fileobj: IO[bytes]) -> None:
+    """Write the tree as an uncompressed tar archive: everything owned by root, sorted, with fixed times.
+
+    The same tree gives the same bytes. Blocking.
+    """
+    linked: dict[tuple[int, int], str] = {}
+    with tarfile.open(fileobj=fileobj, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for path in _walk(tree):
+            status, name = path.lstat(), path.relative_to(tree).as_posix()
+            member = tarfile.TarInfo(name)
+            member.mode, member.mtime = stat.S_IMODE(status.st_mode), EPOCH
+            member.uname = member.gname = "root"
+            if stat.S_ISLNK(status.st_mode):
+                member.type, member.linkname = tarfile.SYMTYPE, os.readlink(path)
+            elif stat.S_ISDIR(status.st_mode):
+                member.type = tarfile.DIRTYPE
+            elif (first := linked.setdefault((status.st_dev, status.st_ino), name)) != name:
+                member.type, member.linkname = tarfile.LNKTYPE, first
+            else:
+                member.size = status.st_size
+                with path.open("rb") as content:
+                    archive.addfile(member, content)
+                continue
+            archive.addfile(member)
+
+
+def tree_id(tree: Path) -> str:
+    """A digest of every name, mode, link and byte in the tree. Blocking."""
+    digest = hashlib.sha256()
+    for path in _walk(tree):
+        status = path.lstat()
+        digest.update(f"{path.relative_to(tree).as_posix()}\0{status.st_mode:o}\0".encode())
+        if stat.S_ISLNK(status.st_mode):
+            digest.update(os.readlink(path).encode())
+        elif stat.S_ISREG(status.st_mode):
+            with path.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _make_tree(
+    tree: Path, uid: int, gid: int, progress: Progress
+) -> tuple[RootfsReport, dict[str, list[int]]]:
+    usable = _usable()
+    for name in ("sh", "bash"):
+        if name not in usable:
+            raise RootfsError(f"This host has no {name}, without which nothing runs in a sandbox.")
+    _make_skeleton(tree, uid, gid)
+    copies, loaded = _Copies(tree), set[Path]()
+    for name, program in sorted(usable.items()):
+        progress(name)
+        copies.place(program.source, Path("usr/bin", name))
+        loaded.update(libraries(program))
+    loaded.update(_loaded_by_name(frozenset(loaded)))
+    data = sorted(path for path in LOCALE.rglob("*") if path.is_file())
+    for path in [*sorted(loaded), *data]:
+        copies.place(path, _merged(path))
+    for libc in [path for path in loaded if path.name in ("libc.so.6", "libc.so")]:
+        # Inside there is no ld.so.cache: a library whose folder only the cache knows is found beside libc.
+        for library in sorted(loaded):
+            copies.place(library, _merged(libc.with_name(library.name)))
+    size = _settle(tree)
+    missing = tuple(name for name in PROGRAMS if name not in usable)
+    report = RootfsReport(tuple(sorted(usable)), missing, size, tree_id(tree))
+    return report, _stamps([*(program.source for program in usable.values()), *loaded, *data])
+
+
+def _usable() -> dict[str, Program]:
+    """The programs that this host has; a script counts if what interprets it is among them."""
+    found = {program.name: program for name in PROGRAMS if (program := find_program(name)) is not None}
+    return {name: p for name, p in found.items() if p.kind == "elf" or Path(p.interpreter).name in found}
+
+
+def _make_skeleton(tree: Path, uid: int, gid: int) -> None:
+    tree.mkdir()
+    for name in MERGED:
+        # As on a merged host: /bin/sh and /usr/bin/sh are one file.
+        (tree / "usr" / name).mkdir(parents=True)
+        (tree / name).symlink_to(f"usr/{name}")
+    for name in MOUNT_POINTS:
+        (tree / name).mkdir()
+    etc = tree / "etc"
+    etc.mkdir()
+    users = {0: ("root", 0, "/root"), 1000: ("runner", 1000, "/workspace")}
+    users.setdefault(uid, ("user", gid, "/workspace"))
+    groups = {0: "root", 1000: "runner"}
+    groups.setdefault(gid, "user")
+    passwd = (f"{name}:x:{number}:{group}::{home}:/bin/sh\n" for number, (name, group, home) in users.items())
+    (etc / "passwd").write_text("".join(passwd), "utf-8")
+    (etc / "group").write_text("".join(f"{name}:x:{number}:\n" for number, name in groups.items()), "utf-8")
+    (etc / "nsswitch.conf").write_text(NSSWITCH, "utf-8")
+    (etc / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n", "utf-8")
+    (etc / "os-release").write_text('NAME="Rumi runner"\nID=rumi-runner\n', "utf-8")
+
+
+class _Copies:
+    """Copies files into the tree; of a host's file with many names (busybox) there is one copy with many."""
+
+    def __init__(self, tree: Path) -> None:
+        self._tree = tree
+        self._first: dict[Path, Path] = {}
+
+    def place(self, source: Path, destination: Path) -> None:
+        """Copy what `source` leads to, unless something is there already."""
+        real, destination = Path(os.path.realpath(source)), self._tree / destination
+        if destination.exists():
+            return
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        if (first := self._first.setdefault(real, destination)) != destination:
+            os.link(first, destination)
+            return
+        shutil.copyfile(real, destination)
+        destination.chmod(0o755 if real.stat().st_mode & 0o111 else 0o644)
+
+
+def _merged(path: Path) -> Path:
+    """Where a host's absolute path lies in a tree whose /lib is a link to /usr/lib."""
+    parts = path.parts[1:]
+    return Path("usr", *parts) if parts[0] in MERGED else Path(*parts)
+
+
+def _loaded_by_name(loaded: Iterable[Path]) -> Iterator[Path]:
+    """What glibc before 2.34 opens itself when a program asks for a user's name."""
+    for library in loaded:
+        if library.name == "libc.so.6" and (files := library.with_name("libnss_files.so.2")).exists():
+            yield files
+
+
+def _settle(tree: Path) -> int:
+    """Give everything its mode and its time; return the bytes of all files."""
+    size, seen = 0, set()
+    for path in reversed([tree, *_walk(tree)]):
+        status = path.lstat()
+        if stat.S_ISDIR(status.st_mode):
+            path.chmod(MOUNT_POINTS.get(path.relative_to(tree).as_posix(), 0o755))
+        elif stat.S_ISREG(status.st_mode):
+            path.chmod(0o755 if status.st_mode & 0o100 else 0o644)
+            size += 0 if status.st_ino in seen else status.st_size
+            seen.add(status.st_ino)
+        os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
+    return size
+
+
+def _walk(tree: Path) -> Iterator[Path]:
+    """Everything below the tree, sorted, folders before what they hold."""
+    for path in sorted(tree.iterdir()):
+        yield path
+        if path.is_dir() and not path.is_symlink():
+            yield from _walk(path)
+
+
+def _manifest(target: Path) -> Path:
+    return target.with_name(f".{target.name}.json")
+
+
+def _stamps(sources: Iterable[Path]) -> dict[str, list[int]]:
+    stamps = {}
+    for source in sources:
+        status = source.stat()
+        stamps[str(source)] = [status.st_size, status.st_mtime_ns]
+    return dict(sorted(stamps.items()))
+
+
+def _kept(target: Path, uid: int, gid: int) -> RootfsReport | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        manifest = json.loads(_manifest(target).read_text("utf-8"))
+        saved = manifest["report"]
+        programs, missing = tuple(saved["programs"]), tuple(saved["missing"])
+        report = RootfsReport(programs, missing, int(saved["bytes"]), str(saved["rootfs_id"]))
+        present = _usable()
+        if (
+            manifest["format"] == FORMAT
+            and manifest["user"] == [uid, gid]
+            and tuple(sorted(present)) == report.programs
+            and all(str(program.source) in manifest["sources"] for program in present.values())
+            and _stamps(map(Path, manifest["sources"])) == manifest["sources"]
+            and (target / "usr/bin/sh").exists()
+        ):
+            return report
+    return None
