@@ -1,0 +1,136 @@
+"""What a chat's container is: the request that makes it. The boundary, in one place."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rumi.sandbox.seccomp import docker_profile
+from rumi.sandbox.types import Limits
+
+FIRST_PROCESS = "/usr/lib/rumi/first"
+"""A copy of `sleep` in the image that nobody may read. The kernel lets no process of the same user touch the
+memory, the score or the files of one that was started from it, so a command cannot take over the first
+process, which outlives every kill."""
+
+ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8", "TERM=dumb")
+INODES_PER_TMP = 16_384
+OPEN_FILES = 1024
+FILE_ROOM = 4 * 1024 * 1024
+"""A single file may grow this much past the workspace's limit, so that the watch still sees it was passed."""
+
+# Docker's own lists, which naming any of them replaces, and after them what would outlive the command that
+# wrote it: message queues and shared memory, which none of the programs needs.
+MASKED = (
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+    "/dev/mqueue",
+    "/dev/shm",
+)
+READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+
+LABEL_INSTALLATION = "rumi.installation"
+LABEL_CHAT = "rumi.chat"
+LABEL_OWNER = "rumi.owner"
+
+
+@dataclass(frozen=True, slots=True)
+class BoxSpec:
+    """Everything that a container of this installation has in common with the others."""
+
+    installation: str
+    image: str
+    user: tuple[int, int]
+    """uid and gid of commands, never 0."""
+    limits: Limits
+
+    def name(self, chat_id: str) -> str:
+        """The container's name: always the same for a chat, so that it is found whatever was forgotten."""
+        return f"rumi-runner-{chat_id}-{self.installation}"
+
+    def request(self, chat_id: str, workspace: Path) -> dict[str, object]:
+        """The body of the call that creates the container."""
+        limits, user = self.limits, f"{self.user[0]}:{self.user[1]}"
+        tmp = f"rw,nosuid,nodev,noexec,size={limits.tmp_bytes},nr_inodes={INODES_PER_TMP},mode=1777"
+        return {
+            "Image": self.image,
+            "Hostname": "rumi",
+            "User": user,
+            "WorkingDir": "/workspace",
+            "Env": list(ENVIRONMENT),
+            "Entrypoint": [],
+            "Cmd": ["bash", "-c", first_process()],
+            "Healthcheck": {"Test": ["NONE"]},
+            "Tty": False,
+            "OpenStdin": False,
+            "AttachStdin": False,
+            "AttachStdout": False,
+            "AttachStderr": False,
+            "NetworkDisabled": True,
+            "StopSignal": "SIGKILL",
+            "Labels": {
+                LABEL_INSTALLATION: self.installation,
+                LABEL_CHAT: chat_id,
+                LABEL_OWNER: str(os.getpid()),
+            },
+            "HostConfig": {
+                "NetworkMode": "none",
+                "ReadonlyRootfs": True,
+                "Privileged": False,
+                "CapDrop": ["ALL"],
+                "SecurityOpt": ["no-new-privileges:true", f"seccomp={json.dumps(docker_profile())}"],
+                "IpcMode": "private",
+                "PidsLimit": limits.pids,
+                "Memory": limits.memory_bytes,
+                "MemorySwap": limits.memory_bytes,
+                "NanoCpus": int(limits.cpus * 1_000_000_000),
+                "Mounts": [
+                    {
+                        "Type": "bind",
+                        "Source": str(workspace.resolve()),
+                        "Target": "/workspace",
+                        "BindOptions": {"Propagation": "rprivate"},
+                    }
+                ],
+                "Tmpfs": {"/tmp": tmp},
+                "ShmSize": 1024 * 1024,
+                "MaskedPaths": list(MASKED),
+                "ReadonlyPaths": list(READ_ONLY),
+                "Ulimits": [
+                    _same("core", 0),
+                    _same("nofile", OPEN_FILES),
+                    _same("fsize", limits.workspace_bytes + FILE_ROOM),
+                ],
+                # A process can write to /proc/1/fd/1, and the daemon would store it all.
+                "LogConfig": {"Type": "none", "Config": {}},
+                "RestartPolicy": {"Name": "no"},
+                "AutoRemove": False,
+                "Init": False,
+            },
+        }
+
+
+def first_process() -> str:
+    """The script that becomes the first process: it ignores SIGCHLD, so orphans leave no zombies, and sleeps.
+
+    Ignored signals survive `exec` in bash; dash sets them back. An image without the unreadable copy of
+    `sleep` is used with the ordinary one.
+    """
+    return (
+        f"trap '' CHLD; if [ -x {FIRST_PROCESS} ]; then exec -a sleep {FIRST_PROCESS} infinity; fi; "
+        "exec sleep infinity"
+    )
+
+
+def _same(name: str, value: int) -> dict[str, object]:
+    return {"Name": name, "Soft": value, "Hard": value}

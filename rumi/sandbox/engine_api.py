@@ -1,0 +1,214 @@
+"""The Docker Engine API over its socket: what the sandbox needs of it, and every call cancellable.
+
+The docker SDK would need a thread per call, and a thread cannot be cancelled: a stopped turn would leave
+its commands' connections behind. Here a cancelled call closes its connection and is gone.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, TypeAlias
+
+import httpx
+
+from rumi.sandbox.types import SandboxError
+
+Json: TypeAlias = Any  # what the daemon answers; each caller takes out what it knows
+
+DEFAULT_SOCKET = "/var/run/docker.sock"
+CONNECT_S = 2.0
+ANSWER_S = 20.0
+"""Creating a container on a busy machine takes seconds; a daemon that needs longer than this hangs."""
+OLDEST_API = (1, 41)
+NEWEST_API = (1, 51)
+"""Between these the calls that are made here mean the same."""
+
+_START_IT = "Start the Docker daemon (systemctl start docker), or set [sandbox] backend to bubblewrap."
+_HUNG = "Restart the Docker daemon (systemctl restart docker) if this lasts."
+
+
+class ApiError(SandboxError):
+    """The daemon answered with an error. `status` is HTTP's."""
+
+    def __init__(self, status: int, message: str, advice: str = "") -> None:
+        super().__init__(f"Docker says: {message.rstrip('.')}.", advice)
+        self.status = status
+
+
+class EngineApi:
+    """A client for one daemon. Make and close it inside one trio run."""
+
+    def __init__(self, address: str | None = None) -> None:
+        """Connects to nothing yet.
+
+        `address` is what DOCKER_HOST would say; None asks DOCKER_HOST, then takes the usual socket.
+
+        Raises:
+            SandboxError: an address of a kind that this client does not speak (ssh, TLS).
+        """
+        self.address = address or os.environ.get("DOCKER_HOST") or f"unix://{DEFAULT_SOCKET}"
+        scheme, _, rest = self.address.partition("://")
+        if scheme not in ("unix", "tcp", "http") or not rest:
+            raise SandboxError(
+                f"DOCKER_HOST is {self.address!r}, and only unix:// and tcp:// are understood.",
+                "Forward the socket (ssh -L) and point DOCKER_HOST at it, or unset DOCKER_HOST.",
+            )
+        if scheme == "tcp" and os.environ.get("DOCKER_TLS_VERIFY"):
+            raise SandboxError(
+                "DOCKER_TLS_VERIFY is set, and Docker over TLS is not supported.",
+                "The sandbox mounts folders of this machine: use the daemon of this machine by its socket.",
+            )
+        # No limit: with one, 100 running commands would keep the kill of one of them waiting. And no
+        # connection is kept: one that a restarted daemon closed would fail the next call.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        uds = rest if scheme == "unix" else None
+        self._client = httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=uds, limits=limits, trust_env=False),
+            base_url="http://docker" if uds else f"http://{rest.rstrip('/')}",
+            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
+            trust_env=False,
+        )
+        self._version = ""
+
+    async def ping(self, timeout_s: float = 2.0) -> None:
+        """Return if the daemon answers, and agree with it on the version of the API.
+
+        Raises:
+            SandboxError: it does not, or it is too old.
+        """
+        response = await self._send("GET", "/_ping", timeout_s=timeout_s)
+        self._raise_for_status(response)
+        said = response.headers.get("Api-Version", "")
+        try:
+            major, minor = (int(part) for part in said.split("."))
+        except ValueError:
+            raise SandboxError(f"What answers at {self.address} is not Docker.", _START_IT) from None
+        if (major, minor) < OLDEST_API:
+            raise SandboxError(
+                f"The Docker daemon is too old (API {said}).", "Update Docker to 20.10 or later."
+            )
+        chosen = min((major, minor), NEWEST_API)
+        self._version = f"/v{chosen[0]}.{chosen[1]}"
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float = ANSWER_S,
+    ) -> Json:
+        """Make a call and return its JSON answer (None if it has no body). Bounded by `timeout_s`.
+
+        Cancelled, it closes the connection; the daemon may have done it all the same.
+
+        Raises:
+            ApiError: the daemon refused.
+            SandboxError: there is no daemon, or it does not answer in time.
+        """
+        await self._agree()
+        response = await self._send(
+            method, self._version + path, body=body, params=params, timeout_s=timeout_s
+        )
+        self._raise_for_status(response)
+        return response.json() if response.content.strip() else None
+
+    @contextlib.asynccontextmanager
+    async def upgraded(self, path: str, body: object) -> AsyncGenerator["Duplex", None]:
+        """POST and take over the connection, as `exec/start` needs it. Only the answer's head is bounded.
+
+        Raises:
+            ApiError: the daemon refused.
+            SandboxError: there is no daemon, or it does not answer in time.
+        """
+        await self._agree()
+        headers = {"Connection": "Upgrade", "Upgrade": "tcp"}
+        timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S, read=ANSWER_S)
+        request = self._client.build_request(
+            "POST", self._version + path, json=body, headers=headers, timeout=timeout
+        )
+        with self._explained():
+            response = await self._client.send(request, stream=True)
+        try:
+            if response.status_code != 101:
+                with self._explained():
+                    await response.aread()
+                self._raise_for_status(response)
+                raise ApiError(response.status_code, "the connection was not handed over")
+            yield Duplex(response.extensions["network_stream"])
+        finally:
+            # Closing a Unix socket waits for nothing.
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+    async def _agree(self) -> None:
+        if not self._version:
+            await self.ping()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float,
+    ) -> httpx.Response:
+        timeout = httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s))
+        with self._explained():
+            return await self._client.request(method, path, json=body, params=params, timeout=timeout)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Any:  # a Generator; contextlib's types want no more
+        """Turn the client's errors into one sentence and what to do."""
+        try:
+            yield
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            advice = _START_IT
+            if "Permission denied" in str(error):
+                advice = "Add this user to the group docker, or set [sandbox] backend to bubblewrap."
+            raise SandboxError(f"No Docker daemon answers at {self.address}.", advice) from error
+        except httpx.TimeoutException as error:
+            raise SandboxError("The Docker daemon does not answer in time.", _HUNG) from error
+        except httpx.HTTPError as error:
+            raise SandboxError("The Docker daemon broke the connection off.", _HUNG) from error
+
+    @staticmethod
+    def _raise_for_status(response: httpx.Response) -> None:
+        if response.status_code < 400:
+            return
+        try:
+            message = str(json.loads(response.content)["message"])
+        except (ValueError, KeyError, TypeError):
+            message = response.text.strip() or response.reason_phrase
+        raise ApiError(response.status_code, message)
+
+
+class Duplex:
+    """A connection that was taken over: the program's output comes in, its input goes out."""
+
+    def __init__(self, stream: Any) -> None:  # httpcore.AsyncNetworkStream, which httpx does not export
+        self._stream = stream
+
+    async def read(self, size: int = 65536) -> bytes:
+        """What came next; empty at the end, also when the daemon broke off."""
+        import httpcore
+
+        try:
+            return bytes(await self._stream.read(size))
+        except httpcore.NetworkError:
+            return b""
+
+    async def write(self, data: bytes) -> None:
+        """Send input and then its end. A program that has stopped reading is no error."""
+        import httpcore
+
+        with contextlib.suppress(httpcore.NetworkError, OSError):
+            await self._stream.write(data)
+            # The other half stays open: the program answers after it has read everything.
+            self._stream.get_extra_info("socket").shutdown(1)

@@ -1,0 +1,60 @@
+"""The stream of a command in Docker: frames of an eight-byte head and a payload, one or two streams."""
+
+from rumi.sandbox.types import Sink
+
+HEAD = 8
+_START_FAILED = b"OCI runtime exec failed"
+"""How the daemon's own words begin where it could not start a program; it puts them on standard output."""
+
+
+class Demultiplexer:
+    """Hands each payload to its stream's sink as it comes; holds at most a head and the daemon's words."""
+
+    def __init__(self, stdout: Sink, stderr: Sink) -> None:
+        self._sinks = {1: stdout, 2: stderr}
+        self._head = bytearray()
+        self._left = 0
+        self._sink = stdout
+        self._first = True
+        self._held = bytearray()
+        self.total_bytes = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take what came from the socket, cut anywhere."""
+        view = memoryview(data)
+        while view:
+            if self._left == 0:
+                missing = HEAD - len(self._head)
+                self._head += view[:missing]
+                view = view[missing:]
+                if len(self._head) == HEAD:
+                    self._left = int.from_bytes(self._head[4:], "big")
+                    self._sink = self._sinks.get(self._head[0], self._sinks[2])
+                    self._head.clear()
+                continue
+            payload = bytes(view[: self._left])
+            view = view[len(payload) :]
+            self._left -= len(payload)
+            self.total_bytes += len(payload)
+            self._hand_on(payload)
+
+    def finish(self, started: bool) -> str:
+        """At the end: what the daemon said if it could not start the program; else that text was output."""
+        held, self._held = bytes(self._held), bytearray()
+        if not held:
+            return ""
+        if started:
+            self._sinks[1](held)
+            return ""
+        return held.decode("utf-8", "replace").strip()
+
+    def _hand_on(self, payload: bytes) -> None:
+        if (self._first or self._held) and self._sink is self._sinks[1]:
+            self._first = False
+            if payload.startswith(_START_FAILED) or (self._held and len(self._held) < 4096):
+                self._held += payload
+                return
+            if self._held:
+                payload = bytes(self._held) + payload
+                self._held.clear()
+        self._sink(payload)

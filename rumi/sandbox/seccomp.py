@@ -1,0 +1,133 @@
+"""One system call filter for both engines: as Docker's JSON profile, and as a BPF program for bubblewrap."""
+
+import errno
+import os
+import platform
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from rumi.sandbox.syscalls import BY_MACHINE, EVERYWHERE
+from rumi.sandbox.types import SandboxError
+
+AF_UNIX = 1
+NEW_NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET together."""
+PERSONALITIES = (0, 0xFFFFFFFF)
+"""Linux as it is, and the question which one is set; the others switch address randomisation off."""
+
+_MACHINES = {
+    "x86_64": "SCMP_ARCH_X86_64",
+    "aarch64": "SCMP_ARCH_AARCH64",
+    "riscv64": "SCMP_ARCH_RISCV64",
+    "ppc64le": "SCMP_ARCH_PPC64LE",
+    "s390x": "SCMP_ARCH_S390X",
+}
+_DOCKERS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One call that is allowed if an argument compares, or refused with an errno of its own.
+
+    `comparison` is (index of the argument, how, the value and for a mask what is left of it).
+    A call without a rule that fits gets EPERM.
+    """
+
+    name: str
+    comparison: tuple[int, Literal["EQ", "NE", "MASKED_EQ"], int, int] | None = None
+    refused_with: int = 0
+
+
+def rules(machine: str) -> tuple[Rule, ...]:
+    """The calls that depend on their arguments, or that are refused with something else than EPERM."""
+    flags = 1 if machine == "s390x" else 0  # there, clone takes the stack first
+    return (
+        # Equality can't be fooled by the upper half of the register, which the kernel ignores and
+        # "anything but vsock" would take for another family.
+        Rule("socket", (0, "EQ", AF_UNIX, 0)),
+        Rule("socket", (0, "NE", AF_UNIX, 0), errno.EAFNOSUPPORT),
+        *(Rule("personality", (0, "EQ", value, 0)) for value in PERSONALITIES),
+        Rule("clone", (flags, "MASKED_EQ", NEW_NAMESPACES, 0)),
+        # Its flags lie in memory, where no filter can look. ENOSYS makes libc use clone instead.
+        Rule("clone3", None, errno.ENOSYS),
+    )
+
+
+def docker_profile() -> dict[str, object]:
+    """The filter as Docker takes it, for every machine that it knows (the daemon picks its own).
+
+    No 32-bit architectures are named: their calls end the process.
+    """
+    calls: list[dict[str, object]] = [{"names": sorted(EVERYWHERE), "action": "SCMP_ACT_ALLOW"}]
+    for machine, names in BY_MACHINE.items():
+        if names:
+            only = {"arches": [_DOCKERS_NAMES.get(machine, machine)]}
+            calls.append({"names": sorted(names), "action": "SCMP_ACT_ALLOW", "includes": only})
+    calls.extend(_docker_rule(rule, {"excludes": {"arches": ["s390", "s390x"]}}) for rule in rules("x86_64"))
+    calls.extend(_docker_rule(rule, {"includes": {"arches": ["s390", "s390x"]}}) for rule in rules("s390x"))
+    architectures = [{"architecture": name, "subArchitectures": []} for name in _MACHINES.values()]
+    return {
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "defaultErrnoRet": errno.EPERM,
+        "archMap": architectures,
+        "syscalls": calls,
+    }
+
+
+def _docker_rule(rule: Rule, where: dict[str, object]) -> dict[str, object]:
+    entry: dict[str, object] = {"names": [rule.name], "action": "SCMP_ACT_ALLOW", **where}
+    if rule.refused_with:
+        entry |= {"action": "SCMP_ACT_ERRNO", "errnoRet": rule.refused_with}
+    if rule.comparison is not None:
+        index, how, value, rest = rule.comparison
+        entry["args"] = [{"index": index, "op": f"SCMP_CMP_{how}", "value": value, "valueTwo": rest}]
+    return entry
+
+
+@cache
+def bpf_program() -> bytes:
+    """The filter for this machine as the kernel takes it: an array of `struct sock_filter`.
+
+    Calls of another architecture end the process. Blocking for some milliseconds the first time.
+
+    Raises:
+        SandboxError: libseccomp is not installed, or does not know this machine.
+    """
+    try:
+        import pyseccomp
+    except (ImportError, RuntimeError, OSError, AttributeError) as error:
+        raise SandboxError(
+            "The library libseccomp is missing, so commands cannot be kept from dangerous system calls.",
+            "Install it (Debian and Ubuntu: apt install libseccomp2; Fedora: dnf install libseccomp).",
+        ) from error
+    machine = platform.machine()
+    if machine not in BY_MACHINE:
+        raise SandboxError(
+            f"There is no system call filter for machines of the kind {machine}.", "Use Docker."
+        )
+    program = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.EPERM))
+    comparisons = {"EQ": pyseccomp.EQ, "NE": pyseccomp.NE, "MASKED_EQ": pyseccomp.MASKED_EQ}
+    for name in sorted(EVERYWHERE | BY_MACHINE[machine]):
+        _add(pyseccomp, program, pyseccomp.ALLOW, name)
+    for rule in rules(machine):
+        action = pyseccomp.ERRNO(rule.refused_with) if rule.refused_with else pyseccomp.ALLOW
+        arguments = []
+        if rule.comparison is not None:
+            index, how, value, rest = rule.comparison
+            arguments.append(pyseccomp.Arg(index, comparisons[how], value, rest))
+        _add(pyseccomp, program, action, rule.name, *arguments)
+    with tempfile.TemporaryFile() as file:
+        program.export_bpf(file)
+        return os.pread(file.fileno(), 1 << 20, 0)
+
+
+def _add(pyseccomp: object, program: object, action: int, name: str, *arguments: object) -> None:
+    """Add a rule, unless this libseccomp is older than the call: then the default refuses it."""
+    try:
+        program.add_rule(action, name, *arguments)  # type: ignore[attr-defined]
+    except (OSError, ValueError) as error:
+        number = getattr(error, "errno", None)
+        if number not in (None, errno.EINVAL, errno.EDOM, errno.EFAULT):
+            raise
