@@ -123,8 +123,8 @@ FailureKind: TypeAlias = Literal[
 class ModelError(RumiError):
     """The model could not be reached or refused. Never contains a key.
 
-    `retry_after_s` is the server's wish, where it said one. `retriable` says that the same request
-    to the same model may work later.
+    `retry_after_s` is the server's wish, where it said one; `detail` is what it said, in its own words;
+    `model` is whom it concerns. `retriable` says that the same request to the same model may work later.
     """
 
     exit_code = 4
@@ -136,10 +136,14 @@ class ModelError(RumiError):
         advice: str = "",
         *,
         retry_after_s: float | None = None,
+        detail: str = "",
+        model: str = "",
     ) -> None:
         super().__init__(message, advice)
         self.kind: FailureKind = kind
         self.retry_after_s = retry_after_s
+        self.detail = detail
+        self.model = model
 
     @property
     def retriable(self) -> bool:

@@ -1,0 +1,125 @@
+"""The `models` actor: permits for model calls, shared fairly between chats.
+
+A permit is an ask that stays in progress while the call runs. Whoever holds one cancels it when done,
+and whoever is cancelled gives it back by that alone: there is no release that could be forgotten.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import TypeAlias
+
+import trio
+
+from actors import Actor, ActorRef, Request
+from rumi.models.limits import Limits, Ticket, Wait
+from rumi.models.rates import RateLimits
+from rumi.models.server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPermit(Request[None]):
+    """Ask for a permit and hold it: this ask never returns, cancel it when the call is over.
+
+    `granted` is set when the call may begin. `tokens` is about how many tokens the call will take.
+    """
+
+    chat: str
+    server: str
+    model: str
+    tokens: int
+    granted: trio.Event = field(default_factory=trio.Event, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HowLong(Request[Wait | None]):
+    """Ask what holds back a call now, and for how long; None where nothing does."""
+
+    server: str
+    model: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSeen:
+    """Tell what a server said of its limits in answer to a call."""
+
+    permit: HoldPermit
+    limits: RateLimits
+
+
+ModelsMessage: TypeAlias = HoldPermit | HowLong | LimitsSeen
+ModelsRef: TypeAlias = ActorRef[ModelsMessage]
+
+CONCURRENT_MESSAGES = 100_000
+"""For the actor's `ChildSpec`: every held permit is a message in progress."""
+
+
+class Models(Actor[ModelsMessage]):
+    """Hands out permits, and owns the clients of the model servers.
+
+    Its `ChildSpec` needs `concurrency=CONCURRENT_MESSAGES`. After a crash it starts with no permits
+    held: calls that run go on, uncounted.
+    """
+
+    def __init__(self, servers: Sequence[Server] = (), *, concurrency: int = 32) -> None:
+        self._servers = servers
+        self._limits = Limits(concurrency)
+        self._tickets: dict[int, Ticket] = {}
+        self._changed = trio.Event()
+
+    async def started(self) -> None:
+        """Begin to watch the clock for those who wait for a cool-down or a budget."""
+        self.start_soon(self._watch_the_clock)
+
+    async def receive(self, message: ModelsMessage) -> object:
+        """Serve one message; a `HoldPermit` is served until it is cancelled."""
+        match message:
+            case HoldPermit():
+                await self._hold(message)
+            case HowLong():
+                return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
+            case LimitsSeen():
+                ticket = self._tickets.get(id(message.permit))
+                self._limits.saw(message.permit.model, ticket, message.limits, trio.current_time())
+                self._wake()
+        return None
+
+    async def stopped(self, reason: object) -> None:
+        """Close the clients' idle connections."""
+        for server in self._servers:
+            await server.aclose()
+
+    def busy(self) -> bool:
+        """Whether a call runs or waits."""
+        return bool(self._limits.running or self._limits.waiting)
+
+    def doing(self) -> str:
+        """How many calls run and wait, and which models cool down."""
+        try:
+            return self._limits.describe(trio.current_time())
+        except RuntimeError:  # asked from outside of trio
+            return self._limits.describe(inf)
+
+    async def _hold(self, permit: HoldPermit) -> None:
+        ticket = self._limits.enter(
+            permit.chat, permit.server, permit.model, permit.tokens, permit.granted.set, trio.current_time()
+        )
+        self._tickets[id(permit)] = ticket
+        self._wake()
+        try:
+            await trio.sleep_forever()
+        finally:
+            del self._tickets[id(permit)]
+            self._limits.leave(ticket, trio.current_time())
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+
+    async def _watch_the_clock(self) -> None:
+        while True:
+            again = self._limits.pump(trio.current_time())
+            self._changed = trio.Event()
+            with trio.move_on_at(again):
+                await self._changed.wait()

@@ -1,0 +1,211 @@
+"""From settings to models: names are checked, servers made, and each chat gets its chain."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from rumi.errors import ConfigError
+from rumi.models.actor import Models, ModelsRef
+from rumi.models.chain import Chain, Step
+from rumi.models.chat_completions import ChatCompletions, Sampling
+from rumi.models.offline import Offline
+from rumi.models.types import Model
+from rumi.models.wording import Language
+
+DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
+DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)
+GROQ_URL: Final = "https://api.groq.com"
+UNKNOWN_CONTEXT_TOKENS: Final = 8192
+"""For models that are not in the table below: what nearly every one of them has."""
+
+OFFLINE: Final = "offline"
+_OFFLINE_CONTEXT_TOKENS: Final = 131_072
+_CONTEXT_TOKENS: Final[Mapping[str, int]] = {
+    "openai/gpt-oss-": 131_072,
+    "meta-llama/llama-4-": 131_072,
+    "llama-3.1-": 131_072,
+    "llama-3.3-": 131_072,
+    "qwen/qwen3": 131_072,
+    "moonshotai/kimi-k2": 131_072,
+}
+_HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomServer:
+    """A server that speaks OpenAI chat completions. `api_key` is the key itself, or None for none."""
+
+    base_url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Everything that the models need to know. `timeout_s` is the longest silence of a server.
+
+    `groq_base_url` is the root of Groq's API; with or without its `/openai/v1`.
+    """
+
+    default: str = DEFAULT_MODEL
+    fallbacks: tuple[str, ...] = DEFAULT_FALLBACKS
+    timeout_s: float = 60.0
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    context_tokens: int | None = None
+    custom: Mapping[str, CustomServer] = field(default_factory=dict)
+    groq_api_key: str | None = field(default=None, repr=False)
+    groq_base_url: str | None = None
+    language: Language = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSet:
+    """The configured models. `steps` is their order, `servers` what has to be closed in the end.
+
+    `context_tokens` is how much the first model takes, prompt and reply together: what the history is
+    cut to. A fallback that takes less says so itself.
+    """
+
+    steps: tuple[Step, ...]
+    servers: tuple[Server, ...]
+    context_tokens: int
+    language: Language = "en"
+
+    @property
+    def name(self) -> str:
+        """The first model's name."""
+        return self.steps[0].model.name
+
+    def actor(self, concurrency: int = 32) -> Models:
+        """The actor that hands out permits for these models and closes their servers."""
+        return Models(self.servers, concurrency=concurrency)
+
+    def bind(self, chat: str, permits: ModelsRef | None = None, *, language: Language | None = None) -> Model:
+        """The model for a chat. Without `permits` its calls are not counted against anyone."""
+        return Chain(self.steps, chat=chat, permits=permits, language=language or self.language)
+
+    async def aclose(self) -> None:
+        """Close all servers' idle connections, where no actor does."""
+        for server in self.servers:
+            await server.aclose()
+
+
+def lacks_key(settings: ModelSettings) -> bool:
+    """Whether the default model is one of Groq's and there is no key for it."""
+    return settings.default.startswith("groq:") and not settings.groq_api_key
+
+
+def build_models(settings: ModelSettings) -> ModelSet:
+    """Make the models that `settings` name.
+
+    Groq models among the fallbacks are left out where there is no key; nothing follows `offline`,
+    which does not fail.
+
+    Raises:
+        ConfigError: a name, an address or a key that cannot work. Its message never shows a key.
+    """
+    builder = _Builder(settings)
+    names = [settings.default]
+    if settings.default != OFFLINE:
+        names += [name for name in settings.fallbacks if builder.usable(name) and name not in names]
+    steps = tuple(builder.step(name) for name in dict.fromkeys(names))
+    context_tokens = settings.context_tokens or context_tokens_of(settings.default)
+    return ModelSet(steps, tuple(builder.servers.values()), context_tokens, settings.language)
+
+
+def context_tokens_of(name: str) -> int:
+    """How many tokens a model takes, as far as that is known: `UNKNOWN_CONTEXT_TOKENS` otherwise."""
+    provider, _, model = name.partition(":")
+    if provider == OFFLINE:
+        return _OFFLINE_CONTEXT_TOKENS
+    if provider == "groq":
+        for prefix, tokens in _CONTEXT_TOKENS.items():
+            if model.startswith(prefix):
+                return tokens
+    return UNKNOWN_CONTEXT_TOKENS
+
+
+class _Builder:
+    def __init__(self, settings: ModelSettings) -> None:
+        self._settings = settings
+        self.servers: dict[str, Server] = {}
+
+    def usable(self, name: str) -> bool:
+        """Whether a fallback can be used: a Groq model needs a key."""
+        return not name.startswith("groq:") or bool(self._settings.groq_api_key)
+
+    def step(self, name: str) -> Step:
+        """The step for a model's name."""
+        provider, _, model = name.partition(":")
+        if name == OFFLINE:
+            return Step(Offline(self._settings.language))
+        if provider == "groq" and model:
+            return self._remote(self._groq(name), name, model)
+        if provider == "custom" and model:
+            custom = self._settings.custom.get(model)
+            if custom is None:
+                known = ", ".join(f"custom:{key}" for key in self._settings.custom) or "none"
+                raise ConfigError(
+                    f"The model {name!r} needs a section [model.custom.{model}].", f"There is: {known}."
+                )
+            return self._remote(self._custom(model, custom), name, custom.model)
+        raise ConfigError(f"Unknown model {name!r}.", "Allowed are groq:NAME, custom:NAME and offline.")
+
+    def _remote(self, server: Server, name: str, model: str) -> Step:
+        settings = self._settings
+        sampling = Sampling(settings.temperature, settings.max_output_tokens)
+        remote = ChatCompletions(server, model, name=name, timeout_s=settings.timeout_s, sampling=sampling)
+        return Step(remote, server.name)
+
+    def _groq(self, name: str) -> Server:
+        key = (self._settings.groq_api_key or "").strip()
+        if not key:
+            raise ConfigError(
+                f"The model {name!r} needs GROQ_API_KEY.",
+                "Set it in the environment or in .env, or use --model offline.",
+            )
+        url = self._settings.groq_base_url or GROQ_URL
+        url = url.rstrip("/").removesuffix("/openai/v1")
+        if "groq" not in self.servers:
+            _check_key(key, "GROQ_API_KEY")
+            _check_url(url, "GROQ_BASE_URL")
+            self.servers["groq"] = Server("groq", url, key, dialect="groq", key_name="GROQ_API_KEY")
+        return self.servers["groq"]
+
+    def _custom(self, name: str, custom: CustomServer) -> Server:
+        full_name = f"custom:{name}"
+        if full_name not in self.servers:
+            key = (custom.api_key or "").strip()
+            key_name = f"model.custom.{name}.api_key"
+            url_name = f"model.custom.{name}.base_url"
+            if key:
+                _check_key(key, key_name)
+            _check_url(custom.base_url, url_name)
+            self.servers[full_name] = Server(
+                full_name, custom.base_url, key, dialect="openai", key_name=key_name
+            )
+        return self.servers[full_name]
+
+
+def _check_key(key: str, name: str) -> None:
+    """A key that no header can carry would come out whole in the error of the HTTP library."""
+    if not _HEADER_SAFE.fullmatch(key):
+        raise ConfigError(f"{name} holds characters that no key has.", "Copy it again, without spaces.")
+
+
+def _check_url(url: str, name: str) -> None:
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError(f"{name} is no http or https address.", "It looks like https://host:port/v1.")
+    if parts.username is not None or parts.query or parts.fragment:
+        # Such addresses end up in logs.
+        raise ConfigError(
+            f"{name} must hold no user, password, query or fragment.", "A key has its own setting."
+        )

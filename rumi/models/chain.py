@@ -1,0 +1,238 @@
+"""The model that a turn gets: the configured models in order, with permits, retries and fallback."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol, runtime_checkable
+
+import trio
+
+from actors import ActorCrashed, ActorStopped, MailboxFull
+from rumi.models import wording
+from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
+from rumi.models.chat_completions import Seen
+from rumi.models.rates import RateLimits
+from rumi.models.tokens import request_tokens
+from rumi.models.types import (
+    Discarded,
+    Emit,
+    Model,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    Reply,
+    TextDelta,
+    Waiting,
+)
+
+MAX_WAIT_S: Final = 60.0
+"""Nobody waits longer than this for one model: the next one is asked instead."""
+
+BACKOFF_S: Final = (1.0, 4.0)
+SHOW_WAIT_AFTER_S: Final = 0.3
+EXPECTED_REPLY_TOKENS: Final = 512
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A model that can say what its server tells of rate limits."""
+
+    async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
+        """The same as `reply`; `seen` is called as soon as the limits are known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A model of the chain. `server` shares permits and keys; a model without one needs no permit."""
+
+    model: Model
+    server: str | None = None
+
+
+class _Ear:
+    """Passes events on, and remembers whether words went out that a further attempt would make void."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._words = False
+
+    def __call__(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta):
+            self._words = True
+        self._emit(event)
+
+    def discard(self) -> None:
+        """Say that the words so far are void, if there were any."""
+        if self._words:
+            self._words = False
+            self._emit(Discarded())
+
+
+class Chain:
+    """The models in order, bound to a chat: each is tried up to three times, then the next one.
+
+    What can pass is retried after what the server asks for (`retry-after`), or after about 1 and 4
+    seconds: a rate limit, a cut connection, a server's failure, a reply that is empty or unreadable. A
+    wait of more than `MAX_WAIT_S`, silence, an unknown model or a refusal goes to the next model at
+    once; a refused key also passes over the other models of that server. Waits and changes of model are
+    emitted as `Waiting`, and words that a further attempt makes void as `Discarded`.
+
+    Without `permits` nothing is asked for: one chat alone, or a test. All waiting is on trio's clock.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        chat: str,
+        permits: ModelsRef | None = None,
+        language: wording.Language = "en",
+        random: Random | None = None,
+    ) -> None:
+        if not steps:
+            raise ValueError("a chain needs a model")
+        self._steps = tuple(steps)
+        self._chat = chat
+        self._permits = permits
+        self._language: wording.Language = language
+        self._random = random or Random()
+
+    @property
+    def name(self) -> str:
+        """The first model's name."""
+        return self._steps[0].model.name
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Stream one reply from the first model that answers.
+
+        Cancelled, it leaves no permit, no connection and no wait behind.
+
+        Raises:
+            ModelError: none answered. It tells what was tried, and has the last one's kind.
+        """
+        ear = _Ear(emit)
+        failures: list[ModelError] = []
+        refused_keys: set[str | None] = set()
+        for step in self._steps:
+            if step.server in refused_keys:
+                continue
+            if failures:
+                ear.discard()
+                why = wording.falling_back(failures[-1], step.model.name, self._language)
+                emit(Waiting(0.0, why))
+            outcome = await self._ask(step, request, ear)
+            if isinstance(outcome, Reply):
+                return outcome
+            failures.append(outcome)
+            if outcome.kind == "auth":
+                refused_keys.add(step.server)
+        raise self._summary(failures)
+
+    async def _ask(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
+        """Ask one model, with retries."""
+        for pause in (*BACKOFF_S, None):
+            outcome = await self._attempt(step, request, ear)
+            if isinstance(outcome, Reply) or pause is None or not outcome.retriable:
+                return outcome
+            seconds = outcome.retry_after_s
+            if seconds is None:
+                # Jitter, so that chats that failed together do not come back together.
+                seconds = pause * self._random.uniform(0.75, 1.25)
+            if seconds > MAX_WAIT_S:
+                return outcome
+            ear.discard()
+            ear(Waiting(seconds, wording.retrying(outcome, self._language)))
+            await trio.sleep(seconds)
+        raise AssertionError("the last attempt returns")
+
+    async def _attempt(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
+        if self._permits is None or step.server is None:
+            return await _reply(step.model, request, ear, None)
+        tokens = request_tokens(request) + EXPECTED_REPLY_TOKENS
+        permit = HoldPermit(self._chat, step.server, step.model.name, tokens)
+        return await self._with_permit(self._permits, permit, step.model, request, ear)
+
+    async def _with_permit(
+        self, permits: ModelsRef, permit: HoldPermit, model: Model, request: ModelRequest, ear: _Ear
+    ) -> Reply | ModelError:
+        """One attempt while `permit` is held. The permit's ask is a sibling of the call, and ends with it."""
+
+        def seen(limits: RateLimits) -> None:
+            tell_limits(permits, permit, limits)
+
+        outcome: Reply | ModelError | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_hold, permits, permit)
+            outcome = await self._granted(permits, permit, ear)
+            if outcome is None:
+                outcome = await _reply(model, request, ear, seen)
+            nursery.cancel_scope.cancel()
+        assert outcome is not None
+        return outcome
+
+    async def _granted(self, permits: ModelsRef, permit: HoldPermit, ear: _Ear) -> ModelError | None:
+        """Wait for the permit, visibly. An error where that would take too long."""
+        told: str | None = None
+        while True:
+            with trio.move_on_after(SHOW_WAIT_AFTER_S if told is None else 5.0):
+                await permit.granted.wait()
+                return None
+            try:
+                wait = await permits.ask(HowLong(permit.server, permit.model, permit.tokens))
+            except (ActorCrashed, ActorStopped):
+                wait = None
+            if permit.granted.is_set():
+                return None
+            if wait is None:
+                continue
+            why = wording.queueing(wait.cause, permit.model, self._language)
+            if wait.seconds > MAX_WAIT_S:
+                return ModelError("rate_limited", f"{why}.", retry_after_s=wait.seconds, model=permit.model)
+            if told != wait.cause:
+                told = wait.cause
+                ear(Waiting(wait.seconds, why))
+
+    def _summary(self, failures: Sequence[ModelError]) -> ModelError:
+        last = failures[-1]
+        refused_key = next((failure for failure in failures if failure.kind == "auth"), last)
+        return ModelError(
+            last.kind,
+            wording.all_failed(failures, self._language),
+            wording.advice(refused_key, self._language),
+            retry_after_s=last.retry_after_s,
+            detail=last.detail,
+            model=last.model,
+        )
+
+
+async def _reply(model: Model, request: ModelRequest, ear: _Ear, seen: Seen | None) -> Reply | ModelError:
+    """One attempt, its error returned: raised inside of a nursery it would come out in a group."""
+    try:
+        if seen is not None and isinstance(model, Metered):
+            return await model.metered_reply(request, ear, seen)
+        return await model.reply(request, ear)
+    except ModelError as error:
+        return error
+
+
+async def _hold(permits: ModelsRef, permit: HoldPermit) -> None:
+    """Hold a permit until cancelled."""
+    while True:
+        try:
+            await permits.ask(permit)
+        except ActorCrashed:
+            # A call that runs goes on without: the actor that comes back has forgotten all permits.
+            if permit.granted.is_set():
+                return
+        except ActorStopped:
+            # The whole program is leaving, and the chat with it.
+            permit.granted.set()
+            return
+
+
+def tell_limits(permits: ModelsRef, permit: HoldPermit, limits: RateLimits) -> None:
+    """Pass on what a server told. It is only advice: where it cannot be told it is lost."""
+    with suppress(MailboxFull, ActorStopped):
+        permits.tell_nowait(LimitsSeen(permit, limits))

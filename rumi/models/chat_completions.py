@@ -1,0 +1,259 @@
+"""One attempt at one server that speaks OpenAI's chat completions: Groq, or one that the user runs.
+
+The groq SDK makes the request; `stream` reads the answer, and says why.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+
+from rumi.models.failures import Failures
+from rumi.models.rates import RateLimits, rate_limits
+from rumi.models.server import CLOSE_S, Dialect, Server
+from rumi.models.stream import DONE, BadStreamError, EventReader, ReplyBuilder, StreamReportedError
+from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.models.wire import messages_json, tools_json
+
+if TYPE_CHECKING:
+    import httpx
+    from groq import AsyncGroq, Omit
+
+Seen: TypeAlias = Callable[[RateLimits], None]
+"""Told what a server's headers say of its limits, as soon as they are there."""
+
+_PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "openai": "/chat/completions"}
+_LAST_BYTES_S: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What is asked of a model besides the words; None leaves it to the server."""
+
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+
+
+class ChatCompletions:
+    """A model at a server: `reply` is one attempt, without retries.
+
+    `timeout_s` is the longest silence: until the answer begins, and between one sign of life and the
+    next. How long the whole reply may take is for the turn to say.
+    """
+
+    def __init__(
+        self, server: Server, model: str, *, name: str, timeout_s: float, sampling: Sampling | None = None
+    ) -> None:
+        self._server = server
+        self._model = model
+        self._name = name
+        self._timeout_s = timeout_s
+        self._sampling = sampling or Sampling()
+        self._failures = Failures(
+            model=name,
+            url=server.base_url,
+            key=server.api_key,
+            key_name=server.key_name,
+            timeout_s=timeout_s,
+        )
+
+    @property
+    def name(self) -> str:
+        """`PROVIDER:NAME`, as in the configuration."""
+        return self._name
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Stream one reply. Cancelled, it closes its connection before it leaves.
+
+        Raises:
+            ModelError: of every kind; nothing is tried twice.
+        """
+        return await self.metered_reply(request, emit, _ignore)
+
+    async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
+        """The same as `reply`; `seen` is told what the server says of its rate limits."""
+        client = await self._server.client()
+        failure: ModelError | None = None
+        with trio.move_on_after(self._timeout_s) as silence:
+            attempt = _Attempt(self._failures, silence, self._timeout_s, seen)
+            outcome = await attempt.run(
+                client, self._path, self._body(request), self._headers(), self._name, emit
+            )
+            if isinstance(outcome, Reply):
+                return outcome
+            failure = outcome
+        # Raised here, with no other exception around it: those hold requests, and requests hold keys.
+        raise failure or self._failures.silent()
+
+    @property
+    def _path(self) -> str:
+        return _PATHS[self._server.dialect]
+
+    def _headers(self) -> "dict[str, str | Omit]":
+        from groq import Omit
+
+        headers: dict[str, str | Omit] = {"Accept": "text/event-stream"}
+        if not self._server.api_key:
+            headers["Authorization"] = Omit()
+        return headers
+
+    def _body(self, request: ModelRequest) -> dict[str, object]:
+        body: dict[str, object] = {
+            "model": self._model,
+            "messages": messages_json(request),
+            "stream": True,
+        }
+        if tools := tools_json(request):
+            body["tools"] = tools
+        if self._sampling.temperature is not None:
+            body["temperature"] = self._sampling.temperature
+        groq = self._server.dialect == "groq"
+        if self._sampling.max_output_tokens is not None:
+            # `max_tokens` is deprecated at Groq, and all that many self-hosted servers know.
+            body["max_completion_tokens" if groq else "max_tokens"] = self._sampling.max_output_tokens
+        if not groq:
+            body["stream_options"] = {"include_usage": True}
+        return body
+
+
+class _Attempt:
+    """One request and its answer, while `silence` runs: each sign of life moves its deadline."""
+
+    def __init__(self, failures: Failures, silence: trio.CancelScope, timeout_s: float, seen: Seen) -> None:
+        self._failures = failures
+        self._silence = silence
+        self._timeout_s = timeout_s
+        self._seen = seen
+
+    async def run(
+        self,
+        client: "AsyncGroq",
+        path: str,
+        body: dict[str, object],
+        headers: "dict[str, str | Omit]",
+        model: str,
+        emit: Emit,
+    ) -> Reply | ModelError:
+        """The reply, or what went wrong. Errors are returned: they are raised where no key is in reach."""
+        import groq
+        from groq.types.chat import ChatCompletionChunk
+
+        try:
+            stream = await client.post(
+                path,
+                cast_to=ChatCompletionChunk,
+                body=body,
+                options={"headers": headers},
+                stream=True,
+                stream_cls=groq.AsyncStream[ChatCompletionChunk],
+            )
+        except groq.APIStatusError as error:
+            self._note_limits(error.response)
+            return self._failures.from_status(error.status_code, error.body, error.response.headers)
+        except groq.APIConnectionError as error:
+            return self._no_answer(error.__cause__ or error)
+        try:
+            return await self._read(stream.response, ReplyBuilder(emit, model))
+        finally:
+            with trio.move_on_after(CLOSE_S, shield=True):
+                await stream.close()
+
+    async def _read(self, response: "httpx.Response", builder: ReplyBuilder) -> Reply | ModelError:
+        import httpx
+
+        self._alive()
+        self._note_limits(response)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind in {"application/json", "text/html"}:
+            return self._failures.malformed(f"it sent {kind} where a stream was asked for")
+        chunks = response.aiter_bytes()
+        try:
+            done = await self._feed(chunks, builder)
+            if not builder.finish_reason:
+                return self._failures.cut()
+            if builder.empty:
+                return self._failures.empty(builder.finish_reason)
+            reply = builder.reply()
+            if done:
+                await _read_the_end(chunks)
+            return reply
+        except StreamReportedError as failure:
+            return self._failures.from_stream(failure.error)
+        except BadStreamError as how:
+            return self._failures.malformed(str(how))
+        except httpx.DecodingError:
+            return self._failures.malformed("its stream cannot be decompressed")
+        except (httpx.TransportError, httpx.StreamError) as error:
+            return self._failures.cut(_words(error))
+        finally:
+            await _unwind(chunks)
+
+    async def _feed(self, chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> bool:
+        """Feed the builder until the stream says that it is done (True), or ends."""
+        reader = EventReader()
+        async for data in chunks:
+            # A line, be it a comment, is a sign of life; a dripping byte is not.
+            if b"\n" in data:
+                self._alive()
+            for event in reader.feed(data):
+                if event.startswith(DONE):
+                    return True
+                builder.add(event)
+        for event in reader.end():
+            if not event.startswith(DONE):
+                builder.add(event)
+        return False
+
+    def _no_answer(self, cause: BaseException) -> ModelError:
+        import httpx
+
+        never_there = httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol
+        if isinstance(cause, never_there):
+            return self._failures.not_connected(_words(cause))
+        return self._failures.cut(_words(cause))
+
+    def _alive(self) -> None:
+        self._silence.deadline = trio.current_time() + self._timeout_s
+
+    def _note_limits(self, response: "httpx.Response") -> None:
+        if (limits := rate_limits(response.headers)) is not None:
+            self._seen(limits)
+
+
+async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
+    """Read what follows the last event, normally nothing, so that the connection can serve the next call."""
+    import httpx
+
+    try:
+        with trio.move_on_after(_LAST_BYTES_S):
+            async for _ in chunks:
+                pass
+    except (httpx.TransportError, httpx.StreamError):
+        pass  # the reply is complete; what follows it does not matter
+
+
+async def _unwind(chunks: AsyncIterator[bytes]) -> None:
+    """End a body that was not read to its end.
+
+    Half a dozen async generators stand inside each other below it, and closing the outermost leaves
+    the others to the garbage collector. Cancelled at the innermost await, all of them end in order,
+    and the connection with them. One that has ended already ends at once.
+    """
+    import httpx
+
+    with trio.CancelScope(shield=True) as scope:
+        scope.cancel()
+        try:
+            async for _ in chunks:
+                pass
+        except (httpx.HTTPError, httpx.StreamError):
+            pass  # it is being thrown away
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _ignore(_: RateLimits) -> None:
+    pass

@@ -1,0 +1,162 @@
+"""What went wrong, from the server's words to a `ModelError` that a person understands.
+
+Nothing here lets a key through: the server's own words are scrubbed before they are cut to length
+(a cut first could leave half a key), and a URL is shown as scheme, host and port only.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from rumi.models.rates import retry_after_s
+from rumi.models.types import FailureKind, ModelError
+
+MAX_DETAIL_CHARS: Final = 300
+
+_LOOKS_LIKE_A_KEY = re.compile(r"(?i)\bbearer\s+\S+|\b(?:gsk|sk|pk|key)[-_][\w*.-]{6,}")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
+_CONTEXT_WORDS = re.compile(
+    r"(?i)context.{0,20}(length|size|window)|too (long|large|many tokens)"
+    r"|maximum.{0,20}tokens|reduce the length"
+)
+
+
+def scrub(text: str, key: str) -> str:
+    """`text` without the key, what looks like one, and control characters; cut to `MAX_DETAIL_CHARS`."""
+    if key:
+        text = text.replace(key, "[key]")
+    text = _LOOKS_LIKE_A_KEY.sub("[key]", text)
+    text = _UNPRINTABLE.sub(" ", text).strip()
+    return text if len(text) <= MAX_DETAIL_CHARS else text[:MAX_DETAIL_CHARS] + "…"
+
+
+def shown_url(url: str) -> str:
+    """Scheme, host and port of a URL, without what may hold a secret."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+
+
+class Failures:
+    """Makes the errors of one model at one server. `key_name` is where its key comes from."""
+
+    def __init__(self, *, model: str, url: str, key: str, key_name: str, timeout_s: float) -> None:
+        self._model = model
+        self._host = shown_url(url)
+        self._key = key
+        self._key_name = key_name
+        self._timeout_s = timeout_s
+
+    def silent(self) -> ModelError:
+        """Nothing came for too long."""
+        return self._error(
+            "timeout",
+            f"{self._model} said nothing for {self._timeout_s:g} s",
+            advice="Try again, or set a longer model.timeout_s.",
+        )
+
+    def not_connected(self, cause: str) -> ModelError:
+        """There is no connection to the server."""
+        advice = "Check the network, and the server's address."
+        return self._error("unreachable", f"cannot connect to {self._host}", cause, advice=advice)
+
+    def cut(self, cause: str = "") -> ModelError:
+        """The connection ended before the reply did."""
+        return self._error("unreachable", f"the connection was cut while {self._model} answered", cause)
+
+    def malformed(self, how: str) -> ModelError:
+        """What came is no chat completion."""
+        return self._error("malformed", f"{self._host} does not answer as a chat model does", how)
+
+    def empty(self, finish_reason: str) -> ModelError:
+        """The reply has neither words nor tool calls."""
+        return self._error("empty", f"{self._model} gave an empty reply", f"finish reason: {finish_reason}")
+
+    def from_status(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
+        """An answer that is no success."""
+        return self._from_server(status, _error_object(body), retry_after_s(headers))
+
+    def from_stream(self, error: object) -> ModelError:
+        """An error that the server reported in the middle of its stream."""
+        fields = _error_object({"error": error})
+        status = fields.get("status_code") or fields.get("code")
+        return self._from_server(status if isinstance(status, int) else 500, fields, None)
+
+    def _from_server(
+        self, status: int, error: Mapping[str, object], retry_after_s: float | None
+    ) -> ModelError:
+        said = str(error.get("message") or "")
+        code = str(error.get("code") or error.get("type") or "")
+        model, host = self._model, self._host
+        kind = _kind(status, code, said)
+        if kind == "auth":
+            where = f"Check {self._key_name}." if self._key else f"Set {self._key_name}."
+            return self._error(kind, f"{host} refused the key for {model}", said, advice=where)
+        if kind == "not_found":
+            advice = "Choose another model with model.default or --model."
+            return self._error(kind, f"{host} does not know {model}", said, advice=advice)
+        if kind == "too_large":
+            advice = "Use /reset, a shorter message, or a model with more room."
+            return self._error(kind, f"the conversation is too large for {model}", said, advice=advice)
+        if kind == "rate_limited":
+            return self._error(kind, f"{model} has reached its rate limit", said, retry_after_s=retry_after_s)
+        if kind == "malformed":
+            return self._error(kind, f"{model} wrote a tool call that its server cannot read", said)
+        if kind == "server":
+            text = f"{host} failed ({status})"
+            return self._error(kind, text, said, retry_after_s=retry_after_s)
+        if 300 <= status < 400:
+            advice = "Redirects are not followed, for they would take the key along: set the final address."
+            return self._error(kind, f"{host} redirects elsewhere ({status})", advice=advice)
+        return self._error(kind, f"{host} refused the request ({status})", said)
+
+    def _error(
+        self,
+        kind: FailureKind,
+        message: str,
+        detail: str = "",
+        *,
+        advice: str = "",
+        retry_after_s: float | None = None,
+    ) -> ModelError:
+        detail = scrub(detail, self._key)
+        text = f"{message}: {detail}" if detail else message
+        return ModelError(
+            kind, sentence(text), advice, retry_after_s=retry_after_s, detail=detail, model=self._model
+        )
+
+
+def sentence(text: str) -> str:
+    """A sentence with one full stop at its end."""
+    return text.rstrip(". ") + "."
+
+
+def _kind(status: int, code: str, said: str) -> FailureKind:
+    if code in {"tool_use_failed", "json_validate_failed"}:
+        return "malformed"  # the model's slip: the same request may well work the next time
+    if code in {"model_not_found", "model_decommissioned", "model_not_active"} or status == 404:
+        return "not_found"
+    if code in {"invalid_api_key", "authentication_error"} or status in {401, 403}:
+        return "auth"
+    if status == 413 or code == "context_length_exceeded":
+        return "too_large"
+    if status in {400, 422} and _CONTEXT_WORDS.search(said):
+        return "too_large"
+    if status == 429 or code in {"rate_limit_exceeded", "rate_limit_error"}:
+        return "rate_limited"
+    if status == 408 or status >= 500:
+        return "server"
+    return "refused"
+
+
+def _error_object(body: object) -> Mapping[str, object]:
+    """`{"error": {"message", "type", "code"}}` from whatever a server, or a proxy before it, sent."""
+    if isinstance(body, dict):
+        error = body.get("error", body)
+        if isinstance(error, dict):
+            return error
+        return {"message": str(error)}
+    text = "" if body is None else str(body)
+    # A proxy's page is no message for a person.
+    return {"message": "" if text.lstrip().startswith("<") else text}

@@ -1,0 +1,199 @@
+"""The offline model: no language model, but a grammar that maps plain requests onto the same tools.
+
+It lets everything but the thinking be seen working with no account and no network. It goes through the
+same turn as a real model: it asks for one tool call per reply, reads the results, and answers with them.
+"""
+
+import re
+from collections.abc import Sequence
+from json import dumps
+from secrets import token_hex
+from typing import Final
+
+import trio
+
+from rumi.models.offline_grammar import Step, Unclear, language_of, parse
+from rumi.models.tokens import message_tokens, request_tokens
+from rumi.models.types import (
+    Emit,
+    Message,
+    ModelRequest,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolCallNamed,
+    Usage,
+)
+from rumi.models.wording import Language
+
+_PIECES: Final = 200
+_PIECE_CHARS: Final = 24
+_FACT: Final = re.compile(r"^\s*-\s+(.+)$", re.MULTILINE)
+_MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
+_FENCES: Final = re.compile(r"`{3,}")
+
+_TEXTS: Final[dict[Language, dict[str, str]]] = {
+    "en": {
+        "help": (
+            "I am the offline model: I do not think, I only map plain requests onto tools. I understand:\n\n"
+            "- `run CMD` or `$ CMD`\n- `list files`\n- `read FILE`\n- `write FILE: TEXT`\n- `fetch URL`\n"
+            "- `search QUERY`\n- `remember KEY = VALUE`\n- `forget KEY`\n- `what do you know about me`\n"
+            "- `use skill NAME: INPUT`\n\nSeveral steps are joined by `; then `."
+        ),
+        "unclear": "I did not understand “{step}”, so I did nothing.",
+        "no_tool": "The tool {tool} is not available here.",
+        "nothing": "I have found nothing so far.",
+        "facts": "What I know about you:",
+        "no_facts": "I know nothing about you yet.",
+        "not_done": "Not done: {step}",
+    },
+    "es": {
+        "help": (
+            "Soy el modelo offline: no pienso, solo convierto pedidos simples en herramientas. Entiendo:\n\n"
+            "- `ejecuta CMD` o `$ CMD`\n- `lista los archivos`\n- `lee FILE`\n- `escribe FILE: TEXT`\n"
+            "- `abre URL`\n- `busca QUERY`\n- `recuerda KEY = VALUE`\n- `olvida KEY`\n- `qué sabes de mí`\n"
+            "- `usa skill NAME: INPUT`\n\nVarios pasos se unen con `; luego `."
+        ),
+        "unclear": "No entendí «{step}», así que no hice nada.",
+        "no_tool": "La herramienta {tool} no está disponible acá.",
+        "nothing": "Todavía no encontré nada.",
+        "facts": "Lo que sé de vos:",
+        "no_facts": "Todavía no sé nada de vos.",
+        "not_done": "Sin hacer: {step}",
+    },
+}
+
+
+class Offline:
+    """The built-in model `offline`. `language` is what it speaks where the request does not show one.
+
+    Its usage figures are estimates (see `tokens`): nothing here is counted in real tokens.
+    """
+
+    name = "offline"
+
+    def __init__(self, language: Language = "en") -> None:
+        self._language: Language = language
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """The next tool call of the last user message, or the answer when all its steps are done.
+
+        Never fails. Each piece of an answer is followed by a checkpoint.
+        """
+        await trio.lowlevel.checkpoint()
+        work = _Work(request, self._language)
+        step = work.next_call()
+        if step is not None:
+            return _call(step, request, emit)
+        text = work.answer()
+        size = max(_PIECE_CHARS, -(-len(text) // _PIECES))
+        for start in range(0, len(text), size):
+            emit(TextDelta(text[start : start + size]))
+            await trio.lowlevel.checkpoint()
+        return Reply(text, usage=_usage(request, Message("assistant", text)), model=self.name)
+
+
+class _Work:
+    """Where the last user message stands: its steps, and the results that are there."""
+
+    def __init__(self, request: ModelRequest, language: Language) -> None:
+        self._request = request
+        text, self._results = _last_exchange(request.messages)
+        self._steps = parse(text)
+        self._unclear = next((step for step in self._steps if isinstance(step, Unclear)), None)
+        spoken = next((step.language for step in self._steps if isinstance(step, Step)), None)
+        self._texts = _TEXTS[spoken or language_of(text) or language]
+
+    def next_call(self) -> Step | None:
+        """The step whose tool comes next, if it can be called at all."""
+        if self._unclear is not None:
+            return None
+        step = self._pending()
+        return step if step is not None and self._has(step) else None
+
+    def answer(self) -> str:
+        """What is said when no tool is called any more."""
+        if self._unclear is not None:
+            if len(self._steps) == 1:
+                return self._texts["help"]
+            unclear = self._texts["unclear"].format(step=self._unclear.text)
+            return f"{unclear}\n\n{self._texts['help']}"
+        parts = self._done()
+        pending = self._pending()
+        if pending is not None:
+            if self._request.tools:
+                parts.append(self._texts["no_tool"].format(tool=pending.tool))
+            elif parts:
+                parts.append(self._texts["not_done"].format(step=pending.text))
+            else:
+                parts.append(self._texts["nothing"])
+        return "\n\n".join(parts)
+
+    def _pending(self) -> Step | None:
+        calls = [step for step in self._steps if isinstance(step, Step) and step.tool is not None]
+        return calls[len(self._results)] if len(self._results) < len(calls) else None
+
+    def _has(self, step: Step) -> bool:
+        return any(tool.name == step.tool for tool in self._request.tools)
+
+    def _done(self) -> list[str]:
+        """What the steps came to, in order, up to the first that is not done."""
+        results = iter(self._results)
+        several = len(self._steps) > 1
+        parts: list[str] = []
+        for step in self._steps:
+            if not isinstance(step, Step):
+                continue
+            if step.tool is None:
+                shown = self._facts()
+            else:
+                result = next(results, None)
+                if result is None:
+                    break
+                shown = _fenced(result) if step.tool == "bash" else result
+            parts.append(f"**{len(parts) + 1}. {_one_line(step.text)}**\n\n{shown}" if several else shown)
+        return parts
+
+    def _facts(self) -> str:
+        prompt = "\n".join(m.content for m in self._request.messages if m.role == "system")
+        memory = _MEMORY.search(prompt)
+        facts = _FACT.findall(memory[1]) if memory else []
+        if not facts:
+            return self._texts["no_facts"]
+        return "\n".join([self._texts["facts"], *(f"- {fact.strip()}" for fact in facts)])
+
+
+def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[str]]:
+    """The last user message, and the tool results that came after it."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.role == "user":
+            return message.content, results[::-1]
+        if message.role == "tool":
+            results.append(message.content)
+    return "", results[::-1]
+
+
+def _call(step: Step, request: ModelRequest, emit: Emit) -> Reply:
+    assert step.tool is not None
+    emit(ToolCallNamed(step.tool))
+    call = ToolCall(f"call_{token_hex(6)}", step.tool, dumps(step.arguments, ensure_ascii=False))
+    usage = _usage(request, Message("assistant", tool_calls=(call,)))
+    return Reply("", (call,), "tool_calls", usage, Offline.name)
+
+
+def _usage(request: ModelRequest, message: Message) -> Usage:
+    return Usage(request_tokens(request), message_tokens(message))
+
+
+def _fenced(output: str) -> str:
+    """An output as a code block, verbatim: its fence is longer than any inside."""
+    longest = max((len(fence) for fence in _FENCES.findall(output)), default=2)
+    fence = "`" * (longest + 1)
+    end = "" if output.endswith("\n") else "\n"
+    return f"{fence}\n{output}{end}{fence}"
+
+
+def _one_line(text: str) -> str:
+    first, _, more = text.partition("\n")
+    return f"{first}…" if more else first

@@ -1,0 +1,156 @@
+"""What the offline model understands: requests in English and Spanish, each one tool call."""
+
+import re
+import shlex
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rumi.models.wording import Language
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a request. Without a `tool` it asks what is known about the user."""
+
+    text: str
+    language: Language
+    tool: str | None = None
+    arguments: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """A step that is not understood."""
+
+    text: str
+
+
+_THEN: Final = re.compile(r";[ \t]+(?:then|luego)[ \t]+", re.IGNORECASE)
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`"}
+
+
+def parse(text: str) -> list[Step | Unclear]:
+    """The steps of a request, in order; never none."""
+    return [_step(part) for part in _THEN.split(text)]
+
+
+def _step(text: str) -> Step | Unclear:
+    # Only the beginning is stripped: what `write` writes ends as the user ended it.
+    text = text.lstrip()
+    for pattern, language, tool, arguments in _RULES:
+        if match := pattern.fullmatch(text):
+            return Step(text.strip(), language, tool, arguments(match))
+    plain = _plain(text)
+    for question, language in _ABOUT_ME:
+        if question.fullmatch(plain):
+            return Step(text.strip(), language)
+    return Unclear(text.strip())
+
+
+def language_of(text: str) -> Language | None:
+    """The language of a text that no rule matched, where a few common words give it away."""
+    words = re.findall(r"[a-z]+", _plain(text))
+    spanish = sum(bool(_SPANISH.fullmatch(word)) for word in words) + bool(_SPANISH_MARKS.search(text))
+    english = sum(bool(_ENGLISH.fullmatch(word)) for word in words)
+    if spanish == english:
+        return None
+    return "es" if spanish > english else "en"
+
+
+_SPANISH_MARKS: Final = re.compile(r"[¿¡ñáéíóúÁÉÍÓÚ]")
+_SPANISH: Final = re.compile(
+    r"hola|buenas|gracias|que|como|cual|donde|quien|el|los|las|un|una|de|del|en|por|para|con|sin|mi|mis|tu|sos"
+    r"|eres|soy|es|esta|puedes|podes|quiero|necesito|haz|hace|dime|decime|ayuda|ejecuta|lista|lee|escribe"
+    r"|abre|busca|recuerda|olvida|usa|luego|archivos?"
+)
+_ENGLISH: Final = re.compile(
+    r"hello|hi|hey|thanks|please|what|how|which|where|who|the|an|of|for|with|without|my|your|you|are|is|can"
+    r"|could|want|need|do|make|tell|help|run|list|read|write|fetch|search|remember|forget|use|then|files?"
+)
+
+_Arguments = Callable[[re.Match[str]], Mapping[str, str]]
+
+
+def _command(match: re.Match[str]) -> Mapping[str, str]:
+    return {"command": match["rest"].strip()}
+
+
+def _list(_: re.Match[str]) -> Mapping[str, str]:
+    return {"command": "ls -A"}
+
+
+def _read(match: re.Match[str]) -> Mapping[str, str]:
+    return {"command": f"cat {_file(match['rest'])}"}
+
+
+def _write(match: re.Match[str]) -> Mapping[str, str]:
+    return {"command": f"tee {_file(match['name'])}", "stdin": match["rest"]}
+
+
+def _fetch(match: re.Match[str]) -> Mapping[str, str]:
+    return {"url": match["rest"].strip().strip("<>")}
+
+
+def _search(match: re.Match[str]) -> Mapping[str, str]:
+    return {"query": match["rest"].strip()}
+
+
+def _remember(match: re.Match[str]) -> Mapping[str, str]:
+    return {"key": match["name"].strip(), "value": match["rest"].strip()}
+
+
+def _forget(match: re.Match[str]) -> Mapping[str, str]:
+    return {"key": match["rest"].strip()}
+
+
+def _skill(match: re.Match[str]) -> Mapping[str, str]:
+    return {"name": match["name"].strip(), "input": (match["rest"] or "").strip()}
+
+
+def _file(name: str) -> str:
+    """A file's name as one word of a command; never an option."""
+    name = name.strip()
+    if len(name) > 1 and _QUOTES.get(name[0]) == name[-1]:
+        name = name[1:-1]
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
+
+
+def _plain(text: str) -> str:
+    """Without accents, case, and the marks around a question."""
+    decomposed = unicodedata.normalize("NFD", text.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c)).strip(" \t\n¿?¡!.")
+
+
+_REST: Final = r"(?P<rest>\s*\S.*)"
+_PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
+    (r"run\s" + _REST, "en", "bash", _command),
+    (r"ejecut[aá]\s" + _REST, "es", "bash", _command),
+    (r"\$" + _REST, "en", "bash", _command),
+    (r"list(?:\s+(?:the|my|all))?\s+files[\s.!?]*", "en", "bash", _list),
+    (r"list[aá](?:\s+(?:los|mis|todos\s+los))?\s+archivos[\s.!?]*", "es", "bash", _list),
+    (r"read\s" + _REST, "en", "bash", _read),
+    (r"le[eé]\s" + _REST, "es", "bash", _read),
+    (r"write\s(?P<name>[^:]*[^:\s][^:]*): ?(?P<rest>.*)", "en", "bash", _write),
+    (r"escrib[eí]\s(?P<name>[^:]*[^:\s][^:]*): ?(?P<rest>.*)", "es", "bash", _write),
+    (r"fetch\s" + _REST, "en", "web_fetch", _fetch),
+    (r"abr[eí]\s" + _REST, "es", "web_fetch", _fetch),
+    (r"search\s" + _REST, "en", "web_search", _search),
+    (r"busc[aá]\s" + _REST, "es", "web_search", _search),
+    (r"remember\s(?P<name>[^=]*[^=\s][^=]*)=" + _REST, "en", "remember", _remember),
+    (r"record[aá]\s(?P<name>[^=]*[^=\s][^=]*)=" + _REST, "es", "remember", _remember),
+    (r"recuerda\s(?P<name>[^=]*[^=\s][^=]*)=" + _REST, "es", "remember", _remember),
+    (r"forget\s" + _REST, "en", "forget", _forget),
+    (r"olvid[aá]\s" + _REST, "es", "forget", _forget),
+    (r"use\s+(?:the\s+)?skill\s+(?P<name>[^:\s]+)\s*(?::(?P<rest>.*))?", "en", "use_skill", _skill),
+    (r"us[aá]\s+(?:la\s+)?skill\s+(?P<name>[^:\s]+)\s*(?::(?P<rest>.*))?", "es", "use_skill", _skill),
+)
+_RULES: Final = [
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), language, tool, arguments)
+    for pattern, language, tool, arguments in _PATTERNS
+]
+_ABOUT_ME: Final[list[tuple[re.Pattern[str], Language]]] = [
+    (re.compile(r"what\s+do\s+you\s+know\s+about\s+me"), "en"),
+    (re.compile(r"que\s+sabes\s+(?:de|sobre)\s+mi"), "es"),
+]

@@ -1,0 +1,218 @@
+"""A streamed reply: server-sent events out of bytes, and a `Reply` out of its chunks.
+
+The SDK could do both, but its generators stand inside each other: when one of them raises, the inner
+ones are left to the garbage collector, and each chunk becomes a pydantic object, unchecked. Here the
+bytes are cut into events by plain functions, and a chunk of the wrong shape is an error.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from rumi.models.types import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
+
+MAX_EVENT_BYTES = 8_000_000
+"""A line longer than this is no reply of a model. It bounds what a broken server makes us keep."""
+
+MAX_EVENT_LINES = 10_000
+
+MAX_REPLY_CHARS = 8_000_000
+
+DONE = "[DONE]"
+
+
+class BadStreamError(Exception):
+    """The stream is not what the protocol promises; its text says how."""
+
+
+class StreamReportedError(Exception):
+    """The server reported an error in the middle of its stream. `error` is what it sent."""
+
+    def __init__(self, error: object) -> None:
+        super().__init__("the server reported an error")
+        self.error = error
+
+
+class EventReader:
+    """Cuts bytes, however they arrive, into the data of server-sent events.
+
+    Only what chat completions use: `data` fields, joined by newlines and ended by an empty line.
+    Comments, which servers send to say that they still work, and other fields give nothing.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[str] = []
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """Take bytes, and yield the data of each event that they complete."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_EVENT_BYTES:
+            raise BadStreamError("a line of its stream has no end")
+        for line in lines:
+            yield from self._line(line)
+
+    def end(self) -> Iterator[str]:
+        """The stream is over: yield an event whose closing empty line never came."""
+        yield from self._line(self._rest)
+        yield from self._line(b"")
+        self._rest = b""
+
+    def _line(self, raw: bytes) -> Iterator[str]:
+        line = raw.rstrip(b"\r")
+        if not line:
+            if self._data:
+                data, self._data = "\n".join(self._data), []
+                yield data
+            return
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            if len(self._data) >= MAX_EVENT_LINES:
+                raise BadStreamError("an event of its stream has no end")
+            try:
+                self._data.append(value.removeprefix(b" ").decode("utf-8"))
+            except UnicodeDecodeError:
+                raise BadStreamError("its stream is not UTF-8") from None
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call of which parts have come."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class ReplyBuilder:
+    """Puts a reply together from its chunks, and emits its words and the names of its tools."""
+
+    def __init__(self, emit: Emit, model: str) -> None:
+        self._emit = emit
+        self._model = model
+        self._text: list[str] = []
+        self._chars = 0
+        self._calls: list[_Call] = []
+        self._open: dict[int, _Call] = {}
+        self._usage = Usage()
+        self.finish_reason = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there were neither words nor tool calls."""
+        return not self._calls and not "".join(self._text).strip()
+
+    def add(self, data: str) -> None:
+        """Take the data of one event.
+
+        Raises:
+            BadStreamError: it is no chunk of a chat completion.
+            StreamReportedError: it is the server's report of an error.
+        """
+        try:
+            chunk = json.loads(data)
+        except (ValueError, RecursionError):
+            raise BadStreamError("its stream holds something that is no JSON") from None
+        if not isinstance(chunk, dict):
+            raise BadStreamError("a chunk of its stream is no object")
+        if chunk.get("error"):
+            raise StreamReportedError(chunk["error"])
+        self._take_usage(chunk)
+        if not chunk.keys() & {"choices", "usage", "x_groq"}:
+            raise BadStreamError("a chunk of its stream has no choices")
+        choices = chunk.get("choices") or []
+        if not isinstance(choices, list):
+            raise BadStreamError("a chunk's choices are no list")
+        for choice in choices:
+            self._take_choice(_mapping(choice, "a chunk's choice"))
+
+    def reply(self) -> Reply:
+        """The whole reply. Raises `BadStreamError` for a tool call that never got a name."""
+        calls = []
+        for call in self._calls:
+            if not call.name:
+                raise BadStreamError("a tool call has no name")
+            calls.append(ToolCall(call.id or f"call_{uuid4().hex[:12]}", call.name, "".join(call.arguments)))
+        return Reply("".join(self._text), tuple(calls), self.finish_reason, self._usage, self._model)
+
+    def _take_usage(self, chunk: Mapping[str, object]) -> None:
+        # Groq reports usage under `x_groq` in the last chunk, others in a chunk of its own.
+        groq = chunk.get("x_groq")
+        usage = chunk.get("usage")
+        if isinstance(groq, dict):
+            if groq.get("error"):
+                raise StreamReportedError({"message": groq["error"]})
+            usage = groq.get("usage") or usage
+        if isinstance(usage, dict):
+            self._usage = Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+
+    def _take_choice(self, choice: Mapping[str, object]) -> None:
+        if choice.get("index", 0) != 0:
+            return  # one answer was asked for
+        reason = choice.get("finish_reason")
+        if reason:
+            self.finish_reason = _text(reason, "finish_reason")
+        delta = _mapping(choice.get("delta") or {}, "a chunk's delta")
+        content = delta.get("content")
+        if content:
+            self._grow(_text(content, "content"), self._text)
+            self._emit(TextDelta(self._text[-1]))
+        calls = delta.get("tool_calls") or []
+        if not isinstance(calls, list):
+            raise BadStreamError("a chunk's tool calls are no list")
+        for part in calls:
+            self._take_call(_mapping(part, "a tool call"))
+
+    def _take_call(self, part: Mapping[str, object]) -> None:
+        call_id = _text(part.get("id") or "", "a tool call's id")
+        function = _mapping(part.get("function") or {}, "a tool call's function")
+        name = _text(function.get("name") or "", "a tool call's name")
+        call = self._call_of(part.get("index"), call_id)
+        call.id = call.id or call_id
+        if name and not call.name:
+            call.name = name
+            self._emit(ToolCallNamed(name))
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments)  # some servers send the object itself
+        if arguments:
+            self._grow(_text(arguments, "a tool call's arguments"), call.arguments)
+
+    def _call_of(self, index: object, call_id: str) -> _Call:
+        """The call that a part belongs to: by its index, unless another id says that it is a new one.
+
+        Some servers give every call of a reply the index 0, or none at all; each call has its own id there.
+        """
+        if index is None:
+            index = max(self._open, default=0)
+        if not isinstance(index, int):
+            raise BadStreamError("a tool call's index is no number")
+        call = self._open.get(index)
+        if call is None or (call_id and call.id and call_id != call.id):
+            call = _Call()
+            self._calls.append(call)
+            self._open[index] = call
+        return call
+
+    def _grow(self, text: str, into: list[str]) -> None:
+        self._chars += len(text)
+        if self._chars > MAX_REPLY_CHARS:
+            raise BadStreamError("its reply has no end")
+        into.append(text)
+
+
+def _mapping(value: object, what: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise BadStreamError(f"{what} is no object")
+    return value
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise BadStreamError(f"{what} is no text")
+    return value
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,77 @@
+"""Our messages as the JSON of OpenAI's chat completions."""
+
+import json
+import re
+from collections.abc import Mapping
+
+from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_LENGTH = 64
+
+
+def messages_json(request: ModelRequest) -> list[dict[str, object]]:
+    """The conversation, one object for each message."""
+    return [_message(message) for message in request.messages]
+
+
+def tools_json(request: ModelRequest) -> list[dict[str, object]]:
+    """The tools, one object each; empty where the model must answer in words."""
+    return [_tool(tool) for tool in request.tools]
+
+
+def sendable(text: str) -> str:
+    """`text` without what UTF-8 cannot carry: half surrogates, which odd file names and outputs hold."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def arguments_object(arguments: str) -> dict[str, object] | None:
+    """A call's arguments as a JSON object, or None where the model wrote something else."""
+    try:
+        parsed = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _message(message: Message) -> dict[str, object]:
+    out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
+    if message.tool_calls:
+        out["tool_calls"] = [_call(call) for call in message.tool_calls]
+        if not message.content:
+            out["content"] = None
+    if message.role == "tool":
+        out["tool_call_id"] = message.tool_call_id or ""
+    return out
+
+
+def _call(call: ToolCall) -> dict[str, object]:
+    # Servers parse the past calls of a conversation again and refuse the whole request for one bad
+    # call. So what the model got wrong is kept as text inside a valid object: it still sees its error.
+    arguments = sendable(call.arguments)
+    if arguments_object(arguments) is None:
+        arguments = json.dumps({"invalid_arguments": arguments})
+    name = _NOT_IN_A_NAME.sub("_", call.name)[:_NAME_LENGTH]
+    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _tool(tool: ToolSpec) -> dict[str, object]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": sendable(tool.description),
+            "parameters": _plain(tool.parameters),
+        },
+    }
+
+
+def _plain(value: object) -> object:
+    """JSON takes dicts and lists only, and a frozen schema may hold other mappings and tuples."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
