@@ -1,0 +1,72 @@
+"""Tool calls in few words: what is called, what came of it, and the first lines of what it said."""
+
+from collections.abc import Mapping
+
+from rumi.models import ToolCall
+from rumi.terminal.clean import clean, one_line
+from rumi.terminal.words import Words
+from rumi.tools import ToolResult
+
+
+def title_of(call: ToolCall, arguments: Mapping[str, object]) -> str:
+    """The call on one line, as a person would write it: `$ ls -la`, `web_fetch https://…`."""
+
+    def get(name: str) -> str:
+        return one_line(str(arguments.get(name, "")))
+
+    match call.name:
+        case "bash":
+            given = str(arguments.get("stdin", "") or "")
+            suffix = f"  ← {len(given.encode('utf-8', 'replace'))} B" if given else ""
+            return f"$ {get('command')}{suffix}"
+        case "web_fetch":
+            method = get("method").upper()
+            return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")
+        case "web_search":
+            return f"web_search “{get('query')}”"
+        case "remember":
+            return f"remember {get('key')} = {get('value')}"
+        case "forget":
+            return f"forget {get('key')}"
+        case "use_skill":
+            return f"use_skill {get('name')}: {get('input')}"
+        case "send_file":
+            return f"send_file {get('path')}"
+        case _:
+            return f"{one_line(call.name)} {one_line(call.arguments)}".strip()
+
+
+def outcome_of(result: ToolResult, words: Words) -> str:
+    """`exit 0 · 12 ms`, `failed · 3.0 s`, or empty where there is nothing to tell."""
+    parts = []
+    if not result.ok:
+        parts.append(words.failed)
+    if result.exit_code is not None:
+        parts.append(words.exit_code.format(code=result.exit_code))
+    if result.duration_ms is not None:
+        parts.append(duration(result.duration_ms / 1000))
+    if result.truncated:
+        parts.append(words.truncated)
+    return " · ".join(parts)
+
+
+def excerpt_of(result: ToolResult, words: Words, lines: int = 5) -> list[str]:
+    """At most `lines` lines of what the tool said, the last one telling how many were left out."""
+    said = [line.rstrip() for line in clean(result.content).expandtabs(4).split("\n")]
+    if result.ok and result.exit_code is not None:
+        # A command's content opens with its exit code and duration, which `outcome_of` shows.
+        said = [line for line in said[1:] if line not in ("output:", "(no output)")]
+    said = [line for line in said if line]
+    if len(said) <= lines:
+        return said
+    return [*said[: lines - 1], words.more_lines.format(count=len(said) - lines + 1)]
+
+
+def duration(seconds: float) -> str:
+    """`12 ms`, `3.2 s`, `2 min 05 s`."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s"

@@ -1,0 +1,37 @@
+"""What models and tools write is never trusted with the terminal: one function takes the teeth out."""
+
+import re
+
+_SEQUENCES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement, modes
+    r"|\x1b[\]PX^_][^\x07\x1b\n\r]{0,4096}(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC with their ends
+    r"|\x1b[ -/]+[0-~]"  # character sets and the like
+    r"|\x1b[0-Z\\^-~]"  # two-character sequences, reset (`ESC c`) among them
+)
+_BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1 (CSI and OSC in one character)
+    "\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing, so that a command reads as another
+    "\ufeff]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """`text` without anything that a terminal would obey: letters, spaces, tabs and newlines are left.
+
+    Whole escape sequences go, not only their first character; every kind of line end becomes a
+    newline; halves of surrogate pairs become U+FFFD, so that the result can always be encoded.
+
+    A sequence never reaches beyond its line. So the lines of a text that is still growing do not
+    change any more, except for the last: what has been shown stays true.
+    """
+    text = _SEQUENCES.sub("", text)
+    text = _BREAKS.sub("\n", text)
+    text = _CONTROLS.sub("", text)
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """`text` cleaned and on a single line, its newlines and tabs shown as spaces or `⏎`."""
+    return clean(text).strip().replace("\n", " ⏎ ").replace("\t", " ")

@@ -1,0 +1,194 @@
+"""One side of a conversation with a chat: what was sent, what is still unanswered, what is shown."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.chats import ChatEvent, ChatPort, Replied, TurnStarted
+from rumi.terminal.words import Words, is_stop
+
+_KEPT_RESULTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The final reply to a message. `finished` is the end of its turn; None where there was no turn."""
+
+    reply: Replied
+    finished: TurnFinished | None
+
+
+class View(Protocol):
+    """Shows a conversation. Each call returns when what it shows has been written."""
+
+    async def event(self, event: ChatEvent) -> None:
+        """Something happened; never a `Replied`."""
+        ...
+
+    async def reply(self, event: ChatEvent, settled: Settled) -> None:
+        """A final reply."""
+        ...
+
+    async def earlier(self, reply: Replied) -> None:
+        """A final reply of an earlier time, which no one has seen yet."""
+        ...
+
+    async def stopping(self, presses: int) -> None:
+        """The user wants what is running to stop, for the first, second… time."""
+        ...
+
+    async def notice(self, text: str) -> None:
+        """Something the terminal itself has to say."""
+        ...
+
+
+class Conversation:
+    """Sends messages and shows what comes back, until it is cancelled.
+
+    `busy` says whether a message is unanswered or a turn runs; `confirming` what the turn wants to know,
+    `sent` how many messages went out.
+    """
+
+    def __init__(self, port: ChatPort, view: View, words: Words, *, yes: bool = False) -> None:
+        self.view = view
+        self.confirming: ConfirmationAsked | None = None
+        self.sent = 0
+        self._port = port
+        self._words = words
+        self._yes = yes
+        self._sending = 0
+        self._open: dict[int, str] = {}
+        self._results: OrderedDict[int, Settled] = OrderedDict()
+        self._seen: set[int] = set()
+        self._turn = ""
+        self._finished: tuple[str, TurnFinished] | None = None
+        self._presses = 0
+        self._changed = trio.Event()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is still to be answered."""
+        return bool(self._open or self._sending or self._turn)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Show earlier replies, then all that happens. Runs until cancelled.
+
+        Raises:
+            OutputClosedError: nobody reads what is shown.
+        """
+        subscription = self._port.subscribe()
+        try:
+            for reply in await self._port.undelivered():
+                if reply.delivery not in self._seen:
+                    self._seen.add(reply.delivery)
+                    await self.view.earlier(reply)
+                    await self._port.delivered(reply.delivery)
+            task_status.started()
+            while True:
+                await self._take(await subscription.receive())
+        finally:
+            subscription.close()
+
+    async def send(self, text: str) -> int:
+        """Send a message, a command, or a yes or no; its number."""
+        self._sending += 1
+        self.sent += 1
+        try:
+            number = await self._port.send(text)
+            if number not in self._results:
+                self._open[number] = text
+        finally:
+            self._sending -= 1
+            self._notify()
+        return number
+
+    async def answer(self, yes: bool) -> None:
+        """Say yes or no to what the turn asks."""
+        self.confirming = None
+        await self.send(self._words.yes if yes else self._words.no)
+
+    async def interrupt(self) -> bool:
+        """What Ctrl-C means while the chat is busy: stop, then patience; True the third time, to leave."""
+        self._presses += 1
+        presses = self._presses
+        await self.view.stopping(presses)
+        if presses == 1 and not any(is_stop(text) for text in self._open.values()):
+            await self.send("/stop")
+        return presses >= 3
+
+    async def settled(self, number: int) -> Settled:
+        """The reply to that message, as soon as it has been shown."""
+        while number not in self._results:
+            await self.changed()
+        return self._results[number]
+
+    async def idle(self) -> None:
+        """Return when nothing is unanswered."""
+        while self.busy:
+            await self.changed()
+
+    async def changed(self) -> None:
+        """Return after the next change of what this object tells."""
+        await self._changed.wait()
+
+    def _notify(self) -> None:
+        if not self.busy:
+            self._presses = 0
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _take(self, event: ChatEvent) -> None:
+        match event.what:
+            case Replied() as reply:
+                await self._reply(event, reply)
+            case TurnStarted():
+                self._turn = event.turn
+                await self.view.event(event)
+            case TurnFinished() as finished:
+                self._finished = (event.turn, finished)
+                self.confirming = None
+                await self.view.event(event)
+            case ConfirmationAsked() as asked:
+                self.confirming = asked
+                await self.view.event(event)
+                if self._yes:
+                    await self.answer(True)
+            case Thinking() | ToolStarted() | ToolFinished():
+                self.confirming = None
+                await self.view.event(event)
+            case _:
+                await self.view.event(event)
+        self._notify()
+
+    async def _reply(self, event: ChatEvent, reply: Replied) -> None:
+        finished = await self._end_of_turn(event, reply)
+        settled = Settled(reply, finished)
+        if reply.delivery not in self._seen:
+            self._seen.add(reply.delivery)
+            await self.view.reply(event, settled)
+            await self._port.delivered(reply.delivery)
+        for number in reply.messages:
+            self._open.pop(number, None)
+            self._results[number] = settled
+        while len(self._results) > _KEPT_RESULTS:
+            self._results.popitem(last=False)
+
+    async def _end_of_turn(self, event: ChatEvent, reply: Replied) -> TurnFinished | None:
+        """How the turn ended that this reply belongs to; None for a reply that is no turn's."""
+        if not event.turn:
+            return None
+        known, self._finished = self._finished, None
+        began = self._turn == event.turn
+        if began:
+            self._turn = ""
+        if known is not None and known[0] == event.turn:
+            return known[1]
+        if not began:
+            return None
+        # A turn whose end nobody told: its chat was started anew and replied in its place.
+        finished = TurnFinished("crashed", reply.text)
+        await self.view.event(ChatEvent(event.chat, event.turn, event.time, finished))
+        return finished

@@ -1,0 +1,111 @@
+"""Events as JSON lines, for programs: one object a line, nothing else on standard output.
+
+Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RFC 3339, UTC). The events:
+
+- `turn_started`
+- `text`: `delta`
+- `tool_call`: `id`, `name`, `arguments`, an object
+- `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`
+- `confirm`: `id`, `text`; a line with yes or no on standard input answers it
+- `turn_finished`: `reason`, `answer`, `usage` with `prompt_tokens` and `completion_tokens`
+- `reply`: `text`, the reply to a message that was no turn, such as a command
+"""
+
+import json
+import re
+from datetime import UTC, datetime
+
+from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted, TurnFinished
+from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
+from rumi.models import Discarded, TextDelta, Waiting
+from rumi.terminal.clean import clean
+from rumi.terminal.conversation import Settled
+from rumi.terminal.streams import Writer
+from rumi.terminal.words import Words
+
+# `json` escapes C0 only. These are valid in JSON, but a terminal would obey them, some readers take
+# U+2028 for the end of a line, and halves of surrogate pairs can't be encoded.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def encode(value: object) -> str:
+    """`value` as one line of JSON that is safe to print."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def describe(what: Happening) -> dict[str, object] | None:
+    """The event's own fields; None for what is not among the printed events."""
+    match what:
+        case TurnStarted():
+            return {"event": "turn_started"}
+        case TextDelta(text):
+            return {"event": "text", "delta": text}
+        case ToolStarted(call, arguments):
+            return {"event": "tool_call", "id": call.id, "name": call.name, "arguments": dict(arguments)}
+        case ToolFinished(call, result):
+            fields: dict[str, object] = {
+                "event": "tool_result",
+                "id": call.id,
+                "ok": result.ok,
+                "content": result.content,
+            }
+            if call.name == "bash" or result.exit_code is not None:
+                fields |= {
+                    "exit_code": result.exit_code,
+                    "duration_ms": result.duration_ms,
+                    "truncated": result.truncated,
+                }
+            return fields
+        case ConfirmationAsked(id, text):
+            return {"event": "confirm", "id": id, "text": text}
+        case TurnFinished(reason, answer, usage):
+            counted = {
+                "prompt_tokens": usage.prompt_tokens,
+                "completion_tokens": usage.completion_tokens,
+            }
+            return {"event": "turn_finished", "reason": reason, "answer": answer, "usage": counted}
+        case _:
+            return None
+
+
+class JsonView:
+    """Events on `output`, one JSON object a line; what is none of them goes to `errors` as text."""
+
+    def __init__(self, output: Writer, errors: Writer, words: Words) -> None:
+        self._output = output
+        self._errors = errors
+        self._words = words
+
+    async def event(self, event: ChatEvent) -> None:
+        """One line, if the event is one of those that are printed."""
+        fields = describe(event.what)
+        if fields is not None:
+            await self._print(event, fields)
+        elif isinstance(event.what, Waiting):
+            wait = event.what
+            await self.notice(self._words.waiting.format(why=wait.why, seconds=round(wait.seconds)))
+        elif isinstance(event.what, Discarded):
+            await self.notice(self._words.discarded)
+
+    async def reply(self, event: ChatEvent, settled: Settled) -> None:
+        """A turn's reply is the answer of its `turn_finished`; only what was no turn is printed."""
+        if settled.finished is None:
+            await self._print(event, {"event": "reply", "text": settled.reply.text})
+
+    async def earlier(self, reply: Replied) -> None:
+        """A reply of an earlier time: a notice."""
+        await self.notice(f"{self._words.earlier} {reply.text}")
+
+    async def stopping(self, presses: int) -> None:
+        """A notice."""
+        await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
+
+    async def notice(self, text: str) -> None:
+        """A line on the error output."""
+        await self._errors.write(clean(text).rstrip("\n") + "\n")
+
+    async def _print(self, event: ChatEvent, fields: dict[str, object]) -> None:
+        time = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+        common = {"chat": event.chat, "turn": event.turn, "time": time.replace("+00:00", "Z")}
+        await self._output.write(encode({"event": fields["event"], **common, **fields}) + "\n")

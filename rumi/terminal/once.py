@@ -1,0 +1,91 @@
+"""One turn: a text goes in, its answer comes out, and the exit code tells how it ended."""
+
+import re
+from collections.abc import AsyncIterator
+
+import trio
+
+from rumi.agent import Reason
+from rumi.terminal.conversation import Conversation, Settled
+from rumi.terminal.stops import INTERRUPTED, until_stopped
+from rumi.terminal.streams import Lines
+from rumi.terminal.words import Words, is_answer
+
+EXIT_CODES: dict[Reason, int] = {
+    "complete": 0,
+    "crashed": 1,
+    "max_turns": 3,
+    "repeated_call": 3,
+    "consecutive_errors": 3,
+    "timeout": 3,
+    "model_error": 4,
+    "stopped": INTERRUPTED,
+    "interrupted": INTERRUPTED,
+}
+
+_COMMAND = re.compile(r"/[A-Za-z_]+(?:@\w+)?(?:\s.*)?", re.DOTALL)
+
+
+def exit_code(text: str, settled: Settled) -> int:
+    """What the process ends with when that was the reply to `text`.
+
+    A chat command has no turn and succeeds with its reply; any other text without a turn was refused
+    because the chat was busy.
+    """
+    if settled.finished is not None:
+        return EXIT_CODES[settled.finished.reason]
+    return 0 if _COMMAND.fullmatch(text.strip()) else 1
+
+
+async def once(
+    conversation: Conversation, text: str, lines: Lines, signals: AsyncIterator[int], *, words: Words
+) -> int:
+    """Run one turn and return its exit code.
+
+    A question of the turn is answered by the next line of `lines`: yes or no; anything else, or the end
+    of the input, is a no. A signal stops the turn: this returns 130 when the stop is confirmed, after
+    `STOP_WAIT_S` at the latest, and at once for the third signal.
+    """
+    code = INTERRUPTED
+    stopping = False
+    async with trio.open_nursery() as nursery:
+
+        async def watch_signals() -> None:
+            nonlocal stopping
+            async for _ in signals:
+                if await conversation.interrupt():
+                    break
+                if not stopping:
+                    stopping = True
+                    nursery.start_soon(leave_when_stopped)
+            nursery.cancel_scope.cancel()
+
+        async def leave_when_stopped() -> None:
+            await until_stopped(conversation, words)
+            nursery.cancel_scope.cancel()
+
+        await nursery.start(conversation.run)
+        nursery.start_soon(watch_signals)
+        nursery.start_soon(_answer_questions, conversation, lines, words)
+        settled = await conversation.settled(await conversation.send(text))
+        if not stopping:
+            code = exit_code(text, settled)
+            nursery.cancel_scope.cancel()
+    return code
+
+
+async def _answer_questions(conversation: Conversation, lines: Lines, words: Words) -> None:
+    while True:
+        while conversation.confirming is None:
+            await conversation.changed()
+        asked = conversation.confirming
+        line = await lines.line()
+        if conversation.confirming is not asked:
+            continue
+        if line is not None and is_answer(line):
+            conversation.confirming = None
+            await conversation.send(line.strip())
+        else:
+            if line is None:
+                await conversation.view.notice(words.unconfirmed)
+            await conversation.answer(False)

@@ -1,0 +1,24 @@
+"""What a caller chooses about the terminal."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rumi.terminal.words import Language
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalOptions:
+    """How to talk, and what to show about the chat.
+
+    `prompt` is the text of a single turn (`-` reads it from standard input), None a whole chat.
+    `json` prints events as JSON lines. `yes` answers every confirmation with yes.
+    `history_path` keeps what was typed; its folder exists. `model` and `engine` are only shown.
+    """
+
+    prompt: str | None = None
+    json: bool = False
+    language: Language = "en"
+    yes: bool = False
+    history_path: Path | None = None
+    model: str = ""
+    engine: str = ""

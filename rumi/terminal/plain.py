@@ -1,0 +1,176 @@
+"""Pipes and dumb terminals: no colours, nothing that moves, and input line by line.
+
+Answers go to standard output; what happens on the way (tool calls, waits, notices) goes to the error output.
+"""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
+from rumi.chats import ChatEvent, Replied
+from rumi.models import Discarded, TextDelta, Waiting
+from rumi.terminal.calls import outcome_of, title_of
+from rumi.terminal.clean import clean
+from rumi.terminal.conversation import Conversation, Settled
+from rumi.terminal.stops import INTERRUPTED, Asked, until_stopped
+from rumi.terminal.streams import Lines, Writer
+from rumi.terminal.words import LEAVING, Words, is_answer, is_stop
+
+FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
+"""Ends of a turn without an answer."""
+
+PROMPT = "› "
+
+
+class PlainView:
+    """Replies on `output`, everything else in short lines on `errors`.
+
+    With `failures_apart`, a reply that says why there is no answer goes to `errors` too.
+    """
+
+    def __init__(self, output: Writer, errors: Writer, words: Words, *, failures_apart: bool = False) -> None:
+        self._output = output
+        self._errors = errors
+        self._words = words
+        self._failures_apart = failures_apart
+        self._running: dict[str, str] = {}
+
+    async def event(self, event: ChatEvent) -> None:
+        """Tool calls, waits and questions; the answer comes whole, with the reply."""
+        match event.what:
+            case ToolStarted(call, arguments):
+                self._running[call.id] = title_of(call, arguments)
+                await self.notice(self._running[call.id])
+            case ToolFinished(call, result):
+                title = self._running.pop(call.id, call.name)
+                outcome = outcome_of(result, self._words)
+                if not result.ok:
+                    outcome = f"{outcome}: {clean(result.content).strip()}"
+                if outcome:
+                    await self.notice(f"  {outcome}  ({title})" if self._running else f"  {outcome}")
+            case Waiting(seconds, why):
+                await self.notice(self._words.waiting.format(why=why, seconds=round(seconds)))
+            case ConfirmationAsked(_, text):
+                await self.notice(f"{self._words.asked} {text} ({self._words.yes_or_no})")
+            case Discarded() | TextDelta():
+                pass  # only the final text is written, so there is nothing to take back
+            case _:
+                pass
+
+    async def reply(self, event: ChatEvent, settled: Settled) -> None:
+        """The reply's text and a newline."""
+        self._running.clear()
+        failed = settled.finished is not None and settled.finished.reason in FAILURES
+        writer = self._errors if failed and self._failures_apart else self._output
+        await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
+
+    async def earlier(self, reply: Replied) -> None:
+        """A reply of an earlier time, on the error output: it is no answer to what is asked now."""
+        await self.notice(f"{self._words.earlier} {reply.text}")
+
+    async def stopping(self, presses: int) -> None:
+        """Say that the first Ctrl-C was heard, and what the next one does."""
+        await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
+
+    async def notice(self, text: str) -> None:
+        """A line on the error output."""
+        await self._errors.write(clean(text).rstrip("\n") + "\n")
+
+
+async def converse(
+    conversation: Conversation,
+    lines: Lines,
+    signals: AsyncIterator[int],
+    *,
+    words: Words,
+    prompt: Writer | None = None,
+) -> int:
+    """Send line after line, each when the turn before it has ended, `/stop` at once; the exit code.
+
+    While the turn asks for a yes or a no, the next line answers it; any other line, or the end of the
+    input, is a no. With `prompt` a person types at the other end: they are prompted, and Ctrl-C stops
+    the turn without leaving the chat.
+    """
+    code = 0
+    async with trio.open_nursery() as nursery:
+
+        async def watch_signals() -> None:
+            nonlocal code
+            async for number in signals:
+                stays = Asked.of(number) is Asked.STOP and prompt is not None
+                if not conversation.busy:
+                    if stays and prompt is not None:
+                        await prompt.write(f"\n{PROMPT}")
+                        continue
+                    break
+                if await conversation.interrupt():
+                    break
+                if not stays:
+                    nursery.start_soon(leave_when_stopped)
+            code = INTERRUPTED
+            nursery.cancel_scope.cancel()
+
+        async def leave_when_stopped() -> None:
+            nonlocal code
+            await until_stopped(conversation, words)
+            code = INTERRUPTED
+            nursery.cancel_scope.cancel()
+
+        await nursery.start(conversation.run)
+        nursery.start_soon(watch_signals)
+        if prompt is not None:
+            nursery.start_soon(_keep_prompting, conversation, prompt)
+        await _send_lines(conversation, lines, words, prompt)
+        nursery.cancel_scope.cancel()
+    return code
+
+
+async def _send_lines(conversation: Conversation, lines: Lines, words: Words, prompt: Writer | None) -> None:
+    """Send what is read until `/exit` or the end, and return when all of it has been answered."""
+    while True:
+        line = await lines.line()
+        text = None if line is None else line.strip()
+        if text == "":
+            if prompt is not None and not conversation.busy:
+                await prompt.write(PROMPT)
+        elif text is not None and is_stop(text):
+            await conversation.send(text)
+        elif await _answers_a_question(conversation, text, words):
+            continue
+        elif text is None or text.lower() in LEAVING:
+            return
+        else:
+            await conversation.send(text)
+
+
+async def _answers_a_question(conversation: Conversation, text: str | None, words: Words) -> bool:
+    """Wait until the chat is idle; True when the line was used up as the answer to a question before that."""
+    while conversation.busy:
+        if conversation.confirming is None:
+            await conversation.changed()
+        elif text is not None and is_answer(text):
+            conversation.confirming = None
+            await conversation.send(text)
+            return True
+        else:
+            if text is None:
+                await conversation.view.notice(words.unconfirmed)
+            await conversation.answer(False)
+    return False
+
+
+async def _keep_prompting(conversation: Conversation, prompt: Writer) -> None:
+    """Show the prompt whenever it is the person's turn to type."""
+    shown: object = None
+    while True:
+        state: object = None
+        if conversation.confirming is not None:
+            state = conversation.confirming.id
+        elif not conversation.busy:
+            state = conversation.sent
+        if state is not None and state != shown:
+            await prompt.write(PROMPT)
+        if state == shown:
+            await conversation.changed()
+        shown = state

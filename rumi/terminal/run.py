@@ -1,0 +1,96 @@
+"""The one entry: which kind of terminal chat this is, and what surrounds all kinds."""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+from rumi.chats import ChatPort
+from rumi.errors import UsageError
+from rumi.terminal.conversation import Conversation, View
+from rumi.terminal.jsonl import JsonView
+from rumi.terminal.once import once
+from rumi.terminal.options import TerminalOptions
+from rumi.terminal.plain import PlainView, converse
+from rumi.terminal.stops import SIGNALS
+from rumi.terminal.streams import OutputClosedError, Streams, capable
+from rumi.terminal.words import words_for
+
+
+async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Streams | None = None) -> int:
+    """Talk with a chat until the turn, the input or the person comes to an end; the process's exit code.
+
+    - `options.prompt`: one turn (see `once`).
+    - Standard input and output are a terminal that can be drawn on: the interactive chat.
+    - Otherwise, and always with `options.json`: line by line (see `plain.converse`).
+
+    SIGINT, SIGTERM and SIGHUP are taken care of while this runs; it must be called in the main thread.
+    An output that nobody reads any more ends it quietly. Cancelled, it leaves the terminal as it was.
+
+    Raises:
+        UsageError: there is nothing to send.
+    """
+    streams = streams or Streams()
+    code = 0
+    with trio.open_signal_receiver(*SIGNALS) as signals:
+        try:
+            code = await _run(port, options, streams, signals)
+        except* OutputClosedError:
+            pass
+    return code
+
+
+async def _run(
+    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+) -> int:
+    words = words_for(options.language)
+    if options.prompt is not None:
+        return await _once(port, options, streams, signals)
+    if options.json:
+        view: View = JsonView(streams.output, streams.errors, words)
+    elif streams.input.terminal and capable(streams.output):
+        from rumi.terminal.interactive import interact
+
+        return await interact(port, options, streams, signals)
+    else:
+        view = PlainView(streams.output, streams.errors, words)
+    conversation = Conversation(port, view, words, yes=options.yes)
+    person = streams.input.terminal and not options.json
+    prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
+    return await converse(conversation, streams.input, signals, words=words, prompt=prompt)
+
+
+async def _once(
+    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+) -> int:
+    words = words_for(options.language)
+    text = options.prompt or ""
+    if text == "-":
+        text = await streams.input.everything()
+    text = text.strip()
+    if not text:
+        raise UsageError(words.nothing_to_send)
+
+    def conversation(view: View) -> Conversation:
+        return Conversation(port, view, words, yes=options.yes)
+
+    if options.json:
+        view: View = JsonView(streams.output, streams.errors, words)
+    elif not capable(streams.output):
+        view = PlainView(streams.output, streams.errors, words, failures_apart=True)
+    else:
+        from rumi.terminal.live import LiveView
+        from rumi.terminal.paint import Painter
+        from rumi.terminal.screen import LiveScreen
+
+        screen = LiveScreen(streams.output)
+        live = LiveView(screen, Painter(), words)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(live.run)
+                code = await once(conversation(live), text, streams.input, signals, words=words)
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True), trio.move_on_after(1):
+                await screen.close()
+        return code
+    return await once(conversation(view), text, streams.input, signals, words=words)

@@ -1,0 +1,134 @@
+"""What the terminal itself says, in both languages. What the chat says comes from the chat."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Language: TypeAlias = Literal["es", "en"]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """One language's words. Those with braces are for `str.format`."""
+
+    greeting: str
+    leave_hint: str
+    thinking: str
+    writing: str
+    running: str
+    starting: str
+    stop_hint: str
+    stopping: str
+    still_stopping: str
+    not_confirmed: str
+    waiting: str
+    discarded: str
+    asked: str
+    unconfirmed: str
+    failed: str
+    exit_code: str
+    truncated: str
+    more_lines: str
+    earlier: str
+    yes: str
+    no: str
+    yes_or_no: str
+    nothing_to_send: str
+    commands: tuple[tuple[str, str], ...]
+
+
+_WORDS: dict[Language, Words] = {
+    "en": Words(
+        greeting="/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves",
+        leave_hint="Ctrl-D or /exit leaves.",
+        thinking="thinking",
+        writing="writing",
+        running="running",
+        starting="starting",
+        stop_hint="Ctrl-C stops",
+        stopping="stopping",
+        still_stopping="Still stopping; once more to leave at once.",
+        not_confirmed="The stop was not confirmed in time.",
+        waiting="⏳ {why} · {seconds} s",
+        discarded="The reply was cut off; what it said above is void.",
+        asked="It asks:",
+        unconfirmed="No one can answer here, so that is a no. --yes says yes.",
+        failed="failed",
+        exit_code="exit {code}",
+        truncated="truncated",
+        more_lines="… {count} more lines",
+        earlier="Earlier:",
+        yes="yes",
+        no="no",
+        yes_or_no="yes/no",
+        nothing_to_send="There is nothing to send: the text is empty.",
+        commands=(
+            ("/help", "what it can do"),
+            ("/stop", "stop what is running"),
+            ("/retry", "run the last unfinished message again"),
+            ("/reset", "new session: container and history cleared"),
+            ("/reset files", "the same, and the files are removed"),
+            ("/status", "model, sandbox, session"),
+            ("/memory", "what it knows about you"),
+            ("/skills", "the skills"),
+            ("/exit", "leave"),
+            ("/quit", "leave"),
+        ),
+    ),
+    "es": Words(
+        greeting="/help muestra los comandos · Alt-Enter empieza otra línea · Ctrl-D sale",
+        leave_hint="Se sale con Ctrl-D o /exit.",
+        thinking="pensando",
+        writing="escribiendo",
+        running="ejecutando",
+        starting="empezando",
+        stop_hint="Ctrl-C detiene",
+        stopping="deteniendo",
+        still_stopping="Todavía deteniendo; otra vez para salir ya.",
+        not_confirmed="La cancelación no se confirmó a tiempo.",
+        waiting="⏳ {why} · {seconds} s",
+        discarded="La respuesta se cortó; lo que decía arriba no vale.",
+        asked="Pregunta:",
+        unconfirmed="Acá nadie puede contestar, así que es un no. Con --yes es un sí.",
+        failed="falló",
+        exit_code="salida {code}",
+        truncated="recortado",
+        more_lines="… {count} líneas más",
+        earlier="De antes:",
+        yes="sí",
+        no="no",
+        yes_or_no="sí/no",
+        nothing_to_send="No hay nada que mandar: el texto está vacío.",
+        commands=(
+            ("/help", "qué sabe hacer"),
+            ("/stop", "detener lo que está en curso"),
+            ("/retry", "repetir el último mensaje que no terminó"),
+            ("/reset", "sesión nueva: contenedor e historial limpios"),
+            ("/reset files", "lo mismo, y borra los archivos"),
+            ("/status", "modelo, sandbox, sesión"),
+            ("/memory", "qué sabe de vos"),
+            ("/skills", "las habilidades"),
+            ("/exit", "salir"),
+            ("/quit", "salir"),
+        ),
+    ),
+}
+
+LEAVING = frozenset({"/exit", "/quit"})
+"""Commands of the terminal: they never reach the chat."""
+
+_YES_OR_NO = frozenset({"y", "yes", "s", "si", "sí", "n", "no"})
+
+
+def words_for(language: Language) -> Words:
+    """The words of that language."""
+    return _WORDS[language]
+
+
+def is_stop(text: str) -> bool:
+    """Whether a line is the command that waits for nothing."""
+    return text.strip().lower() == "/stop"
+
+
+def is_answer(text: str) -> bool:
+    """Whether a line is a yes or a no."""
+    return text.strip().lower().rstrip(".!") in _YES_OR_NO
