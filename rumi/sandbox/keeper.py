@@ -1,0 +1,300 @@
+"""The process beside a chat's sandbox that keeps its /tmp and starts each command in its own bubblewrap.
+
+A program, not a module of Rumi: it is run as `python -I -S keeper.py KEY=VALUE…` and imports nothing of ours.
+It makes a mount namespace that holds the root file system, the workspace and the chat's /tmp, gives up
+root where it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
+
+    run   argv (a file, NUL after each word), stdin, stdout, stderr, reply
+    kill  reply
+
+`run` is answered with the exit code once nothing of the command is left, `kill` with `clean`. It is no
+part of what it keeps: commands see neither it nor one another. As it is their subreaper, whatever is left of
+a bubblewrap becomes its own child, so that "no child is left" is the kernel's word for it.
+It ends, and all its commands with it, when the socket closes or its parent dies.
+"""
+
+import _socket
+import ctypes
+import os
+import resource
+import select
+import signal
+import sys
+import time
+
+BASE = "/tmp"  # any folder would do: what is mounted here is seen by this process and its children alone
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class StepError(Exception):
+    """A step that did not work; its text is handed to whoever started the keeper."""
+
+
+def call(what: str, result: int) -> int:
+    """The result of a call into libc, or its errno as a StepError."""
+    if result < 0:
+        raise StepError(f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """mount(2)."""
+    words = [os.fsencode(word) for word in (source, target, kind)]
+    call(f"mount {target}", libc.mount(*words, ctypes.c_ulong(flags), data.encode()))
+
+
+def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
+    """A user namespace in which the same one user exists, and no other."""
+    call("user namespace", libc.unshare(flags | CLONE_NEWUSER))
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def make_base(settings: dict[str, str]) -> None:
+    """Mount what commands will see where their user can reach it, which $RUMI_HOME may not allow."""
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
+    folder = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    sources = {name: os.open(settings[name], folder) for name in ("rootfs", "workspace")}
+    programs = {}
+    for name in ("bwrap", "libcap"):
+        if settings[name]:
+            with open(settings[name], "rb") as file:
+                programs[os.path.basename(settings[name])] = file.read()
+    mount("none", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,nr_inodes=64,mode=0755")
+    for name, source in sources.items():
+        os.mkdir(f"{BASE}/{name}")
+        mount(f"/proc/self/fd/{source}", f"{BASE}/{name}", "", MS_BIND | MS_REC)
+        os.close(source)
+    os.mkdir(f"{BASE}/tmp")
+    inodes = max(1024, int(settings["tmp_bytes"]) // 8192)
+    bounds = f"size={settings['tmp_bytes']},nr_inodes={inodes},mode=1777"
+    mount("none", f"{BASE}/tmp", "tmpfs", MS_NOSUID | MS_NODEV, bounds)
+    for name, content in programs.items():
+        with open(f"{BASE}/{name}", "wb") as file:
+            file.write(content)
+        os.chmod(f"{BASE}/{name}", 0o755)
+
+
+def settle(settings: dict[str, str]) -> None:
+    """Become the user of the sandbox, in namespaces of its own, and end with the parent."""
+    uid, gid = int(settings["uid"]), int(settings["gid"])
+    if os.getuid() == 0:
+        call("mount namespace", libc.unshare(CLONE_NEWNS))
+        make_base(settings)
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+        # Changing the user made this process's own /proc files root's, and with them its uid_map.
+        call("dumpable", libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
+        enter_user_namespace(uid, gid, 0)
+    else:
+        enter_user_namespace(uid, gid, CLONE_NEWNS)
+        make_base(settings)
+    os.chdir("/")
+    call("no new privileges", libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    call("subreaper", libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+    end_with_parent(int(settings["parent"]))  # last: a change of user would have cleared it
+
+
+def end_with_parent(parent: int) -> None:
+    """Be killed when the parent ends, also if it has already."""
+    call("parent death signal", libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def bwrap_flags(settings: dict[str, str]) -> list[str]:
+    """The sandbox of one command: new namespaces of every kind, and only what it may see."""
+    shm = str(int(settings["tmp_bytes"]) // 4)
+    flags = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
+    flags += ["--uid", settings["uid"], "--gid", settings["gid"], "--hostname", "rumi", "--cap-drop", "ALL"]
+    flags += ["--ro-bind", f"{BASE}/rootfs", "/", "--proc", "/proc"]
+    # bubblewrap's /dev is a tmpfs without a bound: sealed, once the one place in it to write has a bound.
+    flags += [
+        "--dev",
+        "/dev",
+        "--size",
+        shm,
+        "--perms",
+        "1777",
+        "--tmpfs",
+        "/dev/shm",
+        "--remount-ro",
+        "/dev",
+    ]
+    flags += ["--bind", f"{BASE}/tmp", "/tmp", "--bind", f"{BASE}/workspace", "/workspace"]
+    flags += ["--chdir", "/workspace", "--clearenv", "--sync-fd", settings["life_fd"]]
+    for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", "/workspace"), ("LANG", "C.UTF-8")):
+        flags += ["--setenv", name, value]
+    if settings["seccomp_fd"]:
+        flags += ["--seccomp", settings["seccomp_fd"]]
+    # A shell in between says what a missing program is called, and with which exit code, as people know it.
+    return [*flags, "--", "sh", "-c", 'exec "$@"', "sh"]
+
+
+def limit(settings: dict[str, str]) -> None:
+    """Second lines: they hold where no cgroup does, for a process each (processes: for the sandbox)."""
+    bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, int(settings["file_bytes"]))]
+    if settings["process_bytes"]:
+        bounds.append((resource.RLIMIT_AS, int(settings["process_bytes"])))
+    if settings["processes"]:
+        bounds.append((resource.RLIMIT_NPROC, int(settings["processes"])))
+    for kind, bound in bounds:
+        _, hard = resource.getrlimit(kind)
+        most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        resource.setrlimit(kind, (most, most))
+
+
+def start(settings: dict[str, str], fds: list[int]) -> int:
+    """Start a command; return its bubblewrap's pid. Raises StepError if not even that could be started."""
+    words, own, heard = fds[0], os.getpid(), os.pipe()
+    size = os.fstat(words).st_size
+    argv: list[str | bytes] = [BASE + "/bwrap", *bwrap_flags(settings)]
+    argv += os.pread(words, size, 0).split(b"\0")[:-1]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            end_with_parent(own)
+            os.setsid()
+            for member in settings["cgroup_fds"].split(",") if settings["cgroup_fds"] else []:
+                os.write(int(member), b"0")
+            with open("/proc/self/oom_score_adj", "w") as file:
+                file.write("1000")  # of all processes of this host, these are the first to go
+            os.nice(int(settings["nice"]))
+            limit(settings)
+            for number, fd in enumerate(fds[1:4]):
+                os.dup2(fd, number)
+            if settings["seccomp_fd"]:
+                os.lseek(int(settings["seccomp_fd"]), 0, os.SEEK_SET)
+                os.set_inheritable(int(settings["seccomp_fd"]), True)
+            os.set_inheritable(int(settings["life_fd"]), True)
+            os.execve(BASE + "/bwrap", argv, {"LD_LIBRARY_PATH": BASE})
+        except BaseException as error:  # noqa: BLE001 - this is another process, and it ends here
+            os.write(heard[1], f"{type(error).__name__}: {error}".encode())
+        os._exit(126)
+    os.close(heard[1])
+    trouble = os.read(heard[0], 4096)  # empty once bubblewrap runs: its end closes on exec
+    os.close(heard[0])
+    if trouble:
+        os.waitpid(pid, 0)
+        raise StepError(trouble.decode())
+    return pid
+
+
+def children() -> list[int]:
+    """The pids of this process's children, zombies too."""
+    own = os.getpid()
+    try:
+        with open(f"/proc/{own}/task/{own}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except FileNotFoundError:  # a kernel built without it
+        pass
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{int(name)}/stat") as file:
+                if int(file.read().rpartition(")")[2].split()[1]) == own:
+                    found.append(int(name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def kill_everything(watched: int | None = None) -> int:
+    """Return when this process has no child and thus no descendant; the exit code of the watched one.
+
+    The end of a namespace's first process is the end of all in it, and is not seen before.
+    """
+    code, wait = 128 + signal.SIGKILL, 0.0002
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid and pid == watched:
+            code = os.waitstatus_to_exitcode(status)
+            code = code if code >= 0 else 128 - code
+        if not pid:
+            for child in children():
+                os.kill(child, signal.SIGKILL)  # a child of ours, so this pid is still its own
+            time.sleep(wait)
+            wait = min(wait * 2, 0.05)
+
+
+def answer(reply: int, text: str) -> None:
+    """Write an answer, if anyone still listens for it, and close."""
+    try:
+        os.write(reply, text.encode())
+    except BrokenPipeError:  # noqa: SIM105 - contextlib would be one more thing to load
+        pass
+    os.close(reply)
+
+
+def serve(settings: dict[str, str], requests: _socket.socket) -> None:
+    """Take requests until the other end closes."""
+    running: tuple[int, int, int] | None = None  # pid, its pidfd, where its exit code goes
+    while True:
+        ready, _, _ = select.select([requests.fileno(), *([running[1]] if running else [])], [], [])
+        if running and running[1] in ready:
+            pid, pidfd, reply = running
+            os.close(pidfd)
+            answer(reply, str(kill_everything(pid)))
+            running = None
+            continue
+        data, ancillary, _, _ = requests.recvmsg(16, _socket.CMSG_SPACE(5 * 4), _socket.MSG_CMSG_CLOEXEC)
+        fds = [
+            int.from_bytes(part[i : i + 4], sys.byteorder)
+            for _, _, part in ancillary
+            for i in range(0, len(part), 4)
+        ]
+        if data == b"":
+            return
+        if data == b"kill":
+            kill_everything()
+            if running:
+                os.close(running[1])
+                answer(running[2], str(128 + signal.SIGKILL))
+                running = None
+            answer(fds[0], "clean")
+            continue
+        if running:
+            answer(fds.pop(), "busy")
+        else:
+            try:
+                pid = start(settings, fds)
+                running = (pid, os.pidfd_open(pid), fds.pop())
+            except (StepError, OSError) as error:
+                kill_everything()
+                answer(fds.pop(), f"failed {error}")
+        for fd in fds:
+            os.close(fd)
+
+
+def main() -> None:
+    """Settle, say so (or why not) on the socket's other end, serve, leave nothing."""
+    settings = dict(word.split("=", 1) for word in sys.argv[1:])
+    requests = _socket.socket(fileno=int(settings["socket_fd"]))
+    passed = [settings[name] for name in ("socket_fd", "life_fd", "seccomp_fd")]
+    for fd in [*passed, *settings["cgroup_fds"].split(",")]:
+        if fd:
+            os.set_inheritable(int(fd), False)  # a command gets only what `start` hands on
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        settle(settings)
+    except (StepError, OSError) as error:
+        requests.send(f"failed {error}".encode())
+        return
+    requests.send(b"ready")
+    try:
+        serve(settings, requests)
+    finally:
+        kill_everything()
+
+
+if __name__ == "__main__":
+    main()
