@@ -1,1 +1,60 @@
-"""The actor runtime."""
+"""Actors on trio: supervised, restarted, and asked by structured calls.
+
+`Actor` is what you write, `ChildSpec` how it is kept, `ActorRef` how it is spoken to. `Supervisor` holds
+children known beforehand, `DynamicSupervisor` children by key. It has no distribution, no proxies, no
+become, no stash, no selective receive, no routers and no priority
+mailboxes. The guarantees are in docs/actors.md.
+"""
+
+from actors.actor import Actor
+from actors.backoff import Backoff
+from actors.dynamic import DynamicSupervisor
+from actors.errors import (
+    ActorCrashed,
+    ActorError,
+    ActorStopped,
+    AskedItself,
+    MailboxFull,
+    RestartLimitExceeded,
+    TooManyChildren,
+)
+from actors.ref import ActorRef
+from actors.request import Request
+from actors.spec import ChildSpec, Overflow, Restart
+from actors.status import (
+    EventKind,
+    MailboxStatistics,
+    NodeKind,
+    NodeState,
+    NodeStatus,
+    StopReason,
+    TreeEvent,
+)
+from actors.supervisor import Strategy, Supervisor
+
+__all__ = [
+    "Actor",
+    "ActorCrashed",
+    "ActorError",
+    "ActorRef",
+    "ActorStopped",
+    "AskedItself",
+    "Backoff",
+    "ChildSpec",
+    "DynamicSupervisor",
+    "EventKind",
+    "MailboxFull",
+    "MailboxStatistics",
+    "NodeKind",
+    "NodeState",
+    "NodeStatus",
+    "Overflow",
+    "Request",
+    "Restart",
+    "RestartLimitExceeded",
+    "StopReason",
+    "Strategy",
+    "Supervisor",
+    "TooManyChildren",
+    "TreeEvent",
+]

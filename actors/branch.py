@@ -1,0 +1,203 @@
+"""What both kinds of supervisors share: being a node of the tree, and being its root."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+import trio
+
+from actors.intensity import check_intensity
+from actors.place import Place, logger
+from actors.status import NodeKind, NodeStatus, Outcome, StopReason, TreeEvent, one_line
+
+
+class Branch(Place):
+    """A node with children. One incarnation brings them up, watches, and brings them down.
+
+    A nested one that is suspended keeps its children's places, mailboxes included.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        max_restarts: int,
+        within: float,
+        observe: Callable[[TreeEvent], None] | None,
+    ) -> None:
+        super().__init__(id)
+        check_intensity(max_restarts, within)
+        self.max_restarts = max_restarts
+        self.within = within
+        self._observe = observe
+        self._nursery: trio.Nursery | None = None
+        self._failure: BaseException | None = None  # why this incarnation must end
+        self._body: trio.CancelScope | None = None  # of a root: what runs inside of running()
+        self._news = trio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Run the tree as long as the body runs. Only for a root, and only once.
+
+        Entering starts the children in order; the first failure to start stops those that are up and is
+        raised as it is. Leaving, also by an error or a cancellation, stops the children in reverse order:
+        shielded, each child bounded by its `shutdown`. When the restart limit is reached the body is
+        cancelled, the children are stopped, and RestartLimitExceeded is raised.
+        """
+        if self._parent is not None:
+            raise RuntimeError(f"{self.path} is no root: its parent runs it")
+        if self.incarnation:
+            raise RuntimeError(f"{self.id} has been run already")
+        self.incarnation = 1
+        body_error: BaseException | None = None
+        async with trio.open_nursery() as outer:
+            self._body = outer.cancel_scope
+            outer.start_soon(self._run_root, name=self.id)
+            try:
+                await self._until(lambda: self.state == "running" or self._over is not None)
+                if self._over is None:
+                    yield
+            except trio.Cancelled:
+                raise
+            except BaseException as error:
+                if isinstance(error, BaseExceptionGroup) and error.split(trio.Cancelled)[0] is not None:
+                    raise
+                body_error = error  # kept out of the nursery, which would wrap it in a group
+            finally:
+                self._request_stop(final=True)
+        if self._failure is not None:
+            if body_error is not None:
+                self._failure.add_note(f"Meanwhile the body had raised {one_line(body_error)}")
+            raise self._failure
+        if body_error is not None:
+            raise body_error
+
+    async def _run_root(self) -> None:
+        # The shield keeps the order of stopping when the surroundings are cancelled: the body hears of the
+        # cancellation, leaves, and that stops the tree.
+        with trio.CancelScope(shield=True):
+            self._down = False
+            self._enter("starting")
+            outcome = await self._live()
+            self._down = True
+            self._finalise(outcome.reason)
+
+    async def _live(self) -> Outcome:
+        self._failure = None
+        started = False
+        async with trio.open_nursery() as self._nursery:
+            await self._bring_up()
+            if not self._ending:
+                started = True
+                self._up()
+                await self._watch()
+            await self._bring_down()
+        self._nursery = None
+        return self._outcome(started)
+
+    def _outcome(self, started: bool) -> Outcome:
+        if self._failure is not None:
+            return Outcome("crashed", self._failure, started)
+        return Outcome("stopped", None, started)
+
+    @abstractmethod
+    async def _bring_up(self) -> None:
+        """Start the children; leave a failure in `_failure`."""
+
+    @abstractmethod
+    async def _watch(self) -> None:
+        """Return when it is time to end: `_ending`."""
+
+    @abstractmethod
+    async def _bring_down(self) -> None:
+        """Stop the children and return when their tasks have ended."""
+
+    @property
+    def _ending(self) -> bool:
+        return self._stop or self._failure is not None
+
+    def _stop_requested(self) -> None:
+        self._wake()
+
+    def _fail(self, error: BaseException) -> None:
+        """End this incarnation because of `error`; the first one counts."""
+        if self._failure is None:
+            self._failure = error
+            if self._body is not None:
+                self._body.cancel()
+            self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = trio.Event()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a change makes `condition` true."""
+        while not condition():
+            await self._news.wait()
+
+    def _up(self) -> None:
+        super()._up()
+        self._wake()
+
+    def _changed(self, child: Place) -> None:
+        self._wake()
+
+    def _emit(self, event: TreeEvent) -> None:
+        if self._parent is not None:
+            self._parent._emit(event)
+        elif self._observe is not None:
+            try:
+                self._observe(event)
+            except Exception:  # noqa: BLE001  # the watcher's fault must not become the tree's
+                logger.exception("%s: observe() raised", self.path)
+
+    def _ended(self, child: Place, outcome: Outcome) -> float | None:
+        """Judge a child's end: seconds until it restarts by itself, or None."""
+        if outcome.error is not None and not isinstance(outcome.error, Exception):
+            self._fail(outcome.error)  # KeyboardInterrupt and its like end the tree
+            return None
+        if child._stop or self._ending:
+            return None
+        if not child._restarts_after(outcome):
+            child._final = True
+            return None
+        now = trio.current_time()
+        if not self._count_restart(child, now):
+            self._limit_reached(child, outcome.error)
+            return None
+        return self._delay(child, child._grant_restart(now))
+
+    @abstractmethod
+    def _count_restart(self, child: Place, now: float) -> bool:
+        """Whether one restart more is within the limit; counts it if so."""
+
+    @abstractmethod
+    def _limit_reached(self, child: Place, cause: BaseException | None) -> None:
+        """One restart more was refused."""
+
+    @abstractmethod
+    def _delay(self, child: Place, delay_s: float) -> float | None:
+        """Seconds until the child's own task goes on, or None where somebody else begins it again."""
+
+    def _finalise(self, reason: StopReason) -> None:
+        super()._finalise(reason)
+        self._wake()
+
+    def _status(self, kind: NodeKind, children: Iterable[Place], dead_letters: int) -> NodeStatus:
+        return NodeStatus(
+            id=self.id,
+            kind=kind,
+            state=self.state,
+            incarnation=self.incarnation,
+            restarts=self.restarts,
+            depth=0,
+            capacity=0,
+            doing="",
+            since=self.since,
+            last_error=self.last_error,
+            dead_letters=dead_letters,
+            children=tuple(child.status() for child in children),
+        )

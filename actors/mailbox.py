@@ -1,0 +1,128 @@
+"""A bounded queue that belongs to a child's place and outlives its incarnations.
+
+Not a memory channel, for three reasons: what is queued must survive the reader and be handed back at the
+final stop, an asker that gave up must be taken out of the middle, and a put needs to cost one checkpoint.
+"""
+
+from collections import OrderedDict, deque
+from typing import Any, Protocol
+
+import outcome
+import trio
+from trio.lowlevel import Abort, RaiseCancelT, Task
+
+from actors.errors import ActorStopped, MailboxFull
+from actors.request import Ask
+
+# A told message as it is, or an Ask around an asked one. Messages may be anything, hence Any.
+Item = Any
+
+_REFUSED = object()
+
+
+class Owner(Protocol):
+    """Whoever has the mailbox; the path is put together only for an error."""
+
+    @property
+    def path(self) -> str:
+        """Where in the tree it is."""
+        ...
+
+
+class Mailbox:
+    """Items in order of arrival; senders wait in order too, and only while it is full."""
+
+    __slots__ = ("_listening", "_reader", "_senders", "capacity", "closed", "queue", "rejects")
+
+    def __init__(self, capacity: int, rejects: bool) -> None:
+        self.capacity = capacity
+        self.rejects = rejects
+        self.closed = False
+        self.queue: deque[Item] = deque()
+        self._senders: OrderedDict[Task, Item] | None = None
+        self._reader: Task | None = None
+        self._listening = False
+
+    @property
+    def senders_waiting(self) -> int:
+        """How many tasks wait for room."""
+        return len(self._senders) if self._senders else 0
+
+    def put_nowait(self, item: Item, owner: Owner) -> None:
+        """Append, or raise ActorStopped or MailboxFull."""
+        if self.closed:
+            raise ActorStopped(owner.path)
+        if len(self.queue) >= self.capacity:
+            raise MailboxFull(owner.path, self.capacity)
+        self.queue.append(item)
+        if self._listening:
+            self.wake()
+
+    async def wait_for_room(self, item: Item, owner: Owner) -> None:
+        """Append as soon as there is room. Cancelled: the item was not taken. Only for a full mailbox."""
+        if self.rejects:
+            raise MailboxFull(owner.path, self.capacity)
+        if self._senders is None:
+            self._senders = OrderedDict()
+        senders = self._senders
+        task = trio.lowlevel.current_task()
+        senders[task] = item
+
+        def abort(_: RaiseCancelT) -> Abort:
+            del senders[task]
+            return Abort.SUCCEEDED
+
+        if await trio.lowlevel.wait_task_rescheduled(abort) is _REFUSED:
+            raise ActorStopped(owner.path)
+
+    def pop(self) -> Item:
+        """The oldest item; whoever waited longest for room takes its place. Only when not empty."""
+        item = self.queue.popleft()
+        if self._senders:
+            self._refill()
+        return item
+
+    def remove(self, ask: Ask[Any]) -> None:
+        """Take a queued ask out, wherever it stands."""
+        for index, item in enumerate(self.queue):
+            if item is ask:
+                del self.queue[index]
+                self._refill()
+                return
+
+    def _refill(self) -> None:
+        while self._senders and len(self.queue) < self.capacity:
+            task, item = self._senders.popitem(last=False)
+            self.queue.append(item)
+            trio.lowlevel.reschedule(task)
+            if self._listening:
+                self.wake()
+
+    def close(self) -> list[Item]:
+        """Take nothing more, turn waiting senders away, and hand back what was queued."""
+        self.closed = True
+        left = list(self.queue)
+        self.queue.clear()
+        if self._senders:
+            senders, self._senders = self._senders, None
+            for task in senders:
+                trio.lowlevel.reschedule(task, outcome.Value(_REFUSED))
+        return left
+
+    async def wait(self, listen: bool = True) -> None:
+        """Park the one reader until `wake`, or with `listen` until something is put."""
+        self._reader = trio.lowlevel.current_task()
+        self._listening = listen
+        await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def wake(self) -> None:
+        """Wake the reader if it is parked."""
+        if self._reader is not None:
+            reader, self._reader = self._reader, None
+            self._listening = False
+            trio.lowlevel.reschedule(reader)
+
+    def _abort(self, _: RaiseCancelT) -> Abort:
+        self._reader = None
+        self._listening = False
+        return Abort.SUCCEEDED

@@ -1,0 +1,101 @@
+"""How actors are spoken to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import trio
+from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
+
+from actors.errors import AskedItself
+from actors.request import Ask, Request, Stage
+from actors.status import MailboxStatistics, StopReason
+
+if TYPE_CHECKING:
+    from actors.cell import Cell
+
+M_contra = TypeVar("M_contra", contravariant=True)
+R = TypeVar("R")
+
+
+class ActorRef(Generic[M_contra]):
+    """The address of a child's place. It stays valid across restarts, until the final stop.
+
+    `ActorRef[Get | Put]` can be given to whoever needs an `ActorRef[Get]`.
+    """
+
+    __slots__ = ("_cell",)
+
+    def __init__(self, cell: Cell[M_contra]) -> None:
+        self._cell = cell
+
+    def __repr__(self) -> str:
+        return f"<ActorRef {self._cell.path}>"
+
+    @property
+    def id(self) -> str:
+        """The id of the child's spec."""
+        return self._cell.id
+
+    @property
+    def path(self) -> str:
+        """Where in the tree it is: "root/branch/leaf"."""
+        return self._cell.path
+
+    async def tell(self, message: M_contra) -> None:
+        """Queue a message; waits while the mailbox is full (unless overflow="reject").
+
+        A checkpoint. Cancelled: the message was not taken. Raises ActorStopped, and MailboxFull with
+        overflow="reject"; the message was not taken then either.
+        """
+        await checkpoint_if_cancelled()
+        mailbox = self._cell.mailbox
+        if not mailbox.closed and len(mailbox.queue) >= mailbox.capacity:
+            await mailbox.wait_for_room(message, self._cell)
+        else:
+            mailbox.put_nowait(message, self._cell)
+            await cancel_shielded_checkpoint()
+
+    def tell_nowait(self, message: M_contra) -> None:
+        """Queue a message now, or raise MailboxFull or ActorStopped. No checkpoint."""
+        self._cell.mailbox.put_nowait(message, self._cell)
+
+    async def ask(self, message: Request[R]) -> R:
+        """Send a request and wait for its reply: a structured call, with no timeout of its own.
+
+        Cancelled while queued: it is taken back and never handled. Cancelled while the actor works on it:
+        that work is cancelled, and this returns only when it has ended, or after the actor's `shutdown`
+        seconds; a reply that comes nevertheless is dropped.
+
+        Raises ActorCrashed when the actor crashes over it, ActorStopped when the actor stops for good
+        before the reply, MailboxFull with overflow="reject", AskedItself at once when called from the
+        actor's own handler.
+        """
+        cell = self._cell
+        if cell.runs_this_task():
+            raise AskedItself(cell.path)
+        await checkpoint_if_cancelled()
+        ask = Ask(message)
+        mailbox = cell.mailbox
+        if not mailbox.closed and len(mailbox.queue) >= mailbox.capacity:
+            await mailbox.wait_for_room(ask, cell)
+        else:
+            mailbox.put_nowait(ask, cell)
+        try:
+            return await ask.reply()
+        except trio.Cancelled:
+            if ask.stage is Stage.QUEUED:
+                mailbox.remove(ask)
+            elif ask.stage is Stage.HANDLED:
+                ask.give_up()
+                with trio.move_on_after(cell.spec.shutdown, shield=True):
+                    await ask.ended()
+            raise
+
+    async def wait_stopped(self) -> StopReason:
+        """Wait for the final stop of this place (a restart is none) and return its reason."""
+        return await self._cell.wait_stopped()
+
+    def statistics(self) -> MailboxStatistics:
+        """The mailbox at this moment."""
+        return self._cell.statistics()

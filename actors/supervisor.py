@@ -1,0 +1,156 @@
+"""A supervisor of children that are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+import trio
+
+from actors.branch import Branch
+from actors.cell import Cell
+from actors.errors import RestartLimitExceeded
+from actors.intensity import RestartIntensity
+from actors.place import Place
+from actors.ref import ActorRef
+from actors.spec import ChildSpec
+from actors.status import NodeStatus, StopReason, TreeEvent
+
+M = TypeVar("M")
+B = TypeVar("B", bound=Branch)
+
+Strategy = Literal["one_for_one", "rest_for_one", "one_for_all"]
+
+
+class Supervisor(Branch):
+    """Starts children in the order in which they were added, stops them in reverse, restarts them between.
+
+    After a child's end that calls for a restart, "one_for_one" restarts that child; "rest_for_one" stops
+    the children after it in reverse order and restarts all of them in order; "one_for_all" does so with all
+    children. Temporary children that are stopped this way are not started again. One restart more than
+    `max_restarts` within `within` seconds: everything here stops and RestartLimitExceeded goes to the
+    parent, where it counts as this supervisor's crash, or out of `running()`.
+
+    `observe`, of the root, is called with every event of the tree; it must be quick and must not wait.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        strategy: Strategy = "one_for_one",
+        max_restarts: int = 3,
+        within: float = 5.0,
+        observe: Callable[[TreeEvent], None] | None = None,
+    ) -> None:
+        super().__init__(id, max_restarts=max_restarts, within=within, observe=observe)
+        self.strategy = strategy
+        self._children: list[Place] = []
+        self._intensity = RestartIntensity(max_restarts, within)
+        self._due: dict[Place, float] = {}  # ended children that want a group restart, and their delays
+
+    def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
+        """Add an actor before the tree runs. Its reference takes messages at once; they wait for its start.
+
+        Raises ValueError when the id is taken or the spec has `idle_s`, RuntimeError when the tree runs.
+        """
+        if spec.idle_s is not None:
+            raise ValueError(f"{spec.id}: idle_s is for keyed children; nobody would start this one again")
+        cell = Cell(spec)
+        self._adopt(cell)
+        return cell.ref
+
+    def add_supervisor(self, supervisor: B) -> B:
+        """Add a nested supervisor before the tree runs; it is restarted like a permanent child."""
+        if supervisor._parent is not None or supervisor is self:
+            raise ValueError(f"{supervisor.id} has a place in a tree already")
+        self._adopt(supervisor)
+        return supervisor
+
+    def _adopt(self, child: Place) -> None:
+        if self.state != "new":
+            raise RuntimeError(f"{self.path} runs already; children that come later are keyed children")
+        if any(other.id == child.id for other in self._children):
+            raise ValueError(f"{self.path} has a child {child.id} already")
+        child._parent = self
+        self._children.append(child)
+
+    async def _bring_up(self) -> None:
+        self._due.clear()
+        self._intensity = RestartIntensity(self.max_restarts, self.within)
+        for child in self._children:
+            child._initial = True
+        await self._start_missing()
+        if self._due and not self._ending:
+            await self._restart_groups()
+
+    async def _start_missing(self) -> None:
+        """Start, in order, what is down; stop trying when that no longer makes sense."""
+        assert self._nursery is not None
+        for child in self._children:
+            if not child._down or child._final:
+                continue
+            child._begin(self._nursery, initial=child._initial)
+            await self._until(lambda: child.state != "starting" or self._ending or bool(self._due))  # noqa: B023
+            if child._start_error is not None:
+                self._fail(child._start_error)
+            if self._ending or self._due:
+                return
+
+    async def _watch(self) -> None:
+        while not self._ending:
+            if self._due:
+                await self._restart_groups()
+            else:
+                await self._until(lambda: bool(self._due) or self._ending)
+
+    async def _restart_groups(self) -> None:
+        """Stop what depends on the ended children, then start all that is down.
+
+        Whatever ends meanwhile is found in `_due` and begins the round anew.
+        """
+        while self._due and not self._ending:
+            first = 0
+            if self.strategy == "rest_for_one":
+                first = min(self._children.index(child) for child in self._due)
+            delay_s = max(self._due.values())
+            self._due.clear()
+            await self._stop_in_reverse(self._children[first:], final=False)
+            if delay_s > 0 and not self._due and not self._ending:
+                with trio.move_on_after(delay_s):
+                    await self._until(lambda: bool(self._due) or self._ending)
+            if not self._due and not self._ending:
+                await self._start_missing()
+
+    async def _stop_in_reverse(self, children: list[Place], *, final: bool) -> None:
+        for child in reversed(children):
+            child._request_stop(final=final or child._is_temporary)
+            await self._until(lambda: child._down)  # noqa: B023
+
+    async def _bring_down(self) -> None:
+        await self._stop_in_reverse(self._children, final=self._final or self._parent is None)
+
+    def _count_restart(self, child: Place, now: float) -> bool:
+        return self._intensity.allow(now)
+
+    def _limit_reached(self, child: Place, cause: BaseException | None) -> None:
+        """Escalate."""
+        error = RestartLimitExceeded(self.path, self.max_restarts, self.within, cause)
+        self._tell("limit_reached", error=error)
+        self._fail(error)
+
+    def _delay(self, child: Place, delay_s: float) -> float | None:
+        if self.strategy == "one_for_one":
+            return delay_s
+        self._due[child] = delay_s
+        self._wake()
+        return None
+
+    def _finalise(self, reason: StopReason) -> None:
+        for child in reversed(self._children):
+            child._request_stop(final=True)
+        super()._finalise(reason)
+
+    def status(self) -> NodeStatus:
+        """This node and all below it, now."""
+        return self._status("supervisor", self._children, 0)
