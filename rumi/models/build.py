@@ -11,6 +11,7 @@ from rumi.models.actor import Models, ModelsRef
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions, Sampling
 from rumi.models.offline import Offline
+from rumi.models.server import Server
 from rumi.models.types import Model
 from rumi.models.wording import Language
 

@@ -1,0 +1,136 @@
+"""What Groq refuses in a request for a chat completion, with a 400 that says where."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_KEYS = {
+    "model": str,
+    "messages": list,
+    "stream": bool,
+    "tools": list,
+    "tool_choice": (str, dict),
+    "temperature": (int, float),
+    "top_p": (int, float),
+    "max_completion_tokens": int,
+    "max_tokens": int,
+    "stream_options": dict,
+    "parallel_tool_calls": bool,
+    "stop": (str, list),
+    "seed": int,
+    "user": str,
+}
+_MESSAGE_KEYS = {
+    "system": {"role", "content", "name"},
+    "user": {"role", "content", "name"},
+    "assistant": {"role", "content", "name", "tool_calls"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+
+
+class BadRequestError(Exception):
+    """Its text is the message of the 400."""
+
+
+def check_request(body: object, *, groq: bool = True) -> None:
+    """Raise `BadRequestError` for what Groq (or, more leniently, a server like OpenAI's) would refuse."""
+    _need(isinstance(body, dict), "the body is no JSON object")
+    assert isinstance(body, dict)
+    for key, value in body.items():
+        _need(key in _KEYS, f"property '{key}' is unsupported")
+        _need(isinstance(value, _KEYS[key]), f"'{key}' : wrong type")
+    _need(bool(body.get("model")), "'model' : property 'model' is missing")
+    _need(bool(body.get("messages")), "'messages' : minimum number of items is 1")
+    _need(body.get("stream") is True, "this server only streams")
+    _need("stream_options" not in body or not groq, "stream_options is for other servers")
+    _need(0 <= body.get("temperature", 1) <= 2, "'temperature' : must be between 0 and 2")
+    for limit in ("max_completion_tokens", "max_tokens"):
+        _need(body.get(limit, 1) >= 1, f"'{limit}' : must be at least 1")
+    if "tools" in body:
+        _need(len(body["tools"]) > 0, "'tools' : minimum number of items is 1")
+        for index, tool in enumerate(body["tools"]):
+            _check_tool(tool, f"'tools.{index}'")
+        names = [tool["function"]["name"] for tool in body["tools"]]
+        _need(len(set(names)) == len(names), "'tools' : names must be unique")
+    _check_messages(body["messages"])
+
+
+def _check_tool(tool: Any, at: str) -> None:
+    _need(isinstance(tool, dict) and set(tool) == {"type", "function"}, f"{at} : wrong shape")
+    _need(tool["type"] == "function", f"{at}.type : must be 'function'")
+    function = tool["function"]
+    _need(isinstance(function, dict), f"{at}.function : no object")
+    _need(
+        set(function) <= {"name", "description", "parameters", "strict"}, f"{at}.function : unknown property"
+    )
+    _need(_is_name(function.get("name")), f"{at}.function.name : not a name")
+    _need(isinstance(function.get("description", ""), str), f"{at}.function.description : no string")
+    schema = function.get("parameters", {"type": "object"})
+    _need(
+        isinstance(schema, dict) and schema.get("type") == "object",
+        f"{at}.function.parameters : no object schema",
+    )
+    properties = schema.get("properties", {})
+    _need(isinstance(properties, dict), f"{at}.function.parameters.properties : no object")
+    _need(all(isinstance(value, dict) for value in properties.values()), f"{at} : a property is no schema")
+    required = schema.get("required", [])
+    _need(
+        isinstance(required, list) and set(required) <= set(properties), f"{at} : required names no property"
+    )
+
+
+def _check_messages(messages: list[Any]) -> None:
+    open_calls: set[str] = set()
+    for index, message in enumerate(messages):
+        at = f"'messages.{index}'"
+        _need(isinstance(message, dict), f"{at} : no object")
+        role = message.get("role")
+        _need(role in _MESSAGE_KEYS, f"{at}.role : unknown")
+        for key in message:
+            _need(key in _MESSAGE_KEYS[role], f"{at} : property '{key}' is unsupported")
+        if role == "tool":
+            _need(message.get("tool_call_id") in open_calls, f"{at}.tool_call_id : answers no call")
+            open_calls.remove(message["tool_call_id"])
+        else:
+            _need(not open_calls, f"{at} : calls before it have no result: {sorted(open_calls)}")
+        calls = message.get("tool_calls")
+        if calls is None:
+            _need(isinstance(message.get("content"), str), f"{at}.content : no string")
+            continue
+        _need(
+            message.get("content") is None or isinstance(message["content"], str), f"{at}.content : no string"
+        )
+        _need(isinstance(calls, list) and len(calls) > 0, f"{at}.tool_calls : minimum number of items is 1")
+        for call in calls:
+            _check_call(call, f"{at}.tool_calls")
+            _need(call["id"] not in open_calls, f"{at}.tool_calls : two calls have the id {call['id']}")
+            open_calls.add(call["id"])
+    _need(not open_calls, f"'messages' : calls have no result: {sorted(open_calls)}")
+
+
+def _check_call(call: Any, at: str) -> None:
+    _need(isinstance(call, dict) and set(call) == {"id", "type", "function"}, f"{at} : wrong shape")
+    _need(isinstance(call["id"], str) and bool(call["id"]), f"{at}.id : missing")
+    _need(call["type"] == "function", f"{at}.type : must be 'function'")
+    function = call["function"]
+    _need(
+        isinstance(function, dict) and set(function) == {"name", "arguments"}, f"{at}.function : wrong shape"
+    )
+    _need(_is_name(function["name"]), f"{at}.function.name : not a name")
+    _need(isinstance(function["arguments"], str), f"{at}.function.arguments : no string")
+    try:
+        arguments = json.loads(function["arguments"])
+    except ValueError:
+        arguments = None
+    _need(isinstance(arguments, Mapping), f"{at}.function.arguments : no JSON object")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _need(condition: bool, message: str) -> None:
+    if not condition:
+        raise BadRequestError(message)
