@@ -1,0 +1,294 @@
+"""Which commands run: the list of programs, and what `sh -c` may contain.
+
+The policy keeps order and noise down; it stops no attacker (`find -exec`, `awk` and `tar` run programs)
+and no promise rests on it: the boundary is the sandbox. What it does promise is that a command runs as
+it was read here, so that what a person is shown, and what is logged, is what happened.
+
+Without `sh -c` there is no shell at all: globs, `~`, braces and quoted `$` are plain characters, and the
+program itself sees them (`find . -name *.py` finds, `ls *.py` looks for a file of that name).
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rumi.sandbox.shell import INSIDE, OUTSIDE, Operator, Refused, Token, Word, read_script, read_words
+
+__all__ = ["ALLOWED", "MAX_COMMAND_BYTES", "Refused", "parse_command"]
+
+PROGRAMS = (
+    *(
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "less",
+        "more",
+        "cp",
+        "mv",
+        "rm",
+        "mkdir",
+        "rmdir",
+        "touch",
+        "find",
+        "which",
+    ),
+    *(
+        "stat",
+        "du",
+        "df",
+        "grep",
+        "egrep",
+        "fgrep",
+        "sed",
+        "awk",
+        "gawk",
+        "cut",
+        "sort",
+        "uniq",
+        "wc",
+        "tr",
+        "tee",
+    ),
+    *("diff", "comm", "join", "paste", "echo", "printf", "yes", "base64", "md5sum", "sha256sum", "pwd"),
+    *("basename", "dirname", "realpath", "date", "cal", "expr", "seq", "sleep", "true", "false", "test", "["),
+    *("env", "printenv", "id", "whoami", "tar", "gzip", "gunzip", "zcat", "sh"),
+)
+ALLOWED = frozenset(PROGRAMS)
+MAX_COMMAND_BYTES = 100_000
+"""Linux gives one argument 131072 bytes."""
+
+_LIST = f"Allowed programs: {' '.join(PROGRAMS)}."
+_TARGETS = "A redirection's target is relative, under /workspace or /tmp, or /dev/null."
+_SH = 'Write exactly `sh -c "…"`: one quoted script, no other options or arguments.'
+_KEYWORDS = frozenset(
+    ["!", "{", "}", "[[", "]]", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done"]
+) | {"case", "esac", "in", "select", "function", "time", "coproc"}
+_INSTEAD = {
+    "bash": 'Use `sh -c "…"`.',
+    "curl": "There is no network here; use the web_fetch tool.",
+    "wget": "There is no network here; use the web_fetch tool.",
+    "nano": "Write files with `tee FILE` and stdin.",
+    "vi": "Write files with `tee FILE` and stdin.",
+    "vim": "Write files with `tee FILE` and stdin.",
+    "xargs": "Use `find … -exec PROGRAM {} +`.",
+}
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_MAX_FOLDERS = 16
+_MAX_PATH = 4096
+_CONTROLS = ("|", "&&", "||", ";")
+
+
+def parse_command(command: str) -> tuple[str, ...]:
+    """The argv that `command` stands for.
+
+    Raises:
+        Refused: it is not allowed; the message names what was refused, the advice what is allowed.
+    """
+    _refuse_unrunnable(command)
+    words = read_words(command)
+    if not words:
+        raise Refused("Refused: an empty command.", _LIST)
+    first = words[0]
+    if first.text == "cd" and not first.quoted:
+        raise Refused(
+            "Refused: `cd` outside `sh -c`.",
+            'Every command starts in /workspace. Use paths, or `sh -c "cd DIR && …"`.',
+        )
+    _check_program(first, OUTSIDE)
+    argv = tuple(word.text for word in words)
+    if first.text == "sh":
+        # Nothing expands these words, so they need not be free of globs.
+        _check_script(_script_of(argv), frozenset({"/workspace"}))
+    return argv
+
+
+def _refuse_unrunnable(command: str) -> None:
+    if "\0" in command:
+        raise Refused(
+            "Refused: a NUL character in the command.", "No program can be given one; leave it out."
+        )
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError:
+        raise Refused(
+            "Refused: the command contains half a surrogate pair.", "Write characters that exist in UTF-8."
+        ) from None
+    if size > MAX_COMMAND_BYTES:
+        raise Refused(
+            f"Refused: a command of {size} bytes; {MAX_COMMAND_BYTES} are allowed.",
+            "Give long text as `stdin`, for example to `tee FILE`.",
+        )
+
+
+def _check_program(word: Word, advice: str) -> None:
+    name = word.text
+    if name in ALLOWED and not word.expands:
+        return
+    if _ASSIGNMENT.match(word.bare):
+        raise Refused(f"Refused: the assignment `{name}`.", f"Use `env {_shown(name)} PROGRAM …`.")
+    if name in _KEYWORDS and not word.quoted:
+        raise Refused(
+            f"Refused: the keyword `{name}`.", f"There are no groups, loops or conditions. {advice}"
+        )
+    if "/" in name and posixpath.basename(name) in ALLOWED:
+        base = posixpath.basename(name)
+        raise Refused(f"Refused: the program `{_shown(name)}` with a path.", f"Write just `{base}`. {_LIST}")
+    instead = _INSTEAD.get(name, "Write its name as plain text." if name in ALLOWED else "")
+    what = f"the program `{_shown(name)}` is" if name else "an empty program name is"
+    raise Refused(f"Refused: {what} not on the list.", f"{instead} {_LIST}".strip())
+
+
+def _shown(name: str) -> str:
+    """The name as it can be told from its look-alikes, and not too long."""
+    short = name if len(name) <= 60 else f"{name[:60]}…"
+    return short if short.isascii() and short.isprintable() else ascii(short)[1:-1]
+
+
+def _script_of(argv: tuple[str, ...]) -> str:
+    if len(argv) != 3 or argv[1] != "-c":
+        raise Refused(f"Refused: `sh` with {'other arguments' if len(argv) > 1 else 'no arguments'}.", _SH)
+    return argv[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """One program with its words and redirections (operator, target)."""
+
+    words: tuple[Word, ...]
+    redirections: tuple[tuple[str, Word], ...]
+
+
+_Pipeline: TypeAlias = list[_Segment]
+_Folders: TypeAlias = frozenset[str | None]
+"""Where a segment may run, as `cd` left it; None where that cannot be told."""
+
+
+def _check_script(script: str, folders: _Folders) -> None:
+    """Check what `sh -c` will run, starting in one of `folders`.
+
+    Which folder a relative target belongs to is followed through `cd`: what runs after `&&` runs where
+    the `cd` before it led, after `||` where it failed to lead from, after `;` in either.
+    """
+    after_success = after_failure = folders
+    operator = ";"
+    for control, pipeline in _pipelines(read_script(script)):
+        operator = control or operator
+        starts = {"&&": after_success, "||": after_failure}.get(operator, after_success | after_failure)
+        for segment in pipeline:
+            _check_segment(segment, starts)
+        # Each part of a longer pipe has a shell of its own: a `cd` there changes nothing here.
+        succeeded = _led_to(pipeline[0], starts) if len(pipeline) == 1 else starts
+        if len(succeeded) > _MAX_FOLDERS:  # each `cd` after a `;` may double them
+            succeeded = frozenset({None})
+        if operator == "&&":
+            after_success, after_failure = succeeded, after_failure | starts
+        elif operator == "||":
+            after_success, after_failure = after_success | succeeded, starts
+        else:
+            after_success, after_failure = succeeded, starts
+
+
+def _pipelines(tokens: list[Token]) -> Iterator[tuple[str, _Pipeline]]:
+    """The pipelines of a script, each with the operator in front of it (empty for the first)."""
+    if not tokens:
+        raise Refused("Refused: an empty script for `sh -c`.", INSIDE)
+    before, pipeline, current = "", list[_Segment](), list[Token]()
+    for token in tokens:
+        if not (isinstance(token, Operator) and token.text in _CONTROLS):
+            current.append(token)
+            continue
+        pipeline.append(_segment(current, token.text))
+        current = []
+        if token.text != "|":
+            yield before, pipeline
+            before, pipeline = token.text, []
+    if current or before != ";" or pipeline:  # a `;` at the very end ends nothing but the line
+        last = "|" if pipeline else before
+        pipeline.append(_segment(current, last))
+        yield before, pipeline
+
+
+def _segment(tokens: list[Token], beside: str) -> _Segment:
+    words: list[Word] = []
+    redirections: list[tuple[str, Word]] = []
+    rest = iter(tokens)
+    for token in rest:
+        if isinstance(token, Word):
+            words.append(token)
+        elif token.text != "2>&1":
+            target = next(rest, None)
+            if not isinstance(target, Word):
+                raise Refused(f"Refused: the redirection `{token.text}` without a target.", _TARGETS)
+            redirections.append((token.text, target))
+    if not words:
+        if redirections:
+            raise Refused("Refused: a redirection without a program.", "`true > FILE` empties a file.")
+        raise Refused(f"Refused: nothing beside `{beside}` inside `sh -c`.", "Both sides need a program.")
+    return _Segment(tuple(words), tuple(redirections))
+
+
+def _check_segment(segment: _Segment, folders: _Folders) -> None:
+    for word in (*segment.words, *(target for _, target in segment.redirections)):
+        if _has_braces(word.bare):
+            raise Refused(
+                f"Refused: the brace expansion `{_shown(word.text)}`.",
+                f"Write the words out, or quote the braces. {INSIDE}",
+            )
+    program = segment.words[0]
+    if program.text != "cd" or program.expands:
+        _check_program(program, INSIDE)
+    if program.text == "sh":
+        if any(word.expands for word in segment.words):
+            raise Refused("Refused: a glob or `~` in the words of `sh`.", _SH)
+        _check_script(_script_of(tuple(word.text for word in segment.words)), folders)
+    for _, target in segment.redirections:
+        _check_target(target, folders)
+
+
+def _has_braces(bare: str) -> bool:
+    """Whether bash would make several words of it; dash and BusyBox never do."""
+    between = bare[bare.find("{") + 1 : bare.rfind("}")] if "{" in bare and "}" in bare else ""
+    return "," in between or ".." in between
+
+
+def _check_target(target: Word, folders: _Folders) -> None:
+    path = target.text
+    if path == "/dev/null":
+        return
+    if target.expands:
+        raise Refused(f"Refused: the redirection's target `{path}`, a glob or `~`.", _TARGETS)
+    if path == "" or any(not _is_ours(_resolved(path, folder)) for folder in folders):
+        unsure = "" if path.startswith("/") or len(folders) == 1 else " After `cd DIR`, go on with `&&`."
+        raise Refused(
+            f"Refused: the redirection's target `{_shown(path)}`, which may lie outside /workspace and /tmp.",
+            f"{_TARGETS}{unsure}",
+        )
+
+
+def _resolved(path: str, folder: str | None) -> str | None:
+    """The absolute path, by its words alone; None where the folder is unknown and the path stays in it."""
+    if path.startswith("/") or folder is not None:
+        return posixpath.normpath("/" + posixpath.join(folder or "/", path).lstrip("/"))
+    return "/" if posixpath.normpath(path).split("/")[0] == ".." else None
+
+
+def _is_ours(path: str | None) -> bool:
+    return path is None or path.startswith(("/workspace/", "/tmp/"))
+
+
+def _led_to(segment: _Segment, folders: _Folders) -> _Folders:
+    """Where a segment that succeeded leaves the shell."""
+    if segment.words[0].text != "cd":
+        return folders
+    arguments = [word for word in segment.words[1:] if word.text not in ("-L", "--")]
+    if len(arguments) != 1 or arguments[0].expands or arguments[0].text.startswith("-"):
+        return frozenset({None})
+    path = arguments[0].text
+    if path.startswith("/"):
+        return frozenset({_resolved(path, None)})
+    if any(len(folder or "") + len(path) > _MAX_PATH for folder in folders):
+        return frozenset({None})
+    return frozenset({None if folder is None else _resolved(path, folder) for folder in folders})

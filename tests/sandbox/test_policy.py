@@ -1,0 +1,568 @@
+"""The command policy, and that what it reads is what real shells run."""
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from rumi.sandbox.policy import ALLOWED, MAX_COMMAND_BYTES, Refused, parse_command
+from rumi.sandbox.shell import Operator, Word, read_script, read_words
+
+CONTRACT = """
+ls cat head tail less more cp mv rm mkdir rmdir touch find which stat du df grep egrep fgrep sed awk gawk cut
+sort uniq wc tr tee diff comm join paste echo printf yes base64 md5sum sha256sum pwd basename dirname realpath
+date cal expr seq sleep true false test [ env printenv id whoami tar gzip gunzip zcat sh
+"""
+
+
+def sh(script: str) -> str:
+    """A command that gives `script` to `sh -c`, whatever is in it."""
+    return "sh -c '" + script.replace("'", "'\\''") + "'"
+
+
+def refused(command: str) -> Refused:
+    with pytest.raises(Refused) as caught:
+        parse_command(command)
+    return caught.value
+
+
+def test_the_allowed_programs_are_the_ones_that_are_promised() -> None:
+    assert set(CONTRACT.split()) == ALLOWED
+
+
+@pytest.mark.parametrize("program", sorted(ALLOWED - {"sh"}))
+def test_every_program_of_the_list_runs_with_and_without_a_shell(program: str) -> None:
+    assert parse_command(f"{program} x") == (program, "x")
+    assert parse_command(sh(f"{program} x | {program} y")) == ("sh", "-c", f"{program} x | {program} y")
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        ("ls", ("ls",)),
+        ("  ls\t-la  ", ("ls", "-la")),
+        ("\n ls -la \r\n\n", ("ls", "-la")),
+        ('echo "a | b"', ("echo", "a | b")),
+        ("echo 'a && b; c > d & e `f` $(g) ${h} $i'", ("echo", "a && b; c > d & e `f` $(g) ${h} $i")),
+        ('echo "a && b; c > d & e `f` $(g) ${h} $i"', ("echo", "a && b; c > d & e `f` $(g) ${h} $i")),
+        ("echo a\"b\"'c'd", ("echo", "abcd")),
+        ("echo \"\" ''", ("echo", "", "")),
+        (r"echo a\ b \| \$x \\ \"", ("echo", "a b", "|", "$x", "\\", '"')),
+        (r'echo "\$1 \\ \" \` \n \'"', ("echo", r"""$1 \ " ` \n \'""")),
+        ("echo 'two\nlines' \"and\nmore\"", ("echo", "two\nlines", "and\nmore")),
+        ("ls \\\n  -la", ("ls", "-la")),
+        ("grep foo$ f", ("grep", "foo$", "f")),
+        ("grep a#b f", ("grep", "a#b", "f")),
+        ("find . -name *.py", ("find", ".", "-name", "*.py")),
+        (
+            r"find . \( -name a -o -name b \) -exec ls {} \;",
+            ("find", ".", "(", "-name", "a", "-o", "-name", "b", ")", "-exec", "ls", "{}", ";"),
+        ),
+        ("ls ~/x {a,b} [ab]?", ("ls", "~/x", "{a,b}", "[ab]?")),
+        ("[ -f x ]", ("[", "-f", "x", "]")),
+        ("test 1 = 1", ("test", "1", "=", "1")),
+        ("env FOO=1 ls", ("env", "FOO=1", "ls")),
+        ("echo if ! then", ("echo", "if", "!", "then")),
+        ('"l"s', ("ls",)),
+        ("printf '%s\\n' ñandú 日本", ("printf", "%s\\n", "ñandú", "日本")),
+    ],
+)
+def test_a_plain_command_is_its_words(command: str, argv: tuple[str, ...]) -> None:
+    assert parse_command(command) == argv
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("ls | wc", "pipe `|`"),
+        ("ls|wc", "pipe `|`"),
+        ("ls |& wc", "`|&`"),
+        ("ls > x", "redirection `>`"),
+        ("ls>x", "redirection `>`"),
+        ("ls >> x", "redirection `>>`"),
+        ("cat < x", "redirection `<`"),
+        ("cat << EOF", "redirection `<<`"),
+        ("cat <<< x", "redirection `<<<`"),
+        ("ls 2> x", "redirection `>`"),
+        ("ls 2>&1", "redirection `>&`"),
+        ("ls &> x", "redirection `&>`"),
+        ("diff <(ls a) b", "redirection `<`"),
+        ("ls && ls", "operator `&&`"),
+        ("ls || ls", "operator `||`"),
+        ("ls ; ls", "operator `;`"),
+        ("ls;", "operator `;`"),
+        ("ls &", "background with `&`"),
+        ("echo http://x/?a=1&b=2", "background with `&`"),
+        ("echo $(id)", "expansion `$(id)`"),
+        ("echo a$(id)", "expansion `$(id)`"),
+        ("echo `id`", "backtick"),
+        ("echo $HOME", "expansion `$HOME`"),
+        ("echo ${HOME}", "expansion `${HOME}`"),
+        ("echo $((1+1))", "expansion `$((1+1))`"),
+        ("echo $1 $? $$", "expansion `$1`"),
+        ("echo $'a'", "expansion `$'a'`"),
+        ("ls\nrm x", "newline"),
+        ("ls # all", "comment"),
+        ("echo (a)", "`(`"),
+        ("(ls)", "`(`"),
+        ("{ ls; }", "`;`"),
+        ("cd x", "`cd`"),
+        ("python3 x.py", "`python3`"),
+        ("curl http://x", "`curl`"),
+        ("/bin/ls", "`/bin/ls` with a path"),
+        ("./ls", "`./ls` with a path"),
+        ("../bin/evil", "`../bin/evil`"),
+        ("LS", "`LS`"),
+        ("l?", "`l?`"),
+        ("~/ls", "`~/ls`"),
+        ("FOO=1 ls", "assignment `FOO=1`"),
+        ("if true", "keyword `if`"),
+        ("! true", "keyword `!`"),
+        ("ls'", "quote '"),
+        ('echo "a', 'quote "'),
+        ("echo \\", "backslash"),
+        ("", "empty command"),
+        (" \t\n ", "empty command"),
+        ('""', "empty program name"),
+        ("l\0s", "NUL"),
+        ("echo '\0'", "NUL"),
+        ("echo \ud800", "surrogate"),
+        ("ls\xa0-la", "U+00A0"),
+        ("ls\u3000-la", "U+3000"),
+        ("ls\r-la", "U+000D"),
+        ("ls\x1b[0m", "U+001B"),
+        ("ls\x0b-la", "U+000B"),
+        ("ｌs", "\\uff4cs"),
+        ("сat x", "\\u0441at"),
+        ("ls\u200b", "ls\\u200b"),
+        ("echo " + "x" * MAX_COMMAND_BYTES, f"{MAX_COMMAND_BYTES + 5} bytes"),
+    ],
+)
+def test_a_refusal_outside_a_shell_names_what_was_refused_and_what_is_allowed(
+    command: str, named: str
+) -> None:
+    error = refused(command)
+    assert named in error.message
+    assert error.advice
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh",
+        "sh x.sh",
+        "sh -c",
+        "sh -c ls x",
+        "sh -ec ls",
+        "sh -e -c ls",
+        "sh -c -- ls",
+        "sh -s",
+        "sh -i",
+        'sh "-c ls"',
+        '"sh" x',
+        "sh --help",
+        "sh -c 'ls' 'sh' '-c'",
+    ],
+)
+def test_sh_is_only_sh_c_and_one_script(command: str) -> None:
+    error = refused(command)
+    assert "`sh`" in error.message
+    assert 'sh -c "…"' in error.advice
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "ls",
+        "ls | wc -l",
+        "ls|sort|uniq -c",
+        "ls && ls || ls; ls",
+        "ls;",
+        "ls *.txt ?x [ab]*",
+        "ls ~ ~/x",
+        "cd sub && ls",
+        "cd sub; ls",
+        "cd / && ls",
+        "echo 'a $x `b`' | grep 'c$'",
+        "awk '{print $1}' f | sort",
+        'awk "{print}" f',
+        'grep "a$" f',
+        "grep a$ f",
+        "echo if then ! for {} { }",
+        "find . -name '*.py' -exec ls {} +",
+        "find . -exec ls {} \\;",
+        "ls > out.txt",
+        "ls>out.txt",
+        "ls >> sub/out.txt",
+        "cat < in.txt",
+        "ls 2> err",
+        "ls 2>err 2>&1",
+        "ls > out 2>&1 | cat",
+        "ls 2>&1|cat",
+        "ls > /dev/null 2>&1",
+        "ls 2>/dev/null",
+        "> out ls",
+        "ls > /workspace/x",
+        "ls > /tmp/x",
+        "ls > //tmp/x",
+        "ls > '/tmp/a b'",
+        'ls > "out file"',
+        "ls > /workspace/../tmp/x",
+        "ls > sub/../x",
+        "cd sub && ls > ../x",
+        "cd /tmp && ls > x",
+        "cd /tmp/a/b && cd .. && ls > ../x",
+        "cd nowhere || ls > x",
+        "cd; ls > x",
+        "cd - && ls > x",
+        "cd / | ls > x",
+        "printf 'a\nb\n' | sort",
+        "[ -f x ] && ls",
+        "sh -c ls",
+        "sh -c 'ls | wc' | cat",
+        "\"ls\" 'x'",
+        "l\\s",
+    ],
+)
+def test_inside_sh_c_these_are_allowed(script: str) -> None:
+    assert parse_command(sh(script)) == ("sh", "-c", script)
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        ("", "empty script"),
+        ("  ", "empty script"),
+        ("echo $HOME", "`$HOME`"),
+        ('echo "$HOME"', "`$HOME"),
+        ('echo "a ${b}"', "`${b}"),
+        ('echo "$(id)"', "`$(id)"),
+        ('echo "`id`"', "backtick"),
+        ("echo `id`", "backtick"),
+        ("echo $(id)", "`$(id)`"),
+        ("echo $((1))", "`$((1))`"),
+        ("echo $[1]", "`$[1]`"),
+        ("echo $'a'", "`$'a'`"),
+        ('echo $"a"', '`$"a"`'),
+        ("echo $? $# $@ $* $$ $! $-", "`$?`"),
+        ("ls &", "`&`"),
+        ("ls & ls", "`&`"),
+        ("ls |& cat", "`|&`"),
+        ("ls &> x", "`&>`"),
+        ("ls\nls", "newline"),
+        ("ls\n", "newline"),
+        ("ls \\\n -la", "newline"),
+        ('ls "\\\n"', "newline"),
+        ("X=1", "assignment `X=1`"),
+        ("X=1 ls", "assignment `X=1`"),
+        ("ls; PATH=. ls", "assignment `PATH=.`"),
+        ("(ls)", "`(`"),
+        ("ls; (ls)", "`(`"),
+        ("{ ls; }", "keyword `{`"),
+        ("if true; then ls; fi", "keyword `if`"),
+        ("for x in a; do ls; done", "keyword `for`"),
+        ("while true; do ls; done", "keyword `while`"),
+        ("until false; do ls; done", "keyword `until`"),
+        ("case x in x) ls;; esac", "`)`"),
+        ("! ls", "keyword `!`"),
+        ("[[ a = a ]]", "keyword `[[`"),
+        ("time ls", "keyword `time`"),
+        ("f() { ls; }", "`(`"),
+        ("function f { ls; }", "keyword `function`"),
+        ("ls | python3", "`python3`"),
+        ("ls && curl x", "`curl`"),
+        ("ls; xargs rm", "`xargs`"),
+        ("ls || eval ls", "`eval`"),
+        ("exec ls", "`exec`"),
+        (". ./x", "`.`"),
+        ("source x", "`source`"),
+        ("export X=1", "`export`"),
+        ("set -f", "`set`"),
+        ("/bin/ls", "with a path"),
+        ("l[s]", "`l[s]`"),
+        ("~", "`~`"),
+        ("ls # x", "comment"),
+        ("ls {a,b}", "`{a,b}`"),
+        ("ls x{1..3}", "`x{1..3}`"),
+        ("ls > x{a,b}", "`x{a,b}`"),
+        ("ls |", "`|`"),
+        ("| ls", "`|`"),
+        ("ls | | ls", "`|`"),
+        ("ls &&", "`&&`"),
+        ("&& ls", "`&&`"),
+        ("ls || ", "`||`"),
+        ("; ls", "`;`"),
+        (";", "`;`"),
+        ("ls ; ; ls", "`;`"),
+        ("ls ;; ls", "`;;`"),
+        ("ls; && ls", "`&&`"),
+        ("ls >", "`>` without a target"),
+        ("ls > | cat", "`>` without a target"),
+        ("ls > > x", "`>` without a target"),
+        ("ls > 2>&1", "`>` without a target"),
+        ("> x", "without a program"),
+        ("ls; > x", "without a program"),
+        ("ls > /etc/x", "`/etc/x`"),
+        ("cat < /etc/passwd", "`/etc/passwd`"),
+        ("ls 2> /etc/x", "`/etc/x`"),
+        ("ls >> /etc/x", "`/etc/x`"),
+        ("ls > ../x", "`../x`"),
+        ("ls > a/../../x", "`a/../../x`"),
+        ("ls > /tmp/../etc/x", "`/tmp/../etc/x`"),
+        ("ls > '/etc/x'", "`/etc/x`"),
+        ("ls > /tmpx/y", "`/tmpx/y`"),
+        ("ls > /workspacex", "`/workspacex`"),
+        ("ls > /", "`/`"),
+        ("ls > /dev/tcp/1.2.3.4/80", "`/dev/tcp/1.2.3.4/80`"),
+        ("ls > /dev/stdout", "`/dev/stdout`"),
+        ("ls > /dev/./null", "`/dev/./null`"),
+        ("ls > ''", "target"),
+        ("ls > *", "a glob or `~`"),
+        ("ls > ~/x", "a glob or `~`"),
+        ("cd .. && ls > x", "`x`"),
+        ("cd /etc && ls > x", "`x`"),
+        ("cd /etc; ls > x", "`x`"),
+        ("ls && cd / ; ls > x", "`x`"),
+        ("cd sub; ls > ../x", "`../x`"),
+        ("cd / && cd - && ls > ../x", "`../x`"),
+        ("cd / && sh -c 'ls > x'", "`x`"),
+        ("ls >| x", "`>|`"),
+        ("ls >& x", "`>&`"),
+        ("ls >&2", "`>&`"),
+        ("ls 1> x", "`1>"),
+        ("ls 0< x", "`0<"),
+        ("ls 3> x", "`3>"),
+        ("ls 22> x", "`22>"),
+        ("ls 2>> x", "`2>>`"),
+        ("ls 2>&2", "`2>&`"),
+        ("ls 2>&1x", "`2>&`"),
+        ("ls 2>&1>x", "`2>&`"),  # dash takes the 1 for the number of what follows
+        ("ls 2>&-", "`2>&`"),
+        ("ls 2< x", "`2<"),
+        ("ls {fd}> x", "`{fd}>"),
+        ("cat <> x", "`<>`"),
+        ("cat << E", "`<<`"),
+        ("cat <<< x", "`<<<`"),
+        ("diff <(ls) x", "`(`"),
+        ("sh x.sh", "`sh`"),
+        ("ls | sh", "`sh`"),
+        ("sh -c 'python3'", "`python3`"),
+        ("sh -c 'ls $x'", "`$x`"),
+        ("sh -c 'sh -c \"ls; sh -s\"'", "`sh`"),
+        ("sh -c ls*", "glob"),
+        ("sh -? ls", "glob"),
+        ("ls 'a", "quote '"),
+        ('ls "a', 'quote "'),
+        ("ls \\", "backslash"),
+        ("ls\xa0x", "U+00A0"),
+        ("ls\rx", "U+000D"),
+    ],
+)
+def test_a_refusal_inside_sh_c_names_what_was_refused_and_what_is_allowed(script: str, named: str) -> None:
+    error = refused(sh(script))
+    assert named in error.message
+    assert error.advice
+
+
+def test_double_quotes_around_a_script_leave_its_dollars_to_the_check_inside() -> None:
+    assert parse_command("""sh -c "awk '{print $1}' f" """)[2] == "awk '{print $1}' f"
+    assert "$HOME" in refused('sh -c "echo $HOME"').message
+    assert "$HOME" in refused('sh -c "echo \\$HOME"').message
+
+
+def test_refusals_of_programs_list_the_allowed_ones_and_the_way_round() -> None:
+    assert "sha256sum" in refused("python3").advice
+    assert "web_fetch" in refused("curl http://x").advice
+    assert 'sh -c "cd DIR' in refused("cd x").advice
+    assert "`ls`" in refused("/usr/bin/ls").advice
+
+
+@pytest.mark.parametrize(
+    "filler", ["{", "{,", "}", "a ", "'a'", "\\ ", "ls;", "ls|", "cd a;", "(", "$", "2>", "[", "ls>a;", '""']
+)
+def test_long_commands_are_judged_quickly(filler: str) -> None:
+    long = filler * (MAX_COMMAND_BYTES // 2 // len(filler))
+    began = time.perf_counter()
+    for command in (f"echo {long}", sh(f"echo {long}")):
+        try:
+            parse_command(command)
+        except Refused:
+            continue
+    assert time.perf_counter() - began < 3
+
+
+# What real shells make of the same text. Every program is a recorder, so only the reading is compared.
+
+SHELLS = [
+    argv
+    for argv in (["dash"], ["bash", "--posix"], ["bash"], ["busybox", "sh"])
+    if shutil.which(argv[0]) is not None
+]
+PROGRAMS = ["ls", "cat", "grep", "sort"]  # none of them built into a shell
+NASTY = [
+    *"\"'\\$`|&;<>()*?[]{}#~!=2 \t\n\r\x01\x7f-+,.:%@^/",
+    "ls",
+    "cat",
+    "2>",
+    "2>&1",
+    ">>",
+    "&&",
+    "||",
+    "é",
+    "\u0081",
+    "日",
+]
+
+
+@pytest.fixture(scope="module")
+def recorders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of programs that write down their arguments, each with its length in front."""
+    folder = tmp_path_factory.mktemp("bin")
+    recorder = folder / "ls"
+    recorder.write_text('#!/bin/dash\nprintf \'%s\\0\' "$#" "${0##*/}" "$@" >>"$RECORD"\n')
+    recorder.chmod(0o755)
+    for name in PROGRAMS[1:]:
+        (folder / name).symlink_to(recorder)
+    return folder
+
+
+def ran(shell: list[str], script: str, recorders: Path, folder: Path) -> list[tuple[str, ...]]:
+    """The argvs that a real shell made of `script`, without their order (a pipe has none)."""
+    record = folder.parent / "record"
+    record.write_bytes(b"")
+    environment = {"PATH": str(recorders), "RECORD": str(record), "HOME": "~", "LC_ALL": "C.UTF-8"}
+    program = shutil.which(shell[0])
+    assert program is not None
+    done = subprocess.run(
+        [program, *shell[1:], "-f", "-c", script],  # -f: globs stay as they are written
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 0, (shell, script, done.stderr)
+    fields = record.read_bytes().decode().split("\0")[:-1]
+    argvs = []
+    while fields:
+        count = int(fields[0])
+        argvs.append(tuple(fields[1 : count + 2]))
+        fields = fields[count + 2 :]
+    return sorted(argvs)
+
+
+def segments(script: str) -> list[tuple[str, ...]]:
+    """The argvs that run when every program succeeds, as the policy reads them."""
+    found: list[tuple[str, ...]] = []
+    current: list[str] = []
+    skipped = target = False
+    for token in [*read_script(script), Operator(";")]:
+        if isinstance(token, Word):
+            if not target:
+                current.append("~" + token.text[1:] if token.bare.startswith("~") else token.text)
+            target = False
+        elif token.text in (">", ">>", "<", "2>"):
+            target = True
+        elif token.text != "2>&1":
+            if not skipped:
+                found.append(tuple(current))
+            current = []
+            # `a || b && c`: b is skipped, c runs; `a || b | c`: both are skipped
+            skipped = token.text == "||" or (skipped and token.text == "|")
+    return sorted(argv for argv in found if argv)
+
+
+def accepted(command: str) -> bool:
+    try:
+        parse_command(command)
+    except Refused:
+        return False
+    return True
+
+
+words = st.lists(
+    st.sampled_from(NASTY) | st.characters(codec="utf-8", exclude_characters="\0"), max_size=8
+).map("".join)
+quoted = words.map(lambda w: "'" + w.replace("'", "'\\''") + "'") | words.map(
+    lambda w: '"' + "".join(f"\\{c}" if c in '$`"\\' else c for c in w if c != "\n") + '"'
+)
+arguments = st.lists(words | quoted, max_size=3).map(" ".join)
+parts = st.tuples(st.sampled_from(PROGRAMS), arguments).map(" ".join)
+scripts = st.lists(
+    st.tuples(parts, st.sampled_from([" | ", "|", " && ", " || ", "; ", " ;"])), min_size=1, max_size=3
+).map(lambda pairs: "".join(part + operator for part, operator in pairs[:-1]) + pairs[-1][0])
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_the_words_of_an_accepted_script_are_those_that_a_real_shell_runs(
+    shell: list[str], recorders: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "work"
+
+    @given(scripts)
+    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+    @example("ls 2>&1 | cat 'a' \"b$\" c$ \\$d")
+    @example("ls > a ~x ~ | cat # not a comment")
+    @example("ls {} {a} a{ }b # | { , }")
+    @example("ls > 2 2> 3 '2'> x \\2> y a2> z")
+    @example("ls '\x01\x7f\u0081' \"\x01\x7f\" é日")
+    @example("ls || cat | sort && grep x")
+    def check(script: str) -> None:
+        if not accepted(sh(script)):
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for token, target in zip(read_script(script), read_script(script)[1:], strict=False):
+            if isinstance(token, Operator) and token.text == "<" and isinstance(target, Word):
+                return  # what it reads need not exist here
+            if (
+                isinstance(token, Operator)
+                and token.text in (">", ">>", "2>")
+                and "/" in getattr(target, "text", "")
+            ):
+                return  # neither need the folder it writes to
+        assert ran(shell, script, recorders, folder) == segments(script)
+
+    check()
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_every_accepted_script_is_valid_for_a_real_shell(shell: list[str]) -> None:
+    @given(st.lists(st.sampled_from([*NASTY, " ", "ls ", " cat "]), max_size=14).map("".join))
+    @settings(max_examples=300, deadline=None)
+    def check(tail: str) -> None:
+        script = "ls " + tail
+        if accepted(sh(script)):
+            program = shutil.which(shell[0])
+            assert program is not None
+            done = subprocess.run([program, *shell[1:], "-n", "-c", script], capture_output=True, check=False)
+            assert done.returncode == 0, (script, done.stderr)
+
+    check()
+
+
+@given(st.lists(words, min_size=1, max_size=4))
+def test_single_quoted_text_is_always_text(texts: list[str]) -> None:
+    command = "echo " + " ".join("'" + text.replace("'", "'\\''") + "'" for text in texts)
+    assert parse_command(command) == ("echo", *texts)
+    assert parse_command(sh(command))[2] == command
+
+
+@given(st.text(max_size=40))
+def test_whatever_is_given_is_run_or_refused(text: str) -> None:
+    for command in (text, sh(text), f"ls {text}", sh(f"ls {text}"), sh(f"ls > {text}")):
+        try:
+            argv = parse_command(command)
+        except Refused:
+            continue
+        assert argv[0] in ALLOWED
+
+
+def test_words_and_their_quoting_are_told_apart() -> None:
+    [word] = read_words("a'b*'\\?c")
+    assert (word.text, word.bare, word.quoted, word.expands) == ("ab*?c", "a\0\0\0c", True, False)
