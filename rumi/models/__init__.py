@@ -1,6 +1,12 @@
-"""Models: one interface that streams, and what stands behind it."""
+"""Models: one interface that streams, and what stands behind it.
 
-from rumi.models.types import (
+A turn gets a `Model` from `ModelSet.bind`: a chain of attempts (`chain`) at servers that speak OpenAI's
+chat completions (`chat_completions`, with `wire`, `stream`, `rates` and `failures`) or the offline model
+(`offline`), with permits that the `models` actor shares fairly between chats (`actor`, `limits`).
+`build` makes all that from settings. Importing this does not import the groq SDK: the first call does.
+"""
+
+from rumi.models.types import (  # isort: skip  the contract, which the other modules build on
     Discarded,
     Emit,
     FailureKind,
@@ -18,22 +24,71 @@ from rumi.models.types import (
     Usage,
     Waiting,
 )
+from rumi.models.actor import (
+    CONCURRENT_MESSAGES,
+    HoldPermit,
+    HowLong,
+    LimitsSeen,
+    Models,
+    ModelsMessage,
+    ModelsRef,
+)
+from rumi.models.build import (
+    CustomServer,
+    ModelSet,
+    ModelSettings,
+    build_models,
+    context_tokens_of,
+    lacks_key,
+)
+from rumi.models.chain import Chain, Step
+from rumi.models.chat_completions import ChatCompletions, Sampling
+from rumi.models.limits import Wait
+from rumi.models.offline import Offline
+from rumi.models.rates import RateLimits
+from rumi.models.server import Server
+from rumi.models.tokens import message_tokens, messages_tokens, request_tokens, text_tokens
 
 __all__ = [
+    "CONCURRENT_MESSAGES",
+    "Chain",
+    "ChatCompletions",
+    "CustomServer",
     "Discarded",
     "Emit",
     "FailureKind",
+    "HoldPermit",
+    "HowLong",
+    "LimitsSeen",
     "Message",
     "Model",
     "ModelError",
     "ModelEvent",
     "ModelRequest",
+    "ModelSet",
+    "ModelSettings",
+    "Models",
+    "ModelsMessage",
+    "ModelsRef",
+    "Offline",
+    "RateLimits",
     "Reply",
     "Role",
+    "Sampling",
+    "Server",
+    "Step",
     "TextDelta",
     "ToolCall",
     "ToolCallNamed",
     "ToolSpec",
     "Usage",
+    "Wait",
     "Waiting",
+    "build_models",
+    "context_tokens_of",
+    "lacks_key",
+    "message_tokens",
+    "messages_tokens",
+    "request_tokens",
+    "text_tokens",
 ]

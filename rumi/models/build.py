@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from actors import ChildSpec
 from rumi.errors import ConfigError
-from rumi.models.actor import Models, ModelsRef
+from rumi.models.actor import CONCURRENT_MESSAGES, Models, ModelsMessage, ModelsRef
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions, Sampling
 from rumi.models.offline import Offline
@@ -80,9 +81,16 @@ class ModelSet:
         """The first model's name."""
         return self.steps[0].model.name
 
-    def actor(self, concurrency: int = 32) -> Models:
-        """The actor that hands out permits for these models and closes their servers."""
-        return Models(self.servers, concurrency=concurrency)
+    def spec(self, concurrency: int = 32) -> ChildSpec[ModelsMessage]:
+        """The `models` actor: it hands out permits for these models, and closes their servers in the end.
+
+        `concurrency` is how many calls may run at once at one server.
+        """
+        return ChildSpec(
+            "models",
+            lambda: Models(self.servers, concurrency=concurrency),
+            concurrency=CONCURRENT_MESSAGES,
+        )
 
     def bind(self, chat: str, permits: ModelsRef | None = None, *, language: Language | None = None) -> Model:
         """The model for a chat. Without `permits` its calls are not counted against anyone."""

@@ -1,0 +1,263 @@
+"""The offline model: its grammar in both languages, and the loop that a turn drives it through."""
+
+import json
+import shlex
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rumi.models.offline import Offline
+from rumi.models.offline_grammar import Step, Unclear, parse
+from rumi.models.types import (
+    Message,
+    ModelEvent,
+    ModelRequest,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolCallNamed,
+    ToolSpec,
+)
+
+NAMES = ("bash", "web_fetch", "web_search", "remember", "forget", "use_skill")
+TOOLS = tuple(ToolSpec(name, name, {"type": "object"}) for name in NAMES)
+PROMPT = Message(
+    "system",
+    "<memory>\nWhat you know about the user:\n- name: Ana\n- city: Córdoba\n</memory>\n- not: a fact",
+)
+
+
+def ignore(_: ModelEvent) -> None:
+    pass
+
+
+async def work(
+    text: str,
+    run: Callable[[ToolCall], str] = lambda call: f"did {call.name}",
+    *,
+    tools: tuple[ToolSpec, ...] = TOOLS,
+    prompt: Message = PROMPT,
+    language: str = "en",
+) -> tuple[list[ToolCall], Reply]:
+    """Drive the model as a turn does: one call per reply, its result appended, until it answers."""
+    model = Offline("es" if language == "es" else "en")
+    messages = [prompt, Message("user", "an older question"), Message("assistant", "an older answer")]
+    messages.append(Message("user", text))
+    calls: list[ToolCall] = []
+    while True:
+        reply = await model.reply(ModelRequest(tuple(messages), tools), ignore)
+        if not reply.tool_calls:
+            return calls, reply
+        assert len(reply.tool_calls) == 1
+        assert reply.finish_reason == "tool_calls"
+        call = reply.tool_calls[0]
+        calls.append(call)
+        messages.append(Message("assistant", reply.text, reply.tool_calls))
+        messages.append(Message("tool", run(call), tool_call_id=call.id))
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("run ls -la", "bash", {"command": "ls -la"}),
+        ("RUN ls -la", "bash", {"command": "ls -la"}),
+        ("ejecuta ls -la", "bash", {"command": "ls -la"}),
+        ("Ejecuta ls -la", "bash", {"command": "ls -la"}),
+        ("$ echo hola", "bash", {"command": "echo hola"}),
+        ('run sh -c "ls | wc -l"', "bash", {"command": 'sh -c "ls | wc -l"'}),
+        ("list files", "bash", {"command": "ls -A"}),
+        ("List files.", "bash", {"command": "ls -A"}),
+        ("lista los archivos", "bash", {"command": "ls -A"}),
+        ("LISTA LOS ARCHIVOS", "bash", {"command": "ls -A"}),
+        ("read notes.txt", "bash", {"command": "cat notes.txt"}),
+        ("lee notas.txt", "bash", {"command": "cat notas.txt"}),
+        ('lee "mis notas.txt"', "bash", {"command": "cat 'mis notas.txt'"}),
+        ("read it's", "bash", {"command": """cat 'it'"'"'s'"""}),
+        ("read -rf", "bash", {"command": "cat ./-rf"}),
+        ("write a.txt: hello", "bash", {"command": "tee a.txt", "stdin": "hello"}),
+        ("escribe a.txt: hola: mundo", "bash", {"command": "tee a.txt", "stdin": "hola: mundo"}),
+        ("write a.txt: two\nlines \n", "bash", {"command": "tee a.txt", "stdin": "two\nlines \n"}),
+        ("write a b.txt:", "bash", {"command": "tee 'a b.txt'", "stdin": ""}),
+        ("fetch https://example.com/?a=1:2", "web_fetch", {"url": "https://example.com/?a=1:2"}),
+        ("abre https://example.com", "web_fetch", {"url": "https://example.com"}),
+        ("search trio nurseries", "web_search", {"query": "trio nurseries"}),
+        ("busca el clima en Rosario", "web_search", {"query": "el clima en Rosario"}),
+        ("remember color = blue = green", "remember", {"key": "color", "value": "blue = green"}),
+        ("recuerda mi perro = Toto", "remember", {"key": "mi perro", "value": "Toto"}),
+        ("forget color", "forget", {"key": "color"}),
+        ("olvida mi perro", "forget", {"key": "mi perro"}),
+        ("use skill weather: in Rosario", "use_skill", {"name": "weather", "input": "in Rosario"}),
+        ("usa skill clima: en Rosario", "use_skill", {"name": "clima", "input": "en Rosario"}),
+        ("use skill weather", "use_skill", {"name": "weather", "input": ""}),
+    ],
+)
+async def test_each_request_becomes_its_tool_call(text: str, tool: str, arguments: dict[str, str]) -> None:
+    calls, reply = await work(text, lambda _: "the tool's output")
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [(tool, arguments)]
+    assert "the tool's output" in reply.text
+    assert reply.finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what do you know about me",
+        "What do you know about me?",
+        "¿Qué sabes de mí?",
+        "que sabes de mi",
+        "QUÉ SABES DE MÍ",
+    ],
+)
+async def test_what_it_knows_comes_from_the_memory_block_of_the_prompt(text: str) -> None:
+    calls, reply = await work(text)
+    assert calls == []
+    assert "- name: Ana" in reply.text
+    assert "- city: Córdoba" in reply.text
+    assert "not: a fact" not in reply.text
+
+
+async def test_without_facts_it_says_that_it_knows_nothing() -> None:
+    empty = Message("system", "<memory>\n</memory>\nYou are Rumi.")
+    assert (await work("what do you know about me", prompt=empty))[1].text == "I know nothing about you yet."
+    assert (await work("qué sabes de mí", prompt=empty))[1].text == "Todavía no sé nada de vos."
+
+
+@pytest.mark.parametrize("joint", ["; then ", "; luego ", "; THEN "])
+async def test_steps_are_one_tool_call_each_and_all_outputs_are_in_the_answer(joint: str) -> None:
+    outputs = {
+        "tee a.txt": "exit code 0, 3 ms\nhi",
+        "cat a.txt": "exit code 0, 12 ms\nhi\n\n  **there**\n",
+        "forget": "Forgotten.",
+    }
+
+    def run(call: ToolCall) -> str:
+        return outputs[json.loads(call.arguments).get("command", call.name)]
+
+    text = joint.join(["write a.txt: hi", "read a.txt", "what do you know about me", "forget x"])
+    calls, reply = await work(text, run)
+    assert [call.name for call in calls] == ["bash", "bash", "forget"]
+    assert len({call.id for call in calls}) == 3
+    positions = [
+        reply.text.index(part) for part in (*list(outputs.values())[:2], "- name: Ana", "Forgotten.")
+    ]
+    assert positions == sorted(positions)
+
+
+async def test_a_commands_output_is_shown_verbatim_in_a_fence_longer_than_any_inside() -> None:
+    output = "exit code 1, 4 ms\n```python\nx = 1\n````\n"
+    _, reply = await work("run cat x.md", lambda _: output)
+    assert output in reply.text
+    assert reply.text.startswith("`````\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "shown"),
+    [
+        ("hola, ¿cómo estás?", "en", "Entiendo"),
+        ("hello there, how are you", "es", "I understand"),
+        ("xyzzy", "en", "I understand"),
+        ("xyzzy", "es", "Entiendo"),
+        ("", "en", "I understand"),
+        ("run", "es", "I understand"),
+        ("remember me", "en", "I understand"),
+        ("recuerda comprar pan", "en", "Entiendo"),
+    ],
+)
+async def test_for_anything_else_it_lists_what_it_understands(text: str, language: str, shown: str) -> None:
+    calls, reply = await work(text, language=language)
+    assert calls == []
+    assert shown in reply.text
+    assert "`$ CMD`" in reply.text
+    for word in ("skill", "; then " if shown == "I understand" else "; luego "):
+        assert word in reply.text
+
+
+async def test_one_step_that_is_not_understood_and_nothing_is_done() -> None:
+    calls, reply = await work("run ls; then make coffee")
+    assert calls == []
+    assert "make coffee" in reply.text
+    assert "list files" in reply.text
+
+
+async def test_a_tool_that_is_not_there_is_named_in_the_language_of_the_request() -> None:
+    only_bash = TOOLS[:1]
+    calls, reply = await work("run ls; then use skill x: y", lambda _: "a.txt", tools=only_bash)
+    assert [call.name for call in calls] == ["bash"]
+    assert "a.txt" in reply.text
+    assert "The tool use_skill is not available here." in reply.text
+    _, reply = await work("busca algo", tools=only_bash)
+    assert reply.text == "La herramienta web_search no está disponible acá."
+
+
+async def test_with_no_tools_at_all_it_answers_with_what_there_is() -> None:
+    call = ToolCall("c1", "bash", '{"command": "ls"}')
+    messages = (
+        PROMPT,
+        Message("user", "run ls; then read a.txt"),
+        Message("assistant", "", (call,)),
+        Message("tool", "exit code 0, 2 ms\na.txt", tool_call_id="c1"),
+    )
+    reply = await Offline().reply(ModelRequest(messages), ignore)
+    assert "exit code 0, 2 ms\na.txt" in reply.text
+    assert "Not done: read a.txt" in reply.text
+    reply = await Offline().reply(ModelRequest(messages[:2]), ignore)
+    assert reply.text == "I have found nothing so far."
+
+
+async def test_it_streams_its_answer_in_pieces_and_names_its_tool_first() -> None:
+    events: list[ModelEvent] = []
+    model = Offline()
+    request = ModelRequest((Message("user", "run ls"),), TOOLS)
+    await model.reply(request, events.append)
+    assert events == [ToolCallNamed("bash")]
+    events.clear()
+    reply = await model.reply(ModelRequest((Message("user", "hello"),)), events.append)
+    pieces = [event.text for event in events if isinstance(event, TextDelta)]
+    assert len(pieces) > 5
+    assert "".join(pieces) == reply.text
+    assert reply.usage.prompt_tokens > 0
+    assert reply.usage.completion_tokens > 0
+
+
+async def test_a_long_answer_comes_in_a_bounded_number_of_pieces() -> None:
+    events: list[ModelEvent] = []
+    call = ToolCall("c1", "bash", "{}")
+    messages = (
+        Message("user", "run yes"),
+        Message("assistant", "", (call,)),
+        Message("tool", "y\n" * 25_000, tool_call_id="c1"),
+    )
+    await Offline().reply(ModelRequest(messages), events.append)
+    assert len(events) <= 200
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: text.strip())
+
+
+@given(name=WORDS, verb=st.sampled_from(["read", "lee", "READ"]))
+def test_any_file_name_is_one_word_of_the_command_and_no_option(name: str, verb: str) -> None:
+    assume("; " not in name)
+    (step,) = parse(f"{verb} {name}")
+    assert isinstance(step, Step)
+    assert step.arguments is not None
+    words = shlex.split(step.arguments["command"])
+    assert words[0] == "cat"
+    assert len(words) == 2
+    assert not words[1].startswith("-")
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"])), verb=st.sampled_from(["write", "escribe"]))
+def test_any_text_is_written_as_it_is(text: str, verb: str) -> None:
+    assume(len(parse(f"{verb} f: {text}")) == 1)
+    (step,) = parse(f"{verb} f: {text}")
+    assert isinstance(step, Step)
+    assert step.arguments == {"command": "tee f", "stdin": text}
+
+
+@given(st.text())
+def test_any_text_is_understood_or_not_but_never_an_error(text: str) -> None:
+    steps = parse(text)
+    assert steps
+    assert all(isinstance(step, Step | Unclear) for step in steps)
