@@ -1,0 +1,110 @@
+import json
+
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from rumi.agent import Thinking, ToolFinished, ToolStarted
+from rumi.models import Discarded, TextDelta, ToolCall, Waiting
+from rumi.terminal.conversation import Conversation
+from rumi.terminal.jsonl import JsonView, encode
+from rumi.terminal.once import once
+from rumi.terminal.plain import converse
+from rumi.terminal.words import words_for
+from rumi.tools import ToolResult
+from tests.terminal.scripted import Ask, Page, ScriptedChat, Typist, finish, signals, tool
+
+WORDS = words_for("en")
+TIME = "2023-11-14T22:13:20.000Z"
+
+
+async def events(chat: ScriptedChat, *lines: str, prompt: str | None = None) -> tuple[list[object], str]:
+    output, errors = Page(), Page()
+    async with trio.open_nursery() as nursery:
+        chat.nursery = nursery
+        conversation = Conversation(chat, JsonView(output, errors, WORDS), WORDS)
+        source = Typist(*((0.0, line) for line in lines))
+        if prompt is None:
+            await converse(conversation, source, signals(), words=WORDS)
+        else:
+            await once(conversation, prompt, source, signals(), words=WORDS)
+        nursery.cancel_scope.cancel()
+    assert output.text.endswith("\n")
+    return [json.loads(line) for line in output.text.splitlines()], errors.text
+
+
+async def test_a_turn_is_told_in_the_documented_objects(autojump_clock: MockClock) -> None:
+    fetch = ToolCall("c2", "web_fetch", '{"url": "http://x.example"}')
+    chat = ScriptedChat(
+        {
+            "go": [
+                Thinking(1),
+                TextDelta("Be"),
+                Discarded(),
+                Waiting(2.4, "rate limit"),
+                TextDelta("Looking"),
+                *tool("ls", "a.txt"),
+                ToolStarted(fetch, {"url": "http://x.example"}),
+                ToolFinished(fetch, ToolResult(False, "refused")),
+                Ask("Send?", [finish("sent")], [finish("kept")]),
+            ]
+        }
+    )
+    found, errors = await events(chat, "go", "yes")
+    common = {"chat": "cli", "turn": "t1", "time": TIME}
+    assert found == [
+        {"event": "turn_started", **common},
+        {"event": "text", **common, "delta": "Be"},
+        {"event": "text", **common, "delta": "Looking"},
+        {"event": "tool_call", **common, "id": "call1", "name": "bash", "arguments": {"command": "ls"}},
+        {
+            "event": "tool_result",
+            **common,
+            "id": "call1",
+            "ok": True,
+            "content": "exit code 0 (100 ms)\noutput:\na.txt",
+            "exit_code": 0,
+            "duration_ms": 100,
+            "truncated": False,
+        },
+        {
+            "event": "tool_call",
+            **common,
+            "id": "c2",
+            "name": "web_fetch",
+            "arguments": {"url": "http://x.example"},
+        },
+        {"event": "tool_result", **common, "id": "c2", "ok": False, "content": "refused"},
+        {"event": "confirm", **common, "id": "c1", "text": "Send?"},
+        {
+            "event": "turn_finished",
+            **common,
+            "reason": "complete",
+            "answer": "sent",
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+        },
+    ]
+    assert "rate limit" in errors
+    assert WORDS.discarded in errors
+
+
+async def test_a_command_is_told_as_a_reply_outside_of_turns(autojump_clock: MockClock) -> None:
+    found, _ = await events(ScriptedChat(commands={"/help": "commands"}), prompt="/help")
+    assert found == [{"event": "reply", "chat": "cli", "turn": "", "time": TIME, "text": "commands"}]
+
+
+async def test_a_failure_is_told_as_the_end_of_its_turn(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"go": [finish("❌ The model did not answer: x.", "model_error")]})
+    found, errors = await events(chat, prompt="go")
+    assert isinstance(found[-1], dict)
+    assert (found[-1]["event"], found[-1]["reason"]) == ("turn_finished", "model_error")
+    assert errors == ""
+
+
+@given(st.text(st.characters(codec=None)))
+def test_any_text_survives_on_one_line_that_no_terminal_obeys(text: str) -> None:
+    line = encode({"delta": text})
+    assert json.loads(line) == {"delta": text}
+    assert len(line.splitlines()) == 1
+    assert line.encode().decode().isprintable() or not any(c < " " or "\x7f" <= c <= "\x9f" for c in line)

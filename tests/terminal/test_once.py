@@ -1,0 +1,228 @@
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.agent import Reason, Thinking
+from rumi.chats import Replied
+from rumi.models import Discarded, Waiting
+from rumi.terminal.conversation import Conversation
+from rumi.terminal.once import once
+from rumi.terminal.plain import PlainView
+from rumi.terminal.streams import Lines
+from rumi.terminal.words import words_for
+from tests.terminal.scripted import (
+    BUSY,
+    STOPPED,
+    Ask,
+    Page,
+    ScriptedChat,
+    Silence,
+    Step,
+    Typist,
+    answering,
+    finish,
+    signals,
+    tool,
+    words,
+)
+
+WORDS = words_for("en")
+
+
+async def run_once(
+    chat: ScriptedChat,
+    text: str = "hi",
+    lines: Lines | None = None,
+    arriving: AsyncIterator[int] | None = None,
+    yes: bool = False,
+) -> tuple[int, str, str]:
+    """The exit code, standard output and error output of one turn."""
+    output, errors = Page(), Page()
+    async with trio.open_nursery() as nursery:
+        chat.nursery = nursery
+        view = PlainView(output, errors, WORDS, failures_apart=True)
+        conversation = Conversation(chat, view, WORDS, yes=yes)
+        code = await once(conversation, text, lines or Silence(), arriving or signals(), words=WORDS)
+        nursery.cancel_scope.cancel()
+    return code, output.text, errors.text
+
+
+async def test_the_answer_is_all_that_goes_to_standard_output(autojump_clock: MockClock) -> None:
+    steps: list[Step] = [
+        Thinking(1),
+        *words("Let me look."),
+        *tool("echo one", "one", number=1),
+        Thinking(2),
+        *tool("ls nowhere", "", exit_code=2, took=1.5, number=2),
+        Thinking(3),
+        *words("one and nothing"),
+        finish("one and nothing"),
+    ]
+    chat = ScriptedChat({"hi": steps})
+    code, output, errors = await run_once(chat)
+    assert (code, output) == (0, "one and nothing\n")
+    assert errors == "$ echo one\n  exit 0 · 100 ms\n$ ls nowhere\n  exit 2 · 1.5 s\n"
+    assert chat.acknowledged == [101]
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("complete", 0),
+        ("crashed", 1),
+        ("max_turns", 3),
+        ("repeated_call", 3),
+        ("consecutive_errors", 3),
+        ("timeout", 3),
+        ("model_error", 4),
+        ("stopped", 130),
+        ("interrupted", 130),
+    ],
+)
+async def test_each_reason_has_its_exit_code(autojump_clock: MockClock, reason: Reason, code: int) -> None:
+    chat = ScriptedChat({"hi": [Thinking(1), finish("text", reason)]})
+    found, output, errors = await run_once(chat)
+    assert found == code
+    without_answer = reason in ("crashed", "model_error", "stopped", "interrupted")
+    assert (output, errors) == (("", "text\n") if without_answer else ("text\n", ""))
+
+
+async def test_a_command_without_a_turn_succeeds_with_its_reply(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat(commands={"/status": "idle"})
+    assert await run_once(chat, "/status") == (0, "idle\n", "")
+
+
+async def test_a_chat_that_is_busy_with_something_else_is_a_failure(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"first": [60.0, finish("late")]})
+    async with trio.open_nursery() as nursery:
+        chat.nursery = nursery
+        await chat.send("first")
+        conversation = Conversation(chat, PlainView(output := Page(), Page(), WORDS), WORDS)
+        code = await once(conversation, "second", Silence(), signals(), words=WORDS)
+        nursery.cancel_scope.cancel()
+    assert (code, output.text) == (1, BUSY + "\n")
+
+
+async def test_a_turn_whose_end_nobody_told_has_crashed(autojump_clock: MockClock) -> None:
+    class Crashing(ScriptedChat):
+        async def _turn(self, turn: str, text: str) -> None:
+            from rumi.chats import TurnStarted
+
+            self._tell(turn, TurnStarted(text))
+            self._reply(turn, tuple(self._sharing), "❌ Something failed and was restarted.")
+
+    code, output, errors = await run_once(Crashing())
+    assert (code, output, errors) == (1, "", "❌ Something failed and was restarted.\n")
+
+
+PHASES: dict[str, list[Step]] = {
+    "thinking": [Thinking(1), 60.0],
+    "writing": [Thinking(1), *words("x" * 4000, every=0.1)],
+    "waiting": [Thinking(1), Waiting(60.0, "rate limit"), 60.0],
+    "running a tool": [Thinking(1), *tool("sleep 60", took=60.0)],
+    "asking": [Ask("may I?", [], [])],
+}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_stops_the_turn_in_every_phase(
+    autojump_clock: MockClock, phase: str, number: int
+) -> None:
+    chat = ScriptedChat({"hi": PHASES[phase]}, stop_s=2.0)
+    code, output, errors = await run_once(chat, arriving=signals((5.0, number)))
+    assert (code, output) == (130, "")
+    assert errors.endswith(f"stopping…\n{STOPPED}\n")
+    assert chat.texts == ["hi", "/stop"]
+    assert trio.current_time() == pytest.approx(7.0, abs=0.1)
+
+
+async def test_a_second_signal_asks_for_patience_and_the_third_leaves_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    chat = ScriptedChat({"hi": [60.0]}, stop_s=30.0)
+    interrupts = signals((1.0, signal.SIGINT), (1.0, signal.SIGINT), (1.0, signal.SIGINT))
+    code, _, errors = await run_once(chat, arriving=interrupts)
+    assert code == 130
+    assert trio.current_time() == pytest.approx(3.0)
+    assert errors.splitlines() == ["stopping…", WORDS.still_stopping, WORDS.still_stopping]
+    assert chat.texts == ["hi", "/stop"]
+
+
+async def test_a_stop_that_is_never_confirmed_is_not_waited_for_without_end(
+    autojump_clock: MockClock,
+) -> None:
+    chat = ScriptedChat({"hi": [60.0]}, stop_s=1000.0)
+    code, _, errors = await run_once(chat, arriving=signals((1.0, signal.SIGINT)))
+    assert code == 130
+    assert trio.current_time() == pytest.approx(16.0)
+    assert errors.endswith(WORDS.not_confirmed + "\n")
+
+
+ASKING: list[Step] = [
+    Thinking(1),
+    Ask("Send a.txt?", yes=[1.0, finish("sent")], no=[finish("not sent")]),
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        (Typist((1.0, "yes")), "sent"),
+        (Typist((1.0, "no")), "not sent"),
+        (Typist((1.0, "what?")), "not sent"),
+        (Typist(), "not sent"),
+    ],
+)
+async def test_a_question_is_answered_by_the_next_line_and_silence_is_no(
+    autojump_clock: MockClock, lines: Typist, answer: str
+) -> None:
+    code, output, errors = await run_once(ScriptedChat({"hi": ASKING}), lines=lines)
+    assert (code, output) == (0, f"{answer}\n")
+    assert "Send a.txt? (yes/no)" in errors
+
+
+async def test_yes_answers_every_question(autojump_clock: MockClock) -> None:
+    code, output, _ = await run_once(ScriptedChat({"hi": ASKING}), yes=True)
+    assert (code, output) == (0, "sent\n")
+
+
+async def test_replies_of_an_earlier_time_come_first_and_on_the_error_output(
+    autojump_clock: MockClock,
+) -> None:
+    chat = ScriptedChat(
+        {"hi": answering("hello")}, earlier=[Replied(7, (1,), "old one"), Replied(8, (2,), "old two")]
+    )
+    code, output, errors = await run_once(chat)
+    assert (code, output) == (0, "hello\n")
+    assert errors == "Earlier: old one\nEarlier: old two\n"
+    assert chat.acknowledged == [7, 8, 101]
+
+
+async def test_words_that_became_void_are_not_in_the_output(autojump_clock: MockClock) -> None:
+    steps: list[Step] = [
+        Thinking(1),
+        *words("half an ans"),
+        Discarded(),
+        Waiting(3.0, "the connection was cut"),
+        3.0,
+        *words("whole answer"),
+        finish("whole answer"),
+    ]
+    code, output, errors = await run_once(ScriptedChat({"hi": steps}))
+    assert (code, output) == (0, "whole answer\n")
+    assert errors == "⏳ the connection was cut · 3 s\n"
+
+
+async def test_escape_sequences_of_models_and_tools_do_not_get_through(autojump_clock: MockClock) -> None:
+    steps: list[Step] = [
+        *tool("printf \x1b]0;owned\x07", "\x1b[2J", ok=False),
+        finish("a\x1b[31mb\x9b2Jc\x07"),
+    ]
+    _, output, errors = await run_once(ScriptedChat({"hi": steps}))
+    assert output == "abc\n"
+    assert "\x1b" not in errors
+    assert "\x07" not in errors

@@ -1,0 +1,150 @@
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.agent import Thinking
+from rumi.terminal.conversation import Conversation
+from rumi.terminal.plain import PlainView, converse
+from rumi.terminal.streams import Lines
+from rumi.terminal.words import words_for
+from tests.terminal.scripted import (
+    NOTHING,
+    STOPPED,
+    Ask,
+    Page,
+    ScriptedChat,
+    Silence,
+    Typist,
+    answering,
+    finish,
+    signals,
+)
+
+WORDS = words_for("en")
+
+
+async def run_lines(
+    chat: ScriptedChat,
+    lines: Lines,
+    arriving: AsyncIterator[int] | None = None,
+    prompt: Page | None = None,
+) -> tuple[int, str, str]:
+    """The exit code, standard output and error output of a chat by lines."""
+    output, errors = Page(), Page()
+    async with trio.open_nursery() as nursery:
+        chat.nursery = nursery
+        conversation = Conversation(chat, PlainView(output, errors, WORDS), WORDS)
+        code = await converse(conversation, lines, arriving or signals(), words=WORDS, prompt=prompt)
+        nursery.cancel_scope.cancel()
+    return code, output.text, errors.text
+
+
+def typed(*lines: str) -> Typist:
+    return Typist(*((0.0, line) for line in lines))
+
+
+async def test_each_line_waits_for_the_turn_before_it(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"one": [5.0, finish("1")], "two": [5.0, finish("2")]})
+    code, output, _ = await run_lines(chat, typed("one", "", "two"))
+    assert (code, output) == (0, "1\n2\n")
+    assert [(round(at, 3), text) for at, text in chat.sent] == [(0.0, "one"), (5.0, "two")]
+
+
+async def test_a_stop_waits_for_nothing(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"one": [60.0, finish("1")], "two": [1.0, finish("2")]}, stop_s=0.5)
+    code, output, _ = await run_lines(chat, Typist((0.0, "one"), (3.0, "/stop"), (0.0, "two")))
+    assert (code, output) == (0, f"{STOPPED}\n2\n")
+    assert [(round(at, 1), text) for at, text in chat.sent] == [(0.0, "one"), (3.0, "/stop"), (3.5, "two")]
+
+
+async def test_a_stop_right_behind_a_message_finds_it(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"one": [60.0, finish("1")]})
+    code, output, _ = await run_lines(chat, typed("one", "/stop"))
+    assert (code, output) == (0, f"{STOPPED}\n")
+    assert trio.current_time() < 1
+
+
+async def test_a_stop_with_nothing_to_stop_says_so(autojump_clock: MockClock) -> None:
+    assert await run_lines(ScriptedChat(), typed("/stop")) == (0, f"{NOTHING}\n", "")
+
+
+@pytest.mark.parametrize("command", ["/exit", "/quit", " /EXIT "])
+async def test_leaving_waits_for_the_last_reply_and_reads_no_further(
+    autojump_clock: MockClock, command: str
+) -> None:
+    chat = ScriptedChat({"one": [5.0, finish("1")]})
+    code, output, _ = await run_lines(chat, typed("one", command, "never"))
+    assert (code, output) == (0, "1\n")
+    assert chat.texts == ["one"]
+
+
+async def test_the_end_of_the_input_leaves_after_the_last_reply(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"one": answering("first")}, commands={"/help": "commands"})
+    code, output, _ = await run_lines(chat, typed("/help", "one"))
+    assert (code, output) == (0, "commands\nfirst\n")
+    assert chat.acknowledged == [101, 102]
+
+
+@pytest.mark.parametrize(
+    ("lines", "output"),
+    [
+        (["ask", "yes", "one"], "done\n1\n"),
+        (["ask", "No.", "one"], "not done\n1\n"),
+        (["ask", "one"], "not done\n1\n"),
+        (["ask"], "not done\n"),
+    ],
+)
+async def test_a_question_takes_a_yes_or_no_from_the_input_and_anything_else_is_no(
+    autojump_clock: MockClock, lines: list[str], output: str
+) -> None:
+    ask = Ask("Really?", yes=[1.0, finish("done")], no=[1.0, finish("not done")])
+    chat = ScriptedChat({"ask": [Thinking(1), 1.0, ask], "one": [finish("1")]})
+    # `No.` with its full stop is passed on as it is: what counts as an answer is the chat's business.
+    chat.scripts["ask"] = [Thinking(1), 1.0, ask]
+    found = await run_lines(chat, typed(*(line.lower().rstrip(".") for line in lines)))
+    assert found[:2] == (0, output)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_stops_the_turn_and_leaves(autojump_clock: MockClock, number: int) -> None:
+    chat = ScriptedChat({"one": [60.0, finish("1")]}, stop_s=1.0)
+    code, output, errors = await run_lines(chat, Typist((0.0, "one"), (100.0, "two")), signals((2.0, number)))
+    assert (code, output, errors) == (130, f"{STOPPED}\n", "stopping…\n")
+    assert trio.current_time() == pytest.approx(3.0)
+
+
+async def test_a_signal_while_nothing_runs_leaves_at_once(autojump_clock: MockClock) -> None:
+    code, output, _ = await run_lines(ScriptedChat(), Silence(), signals((2.0, signal.SIGINT)))
+    assert (code, output) == (130, "")
+    assert trio.current_time() == pytest.approx(2.0)
+
+
+async def test_a_third_signal_does_not_wait_for_the_stop(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"one": [60.0]}, stop_s=30.0)
+    interrupts = signals(*[(1.0, signal.SIGINT)] * 3)
+    code, _, _ = await run_lines(chat, Typist((0.0, "one"), (100.0, "")), interrupts)
+    assert code == 130
+    assert trio.current_time() == pytest.approx(3.0)
+
+
+async def test_a_person_at_a_dumb_terminal_is_prompted_and_ctrl_c_does_not_leave(
+    autojump_clock: MockClock,
+) -> None:
+    chat = ScriptedChat({"one": [60.0], "two": [1.0, finish("2")]})
+    prompt = Page()
+    lines = Typist((1.0, "one"), (5.0, "two"), (5.0, ""), (5.0, "/exit"))
+    code, output, errors = await run_lines(
+        chat, lines, signals((2.0, signal.SIGINT), (10.0, signal.SIGINT)), prompt
+    )
+    assert (code, output, errors) == (0, f"{STOPPED}\n2\n", "stopping…\n")
+    assert prompt.text == "› › › › \n› "
+
+
+async def test_a_person_can_type_stop_during_a_turn(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"one": [60.0]})
+    code, output, _ = await run_lines(chat, Typist((0.0, "one"), (5.0, "/stop")), prompt=Page())
+    assert (code, output) == (0, f"{STOPPED}\n")
+    assert trio.current_time() == pytest.approx(5.0)
