@@ -7,7 +7,7 @@ import trio
 
 from rumi.sandbox.engine_api import ApiError, Duplex, EngineApi
 from rumi.sandbox.frames import Demultiplexer
-from rumi.sandbox.types import Command, SandboxError, Sink
+from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 
 START_S = 5.0
 """How long the daemon may take to say that it begins to start a program. Not cancellable meanwhile."""
@@ -75,7 +75,8 @@ class DockerBox:
         only stops listening: the process goes on until `kill_all`.
 
         Raises:
-            SandboxError: the box is gone or the engine does not answer.
+            BoxGoneError: the container is gone, and the command was not begun.
+            SandboxError: the container went during the command, or the engine does not answer.
         """
         body = {
             "AttachStdin": bool(command.stdin),
@@ -84,7 +85,12 @@ class DockerBox:
             "Tty": False,
             "Cmd": list(command.argv),
         }
-        exec_id = (await self._api.call("POST", f"/containers/{self._id}/exec", body=body))["Id"]
+        try:
+            exec_id = (await self._api.call("POST", f"/containers/{self._id}/exec", body=body))["Id"]
+        except ApiError as error:
+            if error.status in (404, 409):  # removed, or not running
+                raise BoxGoneError("The sandbox's container is gone.") from error
+            raise
         streams = Demultiplexer(stdout, stderr)
         async with AsyncExitStack() as stack:
             connection = await self._start(stack, exec_id)

@@ -36,7 +36,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The head and the tail of a stream of which `total_bytes` came; the middle is gone when they are more."""
+    """Head and tail of a stream of which `total_bytes` came; the middle is gone when they are more."""
 
     head: bytes = b""
     tail: bytes = b""
@@ -93,6 +93,10 @@ class SandboxError(RumiError):
     """The sandbox could not be made or reached; says what to do about it."""
 
 
+class BoxGoneError(SandboxError):
+    """The box went away before the command was begun: it may be run in another one."""
+
+
 class Box(Protocol):
     """One chat's running sandbox. One command at a time."""
 
@@ -107,13 +111,15 @@ class Box(Protocol):
         Cancelled, it only stops listening: the process goes on until `kill_all`.
 
         Raises:
-            SandboxError: the box is gone or the engine does not answer.
+            BoxGoneError: the box is gone, and the command was not begun.
+            SandboxError: the box went during the command, or the engine does not answer.
         """
         ...
 
     async def kill_all(self) -> None:
         """End every process but the first, and return only when that is proved.
 
+        It may be called while a command runs: `execute` then returns 137, after what the command wrote.
         Where killing does not help within two seconds, the box is killed and started afresh.
 
         Raises:

@@ -1,0 +1,279 @@
+"""The sandbox's image: whether it is there and sound, and how it is made.
+
+It is built from the project's Dockerfile where a registry is reached, and otherwise imported from a tree of
+this host's own programs. That work is the docker SDK's, in threads with a room of their own.
+"""
+
+import io
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import trio
+
+from rumi.sandbox.docker import DockerEngine
+from rumi.sandbox.docker_spec import FIRST_PROCESS
+from rumi.sandbox.engine_api import ApiError, EngineApi
+from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.types import Command, Limits, SandboxError
+
+FORMAT = "1"
+"""Raised when an older image would no longer do; the images carry it as a label."""
+LABEL_FORMAT = "rumi.runner"
+LABEL_SOURCE = "rumi.runner.source"
+LABEL_ROOTFS = "rumi.runner.rootfs"
+BASE = ("alpine", "3.22")
+
+REGISTRY_S = 20
+"""How long a registry may keep silent before the image is made without it."""
+STEP_S = 180
+"""How long a step of a build may keep silent."""
+TOTAL_S = 1200.0
+
+Source = Literal["alpine", "host"]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageState:
+    """Whether there is an image that boxes can be made from."""
+
+    image: str
+    image_id: str
+    """Empty if there is none."""
+    source: str
+    """`alpine`, `host`, or empty for an image that Rumi did not make."""
+    fault: str
+    """What is wrong with it and what to do, empty if nothing is."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether it can be used as it is."""
+        return not self.fault
+
+
+@dataclass(frozen=True, slots=True)
+class ImageReport:
+    """An image that was just made and tried."""
+
+    image: str
+    image_id: str
+    source: Source
+    missing: tuple[str, ...]
+    """Allowed programs that it lacks: this host has none of that name."""
+    bytes: int
+
+
+async def look_at_image(api: EngineApi, image: str) -> ImageState:
+    """Look whether the image is there and was made by this version of Rumi.
+
+    Raises:
+        SandboxError: the daemon does not answer.
+    """
+    try:
+        found = await api.call("GET", f"/images/{image}/json")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return ImageState(image, "", "", f"The image {image} is not there. Make it with: rumi sandbox build")
+    labels = found["Config"].get("Labels") or {}
+    fault = ""
+    if labels.get(LABEL_FORMAT) != FORMAT:
+        fault = (
+            f"The image {image} was made by another version of Rumi. Make it anew with: rumi sandbox build"
+        )
+    return ImageState(image, found["Id"], labels.get(LABEL_SOURCE, ""), fault)
+
+
+async def build_image(
+    image: str,
+    progress: Progress,
+    *,
+    address: str | None = None,
+    sources: tuple[Source, ...] = ("alpine", "host"),
+) -> ImageReport:
+    """Make the image from the first source that works, try it, and report.
+
+    `progress` is called with a line now and then, in this trio run. Bounded: a registry that keeps silent
+    is given up, and so is everything after `TOTAL_S`. Cancelled, the daemon may finish what it began.
+
+    Raises:
+        SandboxError: no source works; says why each did not.
+    """
+    api = EngineApi(address)
+    room = trio.CapacityLimiter(2)
+    try:
+        await api.ping()
+        before = (await look_at_image(api, image)).image_id
+        reasons = []
+        for source in sources:
+            make = _from_alpine if source == "alpine" else _from_host
+            try:
+                await _in_thread(partial(make, api.address, image), progress, room)
+            except SandboxError as error:
+                reasons.append(error.message)
+                progress(error.message)
+                continue
+            state = await api.call("GET", f"/images/{image}/json")
+            missing = await _try_out(image, api.address)
+            if before and before != state["Id"]:
+                await _drop(api, before)
+            return ImageReport(image, state["Id"], source, missing, int(state["Size"]))
+        raise SandboxError("The image cannot be made. " + " ".join(reasons), "Look at `rumi doctor`.")
+    finally:
+        await api.aclose()
+
+
+async def _in_thread(
+    work: Callable[[Progress], None], progress: Progress, room: trio.CapacityLimiter
+) -> None:
+    """Do it in a thread whose every wait is bounded; no longer waited for, it ends at its next word."""
+
+    def report(line: str) -> None:
+        trio.from_thread.run_sync(progress, line)
+
+    def guarded() -> None:
+        import docker.errors
+        import requests.exceptions
+
+        try:
+            work(report)
+        except requests.exceptions.RequestException as error:
+            raise SandboxError("The Docker daemon kept silent for too long.") from error
+        except docker.errors.DockerException as error:
+            raise SandboxError(f"Docker says: {str(error).strip().rstrip('.')}.") from error
+
+    with trio.move_on_after(TOTAL_S):
+        await trio.to_thread.run_sync(guarded, limiter=room, abandon_on_cancel=True)
+        return
+    raise SandboxError("Making the image took too long.")
+
+
+def _client(address: str, timeout_s: int) -> Any:
+    import docker
+
+    return docker.APIClient(base_url=address, version="auto", timeout=timeout_s)
+
+
+def _from_alpine(address: str, image: str, progress: Progress) -> None:
+    """Pull the base and build the Dockerfile. Blocking."""
+    progress(f"asking the registry for {':'.join(BASE)}")
+    with _client(address, REGISTRY_S) as client:
+        try:
+            for event in client.pull(*BASE, stream=True, decode=True):
+                if "error" in event:
+                    raise SandboxError(f"The registry has no {':'.join(BASE)}: {event['error'].rstrip('.')}.")
+        except SandboxError:
+            raise
+        except Exception as error:  # of requests, urllib3 or docker: all mean that no registry is reached
+            raise SandboxError(f"No registry is reached ({_last_words(error)}).") from error
+    dockerfile = resources.files("runner").joinpath("Dockerfile").read_bytes()
+    with _client(address, STEP_S) as client:
+        events = client.build(
+            fileobj=io.BytesIO(dockerfile), tag=image, rm=True, forcerm=True, pull=False, decode=True
+        )
+        for line in _lines(events):
+            progress(line)
+
+
+def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """What a build says, line by line.
+
+    Raises:
+        SandboxError: a step failed.
+    """
+    for event in events:
+        if "error" in event:
+            raise SandboxError(f"The build failed: {str(event['error']).strip().rstrip('.')}.")
+        if line := str(event.get("stream", "")).strip():
+            yield line
+
+
+def _from_host(address: str, image: str, progress: Progress) -> None:
+    """Make a tree of this host's programs and import it as the image. Blocking."""
+    from runner.rootfs import RootfsError, build_rootfs, write_tar
+
+    progress("copying this host's own programs")
+    uid, gid = sandbox_user()
+    with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
+        tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
+        try:
+            report = build_rootfs(tree, uid=uid, gid=gid)
+        except RootfsError as error:
+            raise SandboxError(str(error)) from error
+        with archive.open("w+b") as file:
+            write_tar(tree, file)
+        _add_first_process(tree, archive)
+        labels = {LABEL_FORMAT: FORMAT, LABEL_SOURCE: "host", LABEL_ROOTFS: report.rootfs_id}
+        changes = [f'LABEL {name}="{value}"' for name, value in labels.items()]
+        changes += [
+            f"USER {uid}:{gid}",
+            "WORKDIR /workspace",
+            "ENV LANG=C.UTF-8",
+            'CMD ["sleep", "infinity"]',
+        ]
+        progress(f"importing {archive.stat().st_size // 1_000_000} MB into Docker")
+        repository, _, tag = image.rpartition(":")
+        if not repository or "/" in tag:
+            repository, tag = image, "latest"
+        with _client(address, STEP_S) as client:
+            client.import_image_from_file(str(archive), repository=repository, tag=tag, changes=changes)
+
+
+def _add_first_process(tree: Path, archive: Path) -> None:
+    """Append the copy of sleep that nobody may read; see `docker_spec.FIRST_PROCESS`."""
+    sleep = tree / "usr/bin/sleep"
+    if not sleep.exists():
+        raise SandboxError("This host has no `sleep`, with which a sandbox begins.")
+    with tarfile.open(archive, "a", format=tarfile.GNU_FORMAT) as tar:
+        folder = tarfile.TarInfo(str(Path(FIRST_PROCESS).parent).lstrip("/"))
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(folder)
+        first = tarfile.TarInfo(FIRST_PROCESS.lstrip("/"))
+        first.size, first.mode = sleep.stat().st_size, 0o111
+        with sleep.open("rb") as content:
+            tar.addfile(first, content)
+
+
+async def _try_out(image: str, address: str) -> tuple[str, ...]:
+    """Make a box from the image, run something in it, and say which programs it lacks.
+
+    Raises:
+        SandboxError: no box can be made from it, or it does not run.
+    """
+    import secrets
+
+    from runner.programs import PROGRAMS
+
+    engine = DockerEngine(f"try{secrets.token_hex(4)}", Limits(), image=image, address=address)
+    found = bytearray()
+    look = 'for p in "$@"; do type -P "$p" > /dev/null || echo "$p"; done'
+    with tempfile.TemporaryDirectory(prefix="rumi-try-") as folder:
+        try:
+            box = await engine.create("image", Path(folder, "workspace"))
+            command = Command(("bash", "-c", look, "look", *PROGRAMS))
+            if await box.execute(command, found.extend, found.extend) != 0:
+                raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")
+        finally:
+            with trio.CancelScope(shield=True):  # bounded inside
+                await engine.remove("image")
+                await engine.aclose()
+    return tuple(found.decode().split())
+
+
+async def _drop(api: EngineApi, image_id: str) -> None:
+    """Remove the image that has just lost its name; containers that still run from it keep it."""
+    try:
+        await api.call("DELETE", f"/images/{image_id}")
+    except SandboxError:
+        return
+
+
+def _last_words(error: Exception) -> str:
+    text = str(getattr(error, "explanation", "") or error).strip().rstrip(".")
+    return text.split("\n", 1)[0][-160:]

@@ -1,0 +1,166 @@
+"""The keeper of intents: what was made, or may have been, stays on the books until it is known to be gone.
+
+A create that is broken off half-way has still created, and a daemon that hangs will create when it wakes up.
+So every create is a task of the keeper's own: the chat that asked may leave at any time, the call is listened
+to until it is answered, and what it made is then removed. A removal is tried again until the engine confirms
+that nothing is there; until then nothing new is made in that place.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import trio
+
+from actors import Actor, Request
+from rumi.sandbox.types import Box, Engine, SandboxError
+
+log = logging.getLogger("rumi.sandbox")
+
+LIST_S = 3.0
+"""How long the start of the process waits for the engine to say what is left of an earlier one."""
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Make(Request[Box | SandboxError]):
+    """Make the chat's box, after its predecessor is gone. Whoever gives up on it lets it go."""
+
+    chat_id: str
+    workspace: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Remove(Request[None]):
+    """Remove the chat's box; answered when nothing is there. Giving up on the answer stops no removal."""
+
+    chat_id: str
+
+
+IntentMessage: TypeAlias = Make | Remove
+
+
+@dataclass(slots=True)
+class _Intent:
+    """One name's place in the books, from before its create is sent until nothing is there."""
+
+    settled: trio.Event = field(default_factory=trio.Event)
+    """The create was answered, one way or the other."""
+    gone: trio.Event = field(default_factory=trio.Event)
+    made: Box | SandboxError | None = None
+    unwanted: bool = False
+    removing: bool = False
+
+
+class Intents(Actor[IntentMessage]):
+    """Makes and removes boxes for the sandboxes, which are its siblings and stop before it does."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._intents: dict[str, _Intent] = {}
+
+    async def started(self) -> None:
+        """Find what an earlier process of this installation left, and begin to remove it."""
+        with trio.move_on_after(LIST_S):
+            if await self._sweep():
+                return
+        self.start_soon(self._sweep_later)
+
+    async def receive(self, message: IntentMessage) -> Box | SandboxError | None:
+        """Make or remove one box; many at once."""
+        if isinstance(message, Make):
+            return await self._make(message)
+        if (intent := self._intents.get(message.chat_id)) is not None:
+            self._let_go(message.chat_id, intent)
+            await intent.gone.wait()
+        return None
+
+    async def stopped(self, reason: str) -> None:
+        """Remove everything of this installation. What is not confirmed in time waits for the next start."""
+        if reason == "crashed":
+            return  # the next incarnation finds it all by its labels
+        left = set(self._intents)
+        try:
+            left |= {box.chat_id for box in await self._engine.boxes()}
+        except SandboxError as error:
+            log.warning("The sandboxes could not be listed at the end: %s", error)
+        async with trio.open_nursery() as nursery:
+            for chat_id in left:
+                nursery.start_soon(self._remove_at_end, chat_id)
+
+    def doing(self) -> str:
+        """What is on the books."""
+        removing = sum(intent.unwanted for intent in self._intents.values())
+        return f"{len(self._intents) - removing} kept, {removing} to be gone"
+
+    async def _make(self, message: Make) -> Box | SandboxError:
+        while (before := self._intents.get(message.chat_id)) is not None:
+            self._let_go(message.chat_id, before)
+            await before.gone.wait()
+        intent = self._intents[message.chat_id] = _Intent()
+        self.start_soon(self._create, message, intent)
+        try:
+            await intent.settled.wait()
+        except trio.Cancelled:
+            self._let_go(message.chat_id, intent)
+            raise
+        if intent.made is None or isinstance(intent.made, SandboxError):
+            self._let_go(message.chat_id, intent)
+        return intent.made or SandboxError("The sandbox was not made.")
+
+    async def _create(self, message: Make, intent: _Intent) -> None:
+        """See a create through to its answer."""
+        try:
+            intent.made = await self._engine.create(message.chat_id, message.workspace)
+        except SandboxError as error:
+            intent.made = error
+        intent.settled.set()
+        if intent.unwanted:
+            self._let_go(message.chat_id, intent)
+
+    def _let_go(self, chat_id: str, intent: _Intent) -> None:
+        """Have it removed as soon as it is known what there is to remove."""
+        intent.unwanted = True
+        if intent.settled.is_set() and not intent.removing:
+            intent.removing = True
+            self.start_soon(self._remove, chat_id, intent)
+
+    async def _remove(self, chat_id: str, intent: _Intent) -> None:
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                await self._engine.remove(chat_id)
+                break
+            except SandboxError as error:
+                log.warning("The sandbox of %s is not yet removed: %s", chat_id, error)
+            await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
+        del self._intents[chat_id]
+        intent.gone.set()
+
+    async def _sweep(self) -> bool:
+        """Put what carries our labels and is not on the books there, to be removed. False: no answer."""
+        try:
+            found = await self._engine.boxes()
+        except SandboxError:
+            return False
+        for box in found:
+            if box.chat_id not in self._intents:
+                intent = self._intents[box.chat_id] = _Intent()
+                intent.settled.set()
+                self._let_go(box.chat_id, intent)
+        return True
+
+    async def _sweep_later(self) -> None:
+        pause = FIRST_PAUSE_S
+        while not await self._sweep():
+            await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
+
+    async def _remove_at_end(self, chat_id: str) -> None:
+        try:
+            await self._engine.remove(chat_id)
+        except SandboxError as error:
+            log.warning("The sandbox of %s is left to the next start: %s", chat_id, error)

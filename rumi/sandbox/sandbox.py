@@ -1,0 +1,309 @@
+"""The sandbox actor: one for each chat, owner of that chat's box for as long as it lives."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import trio
+
+from actors import Actor, ActorError, ActorRef, Request
+from rumi.sandbox.collect import HeadTail
+from rumi.sandbox.intents import IntentMessage, Make, Remove
+from rumi.sandbox.types import Box, BoxGoneError, Command, CommandResult, Ending, Limits, Output, SandboxError
+
+MAKE_S = 30.0
+"""How long a chat waits for its box: a daemon that hangs is told after this."""
+KILL_ALL_S = 20.0
+REMOVE_S = 10.0
+LINGER_S = 2.0
+"""How long the streams of a killed command are listened to: what it wrote before is still on its way."""
+SHUTDOWN_S = KILL_ALL_S + REMOVE_S + LINGER_S
+"""What the actor's spec has to grant, so that whoever stops a command leaves only when it has ended."""
+
+WATCH_FIRST_S = 0.2
+WATCH_LONGEST_S = 1.0
+GROWTH_BYTES = 1024 * 1024
+GROWTH_FILES = 64
+"""How much a command that is to free space may use for itself while it does."""
+
+_FREEING = (
+    "rm rmdir ls du df find stat wc cat head tail sort grep pwd basename dirname realpath echo test [ true"
+)
+FREEING = frozenset(_FREEING.split())
+"""The programs that may run while the workspace is over its limit: they free space, or help to find it.
+Those that write all the same (`find -exec`) are watched like any other command."""
+
+
+class Use(Protocol):
+    """What a workspace holds."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the disk."""
+        ...
+
+    @property
+    def files(self) -> int:
+        """Entries of any kind."""
+        ...
+
+
+Measure: TypeAlias = Callable[[Path], Awaitable[Use]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare(Request[SandboxError | None]):
+    """Have a box ready. Idempotent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Request[CommandResult | SandboxError]):
+    """Run a command to its end. `timeout_s` None is the configured one.
+
+    Whoever gives up on it leaves when nothing of the command runs any more.
+    """
+
+    command: Command
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet(Request[SandboxError | None]):
+    """Make sure that no process is left. Asked at the end of every turn; cheap where none is."""
+
+
+SandboxMessage: TypeAlias = Prepare | Run | Quiet
+
+
+@dataclass(slots=True)
+class _Course:
+    """How a command is getting on."""
+
+    stdout: HeadTail
+    stderr: HeadTail
+    over: trio.Event = field(default_factory=trio.Event)
+    """It ended, its box was lost, or it has to be ended."""
+    executed: trio.Event = field(default_factory=trio.Event)
+    code: int | None = None
+    lost: SandboxError | None = None
+    full: bool = False
+
+
+class Sandbox(Actor[SandboxMessage]):
+    """Runs a chat's commands one after the other, and leaves nothing behind: no process and no box."""
+
+    def __init__(
+        self,
+        chat_id: str,
+        workspace: Path,
+        limits: Limits,
+        intents: ActorRef[IntentMessage],
+        measure: Measure,
+        ids: MutableMapping[str, str],
+    ) -> None:
+        """`ids` is where the box's id is put for others to read, by chat."""
+        self._chat_id = chat_id
+        self._workspace = workspace
+        self._limits = limits
+        self._intents = intents
+        self._measure = measure
+        self._ids = ids
+        self._box: Box | None = None
+        self._leaving = False
+        self._use: Use | None = None
+        self._doing = ""
+
+    async def receive(self, message: SandboxMessage) -> CommandResult | SandboxError | None:
+        """Errors are answers: a daemon that does not answer is no crash of ours."""
+        try:
+            if isinstance(message, Run):
+                return await self._run(message)
+            if isinstance(message, Prepare):
+                await self._ready()
+            else:
+                await self._end_all()
+        except SandboxError as error:
+            return error
+        finally:
+            self._doing = ""
+        return None
+
+    async def stopped(self, reason: str) -> None:
+        """Give the box back. What is not confirmed in time stays with the keeper of intents."""
+        if self._box is not None or self._leaving:
+            with trio.move_on_after(REMOVE_S):
+                try:
+                    await self._discard()
+                except (SandboxError, ActorError):
+                    return
+
+    def doing(self) -> str:
+        """The program that runs, and nothing of its arguments: they are the chat's own."""
+        return self._doing
+
+    async def _ready(self) -> Box:
+        """The chat's box, made if there is none. Cancelled, what was asked for is removed again."""
+        if self._box is not None:
+            return self._box
+        self._doing = "making the container"
+        self._leaving = True  # until it has come, there may be one that nobody wants
+        with trio.move_on_after(MAKE_S):
+            made = await self._intents.ask(Make(self._chat_id, self._workspace))
+            if isinstance(made, SandboxError):
+                raise made
+            self._box, self._leaving = made, False
+            self._ids[self._chat_id] = made.container_id
+            return made
+        raise SandboxError(
+            f"The sandbox was not ready after {MAKE_S:.0f} seconds.",
+            "Look at `rumi doctor`; restart the Docker daemon if it hangs.",
+        )
+
+    async def _run(self, message: Run) -> CommandResult | SandboxError:
+        if (fault := _unspeakable(message.command)) is not None:
+            return fault
+        try:
+            return await self._run_in(await self._ready(), message)
+        except BoxGoneError:
+            # Removed behind our back since the last command; this one was not begun, so nothing runs twice.
+            await self._discard()
+            return await self._run_in(await self._ready(), message)
+
+    async def _run_in(self, box: Box, message: Run) -> CommandResult:
+        command, limits = message.command, self._limits
+        before = self._use
+        if before is None or _over(before, limits):
+            before = await self._measured()
+        full = _over(before, limits)
+        if full and command.argv[0] not in FREEING:
+            return CommandResult(None, Output(), Output(), 0, "workspace_full", box.container_id)
+        self._doing = f"running {command.argv[0]}"
+        course = _Course(HeadTail(limits.output_limit), HeadTail(limits.output_limit))
+        began = trio.current_time()
+        try:
+            ended = await self._attend(box, message, course, before if full else None)
+            duration_ms = round((trio.current_time() - began) * 1000)
+            await (self._discard() if ended == "lost" else self._end_all())
+        except SandboxError:
+            raise
+        except BaseException:
+            # The turn was stopped, or we crash over it: nothing of the command may be left either way.
+            with trio.CancelScope(shield=True):  # bounded inside
+                await self._end_all_quietly()
+            raise
+        if _over(await self._measured(), limits) and not full and ended == "exited":
+            ended = "workspace_full"
+        out, err = course.stdout.output(), course.stderr.output()
+        return CommandResult(course.code, out, err, duration_ms, ended, box.container_id)
+
+    async def _attend(self, box: Box, message: Run, course: _Course, before: Use | None) -> Ending:
+        """Run it under its time limit and the watch. What they end is killed, and still listened to."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._execute, box, message.command, course)
+            nursery.start_soon(self._watch, course, before)
+            with trio.move_on_after(message.timeout_s or self._limits.timeout_s):
+                await course.over.wait()
+            killed = not course.executed.is_set()
+            if killed:
+                await self._end_all_quietly()
+                with trio.move_on_after(LINGER_S):
+                    await course.executed.wait()
+                course.code = 137 if course.code is None else course.code
+            nursery.cancel_scope.cancel()
+        if isinstance(course.lost, BoxGoneError):
+            raise course.lost
+        if killed:
+            return "workspace_full" if course.full else "timeout"
+        return "exited" if course.lost is None else "lost"
+
+    async def _execute(self, box: Box, command: Command, course: _Course) -> None:
+        try:
+            course.code = await box.execute(command, course.stdout.add, course.stderr.add)
+        except SandboxError as error:
+            course.lost = error
+        course.executed.set()
+        course.over.set()
+
+    async def _watch(self, course: _Course, before: Use | None) -> None:
+        """Measure the workspace while the command runs; over the limit, the command is over.
+
+        `before` is what it held if it was over already: then only growth counts.
+        """
+        max_bytes, max_files = self._limits.workspace_bytes, self._limits.workspace_files
+        if before is not None:
+            max_bytes = max(max_bytes, before.bytes) + GROWTH_BYTES
+            max_files = max(max_files, before.files) + GROWTH_FILES
+        pause = WATCH_FIRST_S
+        while True:
+            await trio.sleep(pause)
+            began = trio.current_time()
+            use = await self._measure(self._workspace)
+            if use.bytes > max_bytes or use.files > max_files:
+                course.full = True
+                course.over.set()
+                return
+            # A large workspace takes long to measure: at most a third of the time goes to that.
+            pause = min(max(WATCH_FIRST_S, 2 * (trio.current_time() - began)), WATCH_LONGEST_S)
+
+    async def _measured(self) -> Use:
+        self._use = await self._measure(self._workspace)
+        return self._use
+
+    async def _end_all(self) -> None:
+        """Prove that no process is left; a box of which that cannot be proved is removed.
+
+        Raises:
+            SandboxError: neither was confirmed in time.
+        """
+        if self._box is None:
+            if self._leaving:
+                await self._discard()
+            return
+        with trio.move_on_after(KILL_ALL_S):
+            try:
+                await self._box.kill_all()
+                self._ids[self._chat_id] = self._box.container_id  # a restart may give it a new one
+                return
+            except SandboxError:
+                pass
+        await self._discard()
+
+    async def _end_all_quietly(self) -> None:
+        """The same where an error helps nobody: what is not confirmed is asked for again by `Quiet`."""
+        try:
+            await self._end_all()
+        except (SandboxError, ActorError):
+            return
+
+    async def _discard(self) -> None:
+        """Have the box removed, and wait for that.
+
+        Raises:
+            SandboxError: it was not confirmed in time. It is still being removed.
+        """
+        self._box, self._leaving = None, True
+        self._ids.pop(self._chat_id, None)
+        with trio.move_on_after(REMOVE_S):
+            await self._intents.ask(Remove(self._chat_id))
+            self._leaving = False
+            return
+        raise SandboxError(
+            "It is not confirmed that the sandbox's processes have ended.",
+            "Its container goes on being removed; restart the Docker daemon if it hangs.",
+        )
+
+
+def _over(use: Use, limits: Limits) -> bool:
+    return use.bytes > limits.workspace_bytes or use.files > limits.workspace_files
+
+
+def _unspeakable(command: Command) -> SandboxError | None:
+    """Words that no engine can hand to a program: a lone half of a surrogate pair, or a NUL byte."""
+    try:
+        bad = any(b"\0" in word.encode() for word in command.argv)
+    except UnicodeEncodeError:
+        bad = True
+    if bad or not command.argv:
+        return SandboxError("The command cannot be run: it is empty, or a word of it is no text.")
+    return None

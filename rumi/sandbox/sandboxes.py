@@ -1,0 +1,193 @@
+"""The sandboxes of all chats: what chats and tools call, and the actors behind it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import trio
+
+from actors import ActorError, ActorRef, ChildSpec, DynamicSupervisor, RestartLimitExceeded, Supervisor
+from rumi.sandbox.intents import IntentMessage, Intents, Remove
+from rumi.sandbox.sandbox import (
+    REMOVE_S,
+    SHUTDOWN_S,
+    Measure,
+    Prepare,
+    Quiet,
+    Run,
+    Sandbox,
+    SandboxMessage,
+    Use,
+)
+from rumi.sandbox.types import Command, CommandResult, Engine, EngineKind, Limits, SandboxError
+
+INTENTS_SHUTDOWN_S = 15.0
+AT_ONCE = 4096
+"""Creates and removals under way at the same time, waiting ones included."""
+
+
+class Sandboxes:
+    """The sandboxes by chat. Every method may be called from any task of the same trio run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        children: DynamicSupervisor[SandboxMessage],
+        intents: ActorRef[IntentMessage],
+        workspaces: Path,
+        ids: dict[str, str],
+    ) -> None:
+        self._engine = engine
+        self._children = children
+        self._intents = intents
+        self._workspaces = workspaces
+        self._ids = ids
+        self._running: dict[str, set[trio.CancelScope]] = {}
+
+    @property
+    def engine(self) -> EngineKind:
+        """Which engine is below."""
+        return self._engine.kind
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Promises that the engine cannot keep on this machine, a sentence each."""
+        return self._engine.degraded
+
+    def workspace(self, chat_id: str) -> Path:
+        """The chat's folder on this machine, /workspace inside. It may not exist before the first command."""
+        return self._workspaces / chat_id
+
+    def container_id(self, chat_id: str) -> str:
+        """The id of the chat's box, "" while it has none."""
+        return self._ids.get(chat_id, "")
+
+    async def prepare(self, chat_id: str) -> None:
+        """Have the chat's box ready. Cancelled, a box that was being made is removed again.
+
+        Raises:
+            SandboxError: it cannot be made; says what to do.
+        """
+        _raise(await self._ask(chat_id, Prepare()))
+
+    async def run(self, chat_id: str, command: Command, timeout_s: float | None = None) -> CommandResult:
+        """Run a command in the chat's box, which is made if there is none. One after the other for a chat.
+
+        Ended by its own end, by time or by a full workspace, it comes back as a result, and nothing of it
+        runs any more; so it is when this is cancelled (bounded: some seconds at most).
+
+        Raises:
+            SandboxError: it could not be run, or it is not confirmed that it ended.
+        """
+        with trio.CancelScope() as scope:
+            running = self._running.setdefault(chat_id, set())
+            running.add(scope)
+            try:
+                return _raise(await self._ask(chat_id, Run(command, timeout_s)))
+            finally:
+                running.discard(scope)
+                if not running:
+                    self._running.pop(chat_id, None)
+        raise SandboxError("The sandbox was stopped while the command ran.")
+
+    async def quiet(self, chat_id: str) -> None:
+        """Return when no process of the chat's is left. Makes no box; cheap where nothing is to be done.
+
+        Raises:
+            SandboxError: it is not confirmed.
+        """
+        if (child := self._children.lookup(chat_id)) is not None:
+            try:
+                _raise(await child.ask(Quiet()))
+            except ActorError:
+                await self._gone(chat_id)
+
+    async def stop(self, chat_id: str) -> None:
+        """Remove the chat's box, whatever runs in it. Its files stay. Idempotent.
+
+        Raises:
+            SandboxError: it is not confirmed in time, and goes on behind.
+        """
+        for scope in self._running.get(chat_id, ()):
+            scope.cancel()
+        await self._children.stop(chat_id)
+        await self._gone(chat_id)
+
+    async def _ask(self, chat_id: str, message: Prepare | Run) -> CommandResult | SandboxError | None:
+        try:
+            child = await self._children.get_or_start(chat_id)
+            if isinstance(message, Run):
+                return await child.ask(message)
+            return await child.ask(message)
+        except ActorError as error:
+            return SandboxError(f"The sandbox has stopped ({type(error).__name__}).", "Try again.")
+
+    async def _gone(self, chat_id: str) -> None:
+        with trio.move_on_after(REMOVE_S):
+            try:
+                await self._intents.ask(Remove(chat_id))
+            except ActorError:
+                return  # the process is ending, and with it everything is removed
+            return
+        raise SandboxError(
+            "It is not confirmed that the sandbox's container is gone.",
+            "It goes on being removed; restart the Docker daemon if it hangs.",
+        )
+
+
+def _raise(answer: CommandResult | SandboxError | None) -> CommandResult:
+    if isinstance(answer, SandboxError):
+        raise answer
+    return answer  # type: ignore[return-value]  # None only for Prepare and Quiet, whose callers drop it
+
+
+def add_sandboxes(
+    parent: Supervisor,
+    engine: Engine,
+    limits: Limits,
+    home: Path,
+    *,
+    measure: Measure | None = None,
+    on_limit: Callable[[str, RestartLimitExceeded], object] | None = None,
+) -> Sandboxes:
+    """Add the keeper of intents and the chats' sandboxes to the tree, in this order.
+
+    `measure` says what a workspace holds; by default it is walked in a thread. The engine stays the caller's
+    to close, after the tree has ended.
+    """
+    ids: dict[str, str] = {}
+    workspaces = home / "workspace"
+    measuring = measure or measure_in_threads()
+    intents: ActorRef[IntentMessage] = parent.add(
+        ChildSpec(
+            "intents",
+            lambda: Intents(engine),
+            capacity=AT_ONCE,
+            concurrency=AT_ONCE,
+            shutdown=INTENTS_SHUTDOWN_S,
+        )
+    )
+
+    def spec_for(chat_id: str) -> ChildSpec[SandboxMessage]:
+        return ChildSpec(
+            f"sandbox:{chat_id}",
+            lambda: Sandbox(chat_id, workspaces / chat_id, limits, intents, measuring, ids),
+            restart="temporary",  # the next command makes a new one; there is nothing to come back for
+            shutdown=SHUTDOWN_S,
+            idle_s=limits.idle_ttl_s,
+        )
+
+    children = parent.add_supervisor(DynamicSupervisor("sandboxes", spec_for, on_limit=on_limit))
+    return Sandboxes(engine, children, intents, workspaces, ids)
+
+
+def measure_in_threads(at_once: int = 4) -> Measure:
+    """Measure workspaces in worker threads with a room of their own."""
+    from rumi.sandbox.workspace import measure
+
+    limiter = trio.CapacityLimiter(at_once)
+
+    async def measured(path: Path) -> Use:
+        # A thread that is no longer waited for ends by itself, and keeps its place in the room until then.
+        return await trio.to_thread.run_sync(measure, path, limiter=limiter, abandon_on_cancel=True)
+
+    return measured
