@@ -4,7 +4,6 @@ It needs a kernel that lets ordinary users make user namespaces, and no daemon, 
 """
 
 import contextlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -13,9 +12,8 @@ import trio
 
 from rumi.sandbox.bubblewrap_box import BubblewrapBox, Plan, counts_processes_by_namespace
 from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.identity import make_workspace, sandbox_user
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
-
-RUNNER_ID = 1000
 
 MENDS = (
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
@@ -30,16 +28,19 @@ MENDS = (
 
 
 class BubblewrapEngine:
-    """Makes and removes boxes of processes in namespaces of their own.
+    """Makes and removes boxes of processes in namespaces of their own. One per home, in the main thread."""
 
-    `home` is RUMI_HOME, below which the root file system is kept; `installation` its id.
-    """
+    def __init__(
+        self, installation: str, limits: Limits, *, home: Path, user: tuple[int, int] | None = None
+    ) -> None:
+        """Starts nothing yet. `home` is RUMI_HOME, below which the root file system is kept.
 
-    def __init__(self, home: Path, installation: str, limits: Limits) -> None:
+        `user` is the uid and gid of commands; another than Rumi's own only root can give them.
+        """
         self._home = home
         self._installation = installation
         self._limits = limits
-        self._uid, self._gid = runner_ids()
+        self._uid, self._gid = user or sandbox_user()
         self._cgroups = Cgroups(installation)
         self._boxes: dict[str, BubblewrapBox] = {}
         self._prepared: tuple[Path, bytes] | None = None
@@ -72,15 +73,19 @@ class BubblewrapEngine:
         return tuple(sentences)
 
     async def create(self, chat_id: str, workspace: Path) -> BubblewrapBox:
-        """Make the chat's box and start it.
+        """Make the chat's box and start it. A box that the chat has already is removed first.
 
-        Cancelled half-way it may have created: the caller then calls `remove`.
+        The workspace's folder is made if it is not there. Cancelled half-way it may have created: the caller
+        then calls `remove`.
 
         Raises:
-            SandboxError: with what to do about it; also if the chat has a box.
+            SandboxError: with what to do about it.
         """
-        if chat_id in self._boxes:
-            raise SandboxError(f"The chat {chat_id} has a sandbox already.", "Remove it first.")
+        await self.remove(chat_id)
+        try:
+            make_workspace(workspace)
+        except OSError as error:
+            raise SandboxError(f"The workspace {workspace} cannot be made: {error}.") from error
         box = BubblewrapBox(await self._plan(chat_id, workspace), self._cgroups)
         self._boxes[chat_id] = box
         await box.start()
@@ -115,13 +120,11 @@ class BubblewrapEngine:
         except OSError as error:
             return f"{runs} cannot be written: {error}."
         try:
-            os.chown(workspace, self._uid, self._gid)
-            name = workspace.name
             try:
-                await self.create(name, workspace)
+                await self.create(workspace.name, workspace)
             finally:
                 with trio.CancelScope(shield=True):  # bounded: a box's end takes some seconds at most
-                    await self.remove(name)
+                    await self.remove(workspace.name)
         except SandboxError as error:
             return f"{error.message} {why_no_user_namespaces() or error.advice}".strip()
         finally:
@@ -163,11 +166,6 @@ class BubblewrapEngine:
             raise SandboxError(f"The sandbox's root file system cannot be made: {error}.") from error
         self.missing_programs = report.missing
         return target, bpf_program()
-
-
-def runner_ids() -> tuple[int, int]:
-    """The user and group that commands run as: Rumi's own, but never root."""
-    return (RUNNER_ID, RUNNER_ID) if os.getuid() == 0 else (os.getuid(), os.getgid())
 
 
 def find_bwrap() -> tuple[Path, Path | None]:

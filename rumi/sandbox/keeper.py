@@ -49,8 +49,10 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
     """A user namespace in which the same one user exists, and no other."""
+    outside = os.geteuid(), os.getegid()
     call("user namespace", libc.unshare(flags | CLONE_NEWUSER))
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+    maps = {"uid_map": f"{uid} {outside[0]} 1", "gid_map": f"{gid} {outside[1]} 1"}
+    for name, text in {"setgroups": "deny", **maps}.items():
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
@@ -230,7 +232,7 @@ def answer(reply: int, text: str) -> None:
     """Write an answer, if anyone still listens for it, and close."""
     try:
         os.write(reply, text.encode())
-    except BrokenPipeError:  # noqa: SIM105 - contextlib would be one more thing to load
+    except BrokenPipeError:
         pass
     os.close(reply)
 
