@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import trio
 
-from actors import Actor, ActorRef, Request
+from actors import Actor, ActorRef, Request, StopReason
 from rumi.models.limits import Limits, Ticket, Wait
 from rumi.models.rates import RateLimits
 from rumi.models.server import Server
@@ -85,10 +85,11 @@ class Models(Actor[ModelsMessage]):
                 self._wake()
         return None
 
-    async def stopped(self, reason: object) -> None:
-        """Close the clients' idle connections."""
-        for server in self._servers:
-            await server.aclose()
+    async def stopped(self, reason: StopReason) -> None:
+        """Close the clients' connections, but for a crash: the calls that run then go on."""
+        if reason != "crashed":
+            for server in self._servers:
+                await server.aclose()
 
     def busy(self) -> bool:
         """Whether a call runs or waits."""
