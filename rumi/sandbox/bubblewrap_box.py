@@ -255,15 +255,14 @@ class BubblewrapBox:
             self._requests = None
 
     async def _gone(self) -> bool:
-        """Wait until nobody holds the end of the pipe that the keeper and its boxes inherit; False after 2 s."""
+        """Wait until nobody holds the end of the pipe that keeper and boxes inherit; False after 2 s."""
         assert self._life is not None
         assert self._process is not None
         with trio.move_on_after(KILL_S):
             await trio.lowlevel.wait_readable(self._life)
-            while (
-                self._process.poll() is None
-            ):  # between closing its files and ending it may be killed, no more
-                await trio.sleep(0.001)  # noqa: ASYNC110 - no event tells of a process's end
+            with _closing(os.pidfd_open(self._process.pid)) as ended:
+                await trio.lowlevel.wait_readable(ended)
+            self._process.wait()  # it has ended: this only fetches how
             return True
         return False
 

@@ -133,7 +133,7 @@ class Cgroups:
         return cgroup
 
     def scope(self, name: str, limits: Limits) -> list[str]:
-        """The words before a command that put it into a scope of the user's systemd, where that is the way."""
+        """The words before a command that make it a scope of the user's systemd, if that is the way."""
         if self.kind != "scope":
             return []
         properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + 1}"]

@@ -14,6 +14,7 @@ It ends, and all its commands with it, when the socket closes or its parent dies
 """
 
 import _socket
+import contextlib
 import ctypes
 import os
 import resource
@@ -230,10 +231,8 @@ def kill_everything(watched: int | None = None) -> int:
 
 def answer(reply: int, text: str) -> None:
     """Write an answer, if anyone still listens for it, and close."""
-    try:
+    with contextlib.suppress(BrokenPipeError):
         os.write(reply, text.encode())
-    except BrokenPipeError:
-        pass
     os.close(reply)
 
 
