@@ -23,7 +23,7 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model call begins."""
+    """A model call begins; the words so far are a message of their own. 0 is a breaker's closing call."""
 
     call: int
 

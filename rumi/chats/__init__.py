@@ -1,5 +1,28 @@
-"""The chat actor: a mailbox, a history, a sandbox, and at most one turn."""
+"""Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
 
+from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.events import ChatEvent, ChatPort, Happening, Replied, Subscription, TurnStarted
+from rumi.chats.hub import Hub, HubSubscription
+from rumi.chats.inbox import Inbox, LocalChat, check_chat_id
+from rumi.chats.means import ChatLimits, InHand, Means, Sandboxes
+from rumi.chats.tree import add_chats
 
-__all__ = ["ChatEvent", "ChatPort", "Happening", "Replied", "Subscription", "TurnStarted"]
+__all__ = [
+    "COMMAND_NAMES",
+    "ChatEvent",
+    "ChatLimits",
+    "ChatPort",
+    "Happening",
+    "Hub",
+    "HubSubscription",
+    "InHand",
+    "Inbox",
+    "LocalChat",
+    "Means",
+    "Replied",
+    "Sandboxes",
+    "Subscription",
+    "TurnStarted",
+    "add_chats",
+    "check_chat_id",
+]

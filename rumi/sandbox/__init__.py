@@ -1,5 +1,11 @@
-"""Sandboxes: one box a chat, two engines, the command policy and the workspace."""
+"""Sandboxes: one box a chat, two engines, the command policy and the workspace.
 
+`sandboxes` is what chats use and adds the actors to the tree; `docker*` and `bubblewrap*` are the engines.
+"""
+
+from rumi.sandbox.choose import Backend, choose_engine
+from rumi.sandbox.policy import ALLOWED, Refused, parse_command
+from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
     Box,
     BoxInfo,
@@ -13,8 +19,11 @@ from rumi.sandbox.types import (
     SandboxError,
     Sink,
 )
+from rumi.sandbox.workspace import clear as clear_workspace
 
 __all__ = [
+    "ALLOWED",
+    "Backend",
     "Box",
     "BoxInfo",
     "Command",
@@ -24,6 +33,12 @@ __all__ = [
     "EngineKind",
     "Limits",
     "Output",
+    "Refused",
     "SandboxError",
+    "Sandboxes",
     "Sink",
+    "add_sandboxes",
+    "choose_engine",
+    "clear_workspace",
+    "parse_command",
 ]

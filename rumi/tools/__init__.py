@@ -1,5 +1,6 @@
 """Tools: what the assistant can do, each bound to one chat's means before a turn begins."""
 
-from rumi.tools.base import Tool, ToolResult
+from rumi.tools.base import CommandTrace, Tool, ToolResult
+from rumi.tools.bash import Bash, Shell
 
-__all__ = ["Tool", "ToolResult"]
+__all__ = ["Bash", "CommandTrace", "Shell", "Tool", "ToolResult"]

@@ -8,6 +8,14 @@ from rumi.models import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
+class CommandTrace:
+    """What ran in which container, for the audit log and for whoever watches."""
+
+    argv: tuple[str, ...]
+    container_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool call came to.
 
@@ -22,6 +30,7 @@ class ToolResult:
     duration_ms: int | None = None
     truncated: bool = False
     same_as: str = ""
+    trace: CommandTrace | None = None
 
 
 class Tool(Protocol):
@@ -38,12 +47,15 @@ class Tool(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Get ready: called as soon as a reply names the tool, before its arguments are complete."""
+        """Get ready: called as soon as a reply names the tool, before its arguments are complete.
+
+        Whatever goes wrong here is told by the call that follows, so a `RumiError` is dropped.
+        """
         ...
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Do the work. Cancelled, it leaves nothing running.
 
-        Bad arguments and refusals are results with `ok=False`, not exceptions.
+        Bad arguments and refusals are results with `ok=False`; a `RumiError` becomes one.
         """
         ...

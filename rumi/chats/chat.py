@@ -1,0 +1,170 @@
+"""The chat actor.
+
+Two tasks make up a chat. The mailbox loop (`receive`) judges messages and awaits nothing slow, so `/stop`
+is never behind a reply. The worker does one job at a time; the two meet in a channel of capacity 0: when
+nobody waits at its other end, the chat is busy, and that is the reply. Nothing else keeps account of it.
+"""
+
+import math
+from dataclasses import dataclass
+
+import trio
+
+from actors import Actor
+from rumi import texts
+from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
+from rumi.chats.conversation import Conversation
+from rumi.chats.events import Happening, Replied
+from rumi.chats.jobs import Job
+from rumi.chats.means import Means
+from rumi.chats.orphans import settle_orphan
+from rumi.chats.telling import tell
+from rumi.chats.worker import Worker
+from rumi.journal import Settle
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """An accepted message for the chat to judge."""
+
+    id: int
+    text: str
+
+
+class Chat(Actor[Deliver]):
+    """One chat: its mailbox, its history, its sandbox, and at most one job."""
+
+    def __init__(self, chat_id: str, means: Means) -> None:
+        self._chat = chat_id
+        self._means = means
+        self._language = means.language
+        self._conversation = Conversation(chat_id, means.journal, means.limits.history_messages)
+        self._worker = Worker(chat_id, means, self._conversation, self._tell)
+        self._job: Job | None = None
+        self._jobs, self._taken = trio.open_memory_channel[Job](0)
+        self._replies, self._unsent = trio.open_memory_channel[Settle](math.inf)
+
+    # Life
+
+    async def started(self) -> None:
+        """Read the history, settle what no one will reply to any more, and park the worker."""
+        record = await self._conversation.load()
+        for message in record.open:
+            if not self._means.in_hand.holds(self._chat, message.id):
+                session = self._conversation.session
+                self._conversation.remember(await settle_orphan(self._means, self._chat, session, message))
+        self.start_soon(self._send_replies)
+        # `start` returns when the worker waits at its channel: the first message must not find it busy.
+        await self.start(self._work)
+
+    async def stopped(self, reason: str) -> None:
+        """Take the sandbox along, whatever the reason."""
+        await self._means.sandboxes.stop(self._chat)
+
+    def busy(self) -> bool:
+        """A chat with work or with a sandbox is not idle."""
+        return self._job is not None or bool(self._means.sandboxes.container_id(self._chat))
+
+    def doing(self) -> str:
+        """The job, its phase and its age."""
+        job = self._job
+        return f"{job.kind} {job.turn}: {job.phase}, {self._means.now() - job.since:.0f} s" if job else ""
+
+    # The mailbox loop: nothing is awaited here.
+
+    async def receive(self, message: Deliver) -> None:
+        """Judge a message: a command, a job, or busy."""
+        self._means.in_hand.take(self._chat, message.id)
+        match parse_chat_command(message.text):
+            case None:
+                self._offer(Job("turn", message.id, message.text, self._means.now()))
+            case UnknownCommand(name):
+                self._reply(message.id, texts.unknown_command(self._language, name))
+            case ChatCommand(name, rest):
+                self._command(message.id, name, rest)
+
+    def _command(self, message: int, name: str, rest: str) -> None:
+        match name:
+            case "stop":
+                self._stop(message)
+            case "reset":
+                self._reset(Job("reset", message, rest, self._means.now()))
+            case "retry":
+                self._offer(Job("retry", message, "", self._means.now()))
+            case "status":
+                self._reply(message, self._status())
+            case "start":
+                self._reply(message, texts.greeting(self._language))
+            case "help":
+                self._reply(message, texts.help_text(self._language))
+            case _:
+                self._reply(message, texts.not_yet(self._language, f"/{name}"))
+
+    def _offer(self, job: Job) -> None:
+        """Hand the job to the worker if it waits for one; otherwise the chat is busy."""
+        try:
+            self._jobs.send_nowait(job)
+        except trio.WouldBlock:
+            self._reply(job.message, texts.busy(self._language))
+        else:
+            self._job = job
+
+    def _stop(self, message: int) -> None:
+        job = self._job
+        if job is None or job.sealed or job.kind == "reset":
+            self._reply(message, texts.nothing_running(self._language))
+            return
+        job.stops.append(message)
+        job.scope.cancel()
+
+    def _reset(self, reset: Job) -> None:
+        """Reset at once, or right behind the turn that runs, which is stopped; several become one."""
+        last = self._job
+        if last is None:
+            self._offer(reset)
+            return
+        while last.then is not None:
+            last = last.then
+        if last.kind == "reset" and not last.begun:
+            last.stops.append(reset.message)
+            last.text = last.text or reset.text
+        else:
+            last.then = reset
+            last.scope.cancel()
+
+    def _status(self) -> str:
+        job = self._job
+        return texts.chat_status(
+            self._language,
+            chat=self._chat,
+            phase=job.phase if job else None,
+            seconds=self._means.now() - job.since if job else 0.0,
+            container=self._means.sandboxes.container_id(self._chat),
+            messages=len(self._conversation.entries),
+        )
+
+    def _reply(self, message: int, text: str) -> None:
+        self._replies.send_nowait(Settle(self._chat, (message,), text))
+
+    async def _send_replies(self) -> None:
+        """Store and tell the replies of the mailbox loop, in its order."""
+        async for settle in self._unsent:
+            delivery = await self._means.journal.ask(settle)
+            self._tell("", Replied(delivery, settle.messages, settle.text))
+
+    # The worker
+
+    async def _work(self, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        while True:
+            job: Job | None = await self._taken.receive()
+            while job is not None:
+                replied = await self._worker.do(job)
+                # From here to `receive` nothing is awaited: whoever answers to what is told now finds the
+                # worker waiting, or busy with the reset that was asked for during the turn.
+                turn = "" if job.kind == "reset" else job.turn
+                job = self._job = job.then
+                self._tell(turn, replied)
+
+    def _tell(self, turn: str, what: Happening) -> None:
+        tell(self._means, self._chat, turn, what)

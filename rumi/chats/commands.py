@@ -1,0 +1,39 @@
+"""Chat commands: `/stop`, `/reset files`, `/stop@botname`."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast, get_args
+
+CommandName: TypeAlias = Literal["start", "help", "stop", "reset", "status", "retry", "memory", "skills"]
+NAMES: tuple[CommandName, ...] = get_args(CommandName)
+
+_COMMAND = re.compile(r"/([A-Za-z_]+)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCommand:
+    """A command and what stands behind it."""
+
+    name: CommandName
+    rest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCommand:
+    """Something that looks like a command and is none."""
+
+    name: str
+
+
+def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
+    """The command that a message is, or None for a message to work on.
+
+    A path such as `/etc/hosts` is no command: commands are one word of letters.
+    """
+    found = _COMMAND.fullmatch(text.strip())
+    if found is None:
+        return None
+    name = found[1].lower()
+    if name in NAMES:
+        return ChatCommand(cast(CommandName, name), (found[2] or "").strip())
+    return UnknownCommand(f"/{found[1]}")

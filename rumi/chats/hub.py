@@ -1,0 +1,82 @@
+"""Where chats tell what happens and front ends listen. Publishing never waits for anyone."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import trio
+
+from rumi.chats.events import ChatEvent
+from rumi.models import TextDelta
+
+MAX_WAITING = 10_000
+"""Events that a reader may be behind; one that is further behind loses the oldest."""
+
+
+class HubSubscription:
+    """One reader's queue. Neighbouring text deltas of a turn are joined while it is slow."""
+
+    def __init__(self, hub: "Hub", chat: str | None) -> None:
+        self._hub = hub
+        self.chat = chat
+        self._queue: deque[ChatEvent] = deque(maxlen=MAX_WAITING)
+        self._arrived = trio.Event()
+
+    async def receive(self) -> ChatEvent:
+        """The next event. Cancelled, it loses nothing."""
+        while not self._queue:
+            await self._arrived.wait()
+            self._arrived = trio.Event()
+        await trio.lowlevel.checkpoint()
+        return self._queue.popleft()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._hub.forget(self)
+
+    def put(self, event: ChatEvent) -> None:
+        """Add an event for the reader."""
+        last = self._queue[-1] if self._queue else None
+        if last is not None and last.turn == event.turn:
+            older, newer = last.what, event.what
+            if isinstance(older, TextDelta) and isinstance(newer, TextDelta):
+                joined = TextDelta(older.text + newer.text)
+                self._queue[-1] = ChatEvent(last.chat, last.turn, last.time, joined)
+                return
+        self._queue.append(event)
+        self._arrived.set()
+
+
+class Hub:
+    """Hands each event to those who listen to its chat, and to those who listen to all."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[str | None, set[HubSubscription]] = {}
+
+    def publish(self, event: ChatEvent) -> None:
+        """Give an event to whoever listens now."""
+        for key in (event.chat, None):
+            for subscription in self._subscriptions.get(key, ()):
+                subscription.put(event)
+
+    def subscribe(self, chat: str | None = None) -> HubSubscription:
+        """Listen to one chat, or to all, from now on."""
+        subscription = HubSubscription(self, chat)
+        self._subscriptions.setdefault(chat, set()).add(subscription)
+        return subscription
+
+    @contextmanager
+    def listening(self, chat: str | None = None) -> Iterator[HubSubscription]:
+        """Listen within a block."""
+        subscription = self.subscribe(chat)
+        try:
+            yield subscription
+        finally:
+            subscription.close()
+
+    def forget(self, subscription: HubSubscription) -> None:
+        """Stop giving events to it."""
+        listeners = self._subscriptions.get(subscription.chat, set())
+        listeners.discard(subscription)
+        if not listeners:
+            self._subscriptions.pop(subscription.chat, None)

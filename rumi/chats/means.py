@@ -1,0 +1,106 @@
+"""What a chat is given when it is made: everything that it may touch, and the limits that hold for it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from actors import ActorRef
+from rumi.agent import Limits
+from rumi.audit import AuditLog
+from rumi.chats.hub import Hub
+from rumi.journal import JournalMessage
+from rumi.models import Model
+from rumi.sandbox import Command, CommandResult
+from rumi.texts import Language
+
+
+class Sandboxes(Protocol):
+    """The sandboxes as chats use them. The chat id is passed, never found out."""
+
+    async def prepare(self, chat_id: str) -> None:
+        """Make the chat's sandbox ready."""
+        ...
+
+    async def run(self, chat_id: str, command: Command) -> CommandResult:
+        """Run a command. Cancelled, it leaves when no process of it is left."""
+        ...
+
+    async def quiet(self, chat_id: str) -> None:
+        """Return when no process that a command started is left."""
+        ...
+
+    async def stop(self, chat_id: str) -> None:
+        """Remove the chat's sandbox."""
+        ...
+
+    def container_id(self, chat_id: str) -> str:
+        """The id of the chat's sandbox, empty while it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChatLimits:
+    """What holds for every chat. Times in seconds."""
+
+    turn: Limits
+    session_ttl_s: float
+    history_messages: int
+    context_tokens: int
+    command_timeout_s: float
+
+
+@dataclass(slots=True)
+class InHand:
+    """The messages that this process has accepted and not yet handed to a chat's `receive`.
+
+    What is open in the journal and not in here is nobody's any more: a chat that starts settles it.
+    It outlives a chat's incarnations, as the mailbox does. Messages up to `boot` are earlier processes'.
+    """
+
+    boot: int = 0
+    last: int = 0
+    queued: dict[str, set[int]] = field(default_factory=dict)
+
+    def resume(self, last: int) -> None:
+        """Go on counting behind the last message that the journal knows."""
+        self.boot = self.last = last
+
+    def accept(self, chat: str) -> int:
+        """A number for a new message, which is in hand from now on."""
+        self.last += 1
+        self.queued.setdefault(chat, set()).add(self.last)
+        return self.last
+
+    def take(self, chat: str, number: int) -> None:
+        """The chat has begun with the message."""
+        numbers = self.queued.get(chat)
+        if numbers is not None:
+            numbers.discard(number)
+            if not numbers:
+                del self.queued[chat]
+
+    def drop(self, chat: str) -> None:
+        """Nothing of the chat is queued any more: its mailbox is gone."""
+        self.queued.pop(chat, None)
+
+    def holds(self, chat: str, number: int) -> bool:
+        """Whether the message still waits in the chat's mailbox."""
+        return number in self.queued.get(chat, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Everything that chats share, introduced to each of them by `rumi.app`."""
+
+    journal: ActorRef[JournalMessage]
+    sandboxes: Sandboxes
+    model_for: Callable[[str], Model]
+    hub: Hub
+    audit: AuditLog
+    in_hand: InHand
+    limits: ChatLimits
+    language: Language
+    workspaces: Path
+    now: Callable[[], float]
+    facts: Callable[[str], Sequence[tuple[str, str]]] = field(default=lambda chat: ())

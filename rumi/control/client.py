@@ -1,0 +1,63 @@
+"""The control socket's client: ask the process that holds the home."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
+
+from rumi.errors import RumiError
+
+TIMEOUT_S = 15.0
+HOST = "rumi"
+"""A name for the handshake's Host header; there is no host behind a Unix socket."""
+
+
+class NotRunning(RumiError):
+    """No process answers on this home."""
+
+
+class ControlClient:
+    """An open connection to the process that holds the home."""
+
+    def __init__(self, connection: WebSocketConnection) -> None:
+        self._connection = connection
+
+    async def call(self, name: str, **fields: object) -> object:
+        """Ask, and return the result.
+
+        Raises:
+            RumiError: what the process answered, or that it went away.
+        """
+        try:
+            with trio.fail_after(TIMEOUT_S):
+                await self._connection.send_message(json.dumps({"call": name, **fields}))
+                answer = json.loads(await self._connection.get_message())
+        except (ConnectionClosed, trio.TooSlowError):
+            raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.") from None
+        if not answer["ok"]:
+            raise RumiError(answer["error"])
+        return answer["result"]
+
+
+@asynccontextmanager
+async def connect(path: Path) -> AsyncIterator[ControlClient]:
+    """Connect to the control socket.
+
+    Raises:
+        NotRunning: nothing listens there.
+    """
+    try:
+        stream = await trio.open_unix_socket(path)
+    except OSError:
+        raise NotRunning("No Rumi is running on this home.", "Start one with: rumi chat") from None
+    async with trio.open_nursery() as nursery:
+        connection = await wrap_client_stream(nursery, stream, HOST, "/")
+        try:
+            yield ControlClient(connection)
+        finally:
+            with trio.move_on_after(1, shield=True):
+                await connection.aclose()
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,116 @@
+"""`RUMI_HOME`: where everything of an installation lives, and who holds it."""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rumi.errors import UsageError
+
+
+class HomeHeld(UsageError):
+    """Another process holds the home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The paths below a home. Made with mode 0700: what is in it is its owner's alone."""
+
+    root: Path
+
+    @property
+    def workspaces(self) -> Path:
+        """One folder a chat, mounted at /workspace."""
+        return self.root / "workspace"
+
+    @property
+    def state_db(self) -> Path:
+        """Inbox, outbox and history."""
+        return self.root / "state.db"
+
+    @property
+    def logs(self) -> Path:
+        """The audit log and the program's own."""
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        """What lives only while a process does: the lock and the control socket."""
+        return self.root / "run"
+
+    @property
+    def rootfs(self) -> Path:
+        """The root file system of the sandboxes."""
+        return self.root / "rootfs"
+
+    @property
+    def terminal_history(self) -> Path:
+        """What was typed at the terminal."""
+        return self.root / "terminal_history"
+
+    def make(self) -> "Home":
+        """Make the folders that are missing."""
+        for folder in (self.root, self.workspaces, self.logs, self.run):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self
+
+    def installation(self) -> str:
+        """This installation's id, which marks its containers; made once."""
+        path = self.root / "installation"
+        try:
+            return path.read_text("ascii").strip()
+        except FileNotFoundError:
+            pass
+        self.make()
+        draft = path.with_suffix(f".{os.getpid()}")
+        with draft.open("w", encoding="ascii") as file:
+            file.write(secrets.token_hex(4) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass  # another process was quicker: its id counts
+        finally:
+            draft.unlink()
+        return path.read_text("ascii").strip()
+
+    @contextmanager
+    def hold(self, purpose: str) -> Iterator[None]:
+        """Hold the home for this process; the kernel lets go when the process ends, however it does.
+
+        Raises:
+            HomeHeld: another process has it; the message says which.
+        """
+        self.make()
+        lock = os.open(self.run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
+                raise HomeHeld(
+                    f"{self.root} is held by {holder}.", "End that one first, or set another RUMI_HOME."
+                ) from None
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
+            yield
+        finally:
+            os.close(lock)
+
+    def holder(self) -> str:
+        """Who holds the home, empty where nobody does."""
+        try:
+            lock = os.open(self.run / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return ""
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
+        finally:
+            os.close(lock)
+        return ""

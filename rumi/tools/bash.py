@@ -1,0 +1,101 @@
+"""The `bash` tool: one command in the chat's sandbox, within the command policy."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from rumi.models import ToolSpec
+from rumi.sandbox import Command, CommandResult, Output, Refused, parse_command
+from rumi.tools.base import CommandTrace, ToolResult
+
+SPEC = ToolSpec(
+    name="bash",
+    description=(
+        "Run one program in the sandbox and get its exit code, output and error output. "
+        "Working folder: /workspace (files there last).\n"
+        'Plain commands have no shell: no pipes, redirections or &&. For those: sh -c "…" with | && || ; '
+        "and > >> < 2> into /workspace, /tmp or relative paths, without $ or backticks.\n"
+        "To write a file: command='tee FILE' with the text in stdin. There is no network."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The program and its arguments"},
+            "stdin": {"type": "string", "description": "Text for the program's standard input"},
+        },
+        "required": ["command"],
+    },
+)
+
+
+class Shell(Protocol):
+    """One chat's sandbox, as the tool uses it."""
+
+    async def prepare(self) -> None:
+        """Make the sandbox ready."""
+        ...
+
+    async def run(self, command: Command) -> CommandResult:
+        """Run a command to its end or its limits. Cancelled, no process of it is left."""
+        ...
+
+
+class Bash:
+    """Runs the model's commands in the one sandbox that it was given."""
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def prepare(self) -> None:
+        """Make the sandbox ready while the model still writes the command."""
+        await self._shell.prepare()
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Judge the command, run it, and tell what came of it."""
+        command, stdin = arguments.get("command"), arguments.get("stdin", "")
+        if not isinstance(command, str):
+            return ToolResult(False, "bash needs `command`, a string")
+        if not isinstance(stdin, str):
+            return ToolResult(False, "bash takes `stdin` as a string")
+        try:
+            argv = parse_command(command)
+        except Refused as refusal:
+            return ToolResult(False, f"refused: {refusal}")
+        return report(argv, await self._shell.run(Command(argv, stdin.encode())))
+
+
+def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
+    """A command's result as the model reads it: how it ended, then both streams."""
+    code = "unknown" if result.exit_code is None else str(result.exit_code)
+    streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
+    ending = {
+        "exited": f"exit code {code}",
+        "timeout": f"timed out and was killed, with all that it had started (exit code {code})",
+        "workspace_full": (
+            f"killed: /workspace is over its limit (exit code {code}). Delete files before going on"
+        ),
+        "lost": "the sandbox went away during the command; it is made anew for the next one, /tmp is empty",
+    }[result.ended]
+    return ToolResult(
+        ok=result.ended == "exited",
+        content=f"{ending} ({result.duration_ms} ms)\n{streams}",
+        exit_code=result.exit_code,
+        duration_ms=result.duration_ms,
+        truncated=result.stdout.truncated or result.stderr.truncated,
+        same_as=f"{ending}\n{streams}",
+        trace=CommandTrace(argv, result.container_id),
+    )
+
+
+def _streams(result: CommandResult) -> list[tuple[str, Output]]:
+    both = [("output", result.stdout), ("error output", result.stderr)]
+    return [(name, output) for name, output in both if output.total_bytes]
+
+
+def _stream(name: str, output: Output) -> str:
+    how = ""
+    if output.truncated:
+        how = f" (truncated: {output.total_bytes} bytes came, the first and the last part are kept)"
+    return f"{name}{how}:\n{output.text()}"

@@ -1,0 +1,273 @@
+"""The turn: what it answers, when it stops itself, and that nothing of it is left behind."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+import trio
+
+from rumi.agent import (
+    Limits,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+    TurnInput,
+    complete,
+    run_turn,
+)
+from rumi.models import (
+    Emit,
+    Message,
+    ModelError,
+    ModelRequest,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolCallNamed,
+    ToolSpec,
+    Usage,
+)
+from rumi.tools import ToolResult
+
+Step = Reply | ModelError | Callable[[ModelRequest], Reply]
+
+
+class Scripted:
+    """A model that says what it was told to say, one reply a call."""
+
+    name = "scripted"
+
+    def __init__(self, *steps: Step, delay_s: float = 0.0) -> None:
+        self.steps = list(steps)
+        self.requests: list[ModelRequest] = []
+        self.delay_s = delay_s
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        self.requests.append(request)
+        await trio.sleep(self.delay_s)
+        step = self.steps.pop(0) if self.steps else Reply("done")
+        if isinstance(step, ModelError):
+            raise step
+        reply = step if isinstance(step, Reply) else step(request)
+        for call in reply.tool_calls:
+            emit(ToolCallNamed(call.name))
+            await trio.lowlevel.checkpoint()
+        if reply.text:
+            emit(TextDelta(reply.text))
+        return reply
+
+
+class Echo:
+    """A tool that answers what its function makes of the arguments, and counts who is inside."""
+
+    def __init__(
+        self,
+        answer: Callable[[Mapping[str, object]], ToolResult] = lambda a: ToolResult(True, json.dumps(a)),
+        *,
+        concurrent: bool = False,
+        seconds: float = 0.0,
+        name: str = "echo",
+    ) -> None:
+        self.spec = ToolSpec(name, "Says it back.", {"type": "object", "properties": {}})
+        self.concurrent = concurrent
+        self.answer = answer
+        self.seconds = seconds
+        self.prepared = 0
+        self.inside = self.most = 0
+
+    async def prepare(self) -> None:
+        self.prepared += 1
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            await trio.sleep(self.seconds)
+            return self.answer(arguments)
+        finally:
+            self.inside -= 1
+
+
+class Run:
+    """A turn, what it told and what it kept."""
+
+    def __init__(self, model: Scripted, *tools: Echo, limits: Limits | None = None) -> None:
+        self.model = model
+        self.tools = tools
+        self.limits = limits or Limits()
+        self.events: list[TurnEvent] = []
+        self.kept: list[Message] = []
+
+    async def keep(self, message: Message) -> None:
+        await trio.lowlevel.checkpoint()
+        self.kept.append(message)
+
+    async def go(self) -> TurnFinished:
+        given = TurnInput("be good", [Message("user", "hi")], self.model, self.tools, self.limits, "en")
+        return await run_turn(given, self.events.append, self.keep)
+
+    def results(self) -> list[ToolResult]:
+        return [event.result for event in self.events if isinstance(event, ToolFinished)]
+
+
+def call(name: str = "echo", number: int = 0, **arguments: object) -> ToolCall:
+    return ToolCall(f"c{number}", name, json.dumps(arguments))
+
+
+async def test_a_reply_without_calls_is_the_answer() -> None:
+    run = Run(Scripted(Reply("hello", usage=Usage(3, 4))))
+    finished = await run.go()
+    assert finished == TurnFinished("complete", "hello", Usage(3, 4))
+    assert run.kept == []
+    assert run.events == [Thinking(1), TextDelta("hello"), finished]
+
+
+async def test_calls_are_answered_and_the_model_is_asked_again() -> None:
+    run = Run(Scripted(Reply("", (call(x=1),)), Reply("it says 1")), Echo())
+    assert (await run.go()).answer == "it says 1"
+    assert [m.role for m in run.model.requests[1].messages] == ["system", "user", "assistant", "tool"]
+    assert [m.role for m in run.kept] == ["assistant", "tool"]
+
+
+async def test_a_tool_gets_ready_while_the_reply_still_streams() -> None:
+    echo = Echo()
+    ready_at: list[int] = []
+    echo.answer = lambda a: ready_at.append(echo.prepared) or ToolResult(True, "ok")  # type: ignore[func-returns-value]
+    await Run(Scripted(Reply("", (call(x=1), call(number=1, x=2)))), echo).go()
+    assert ready_at == [1, 1]
+
+
+async def test_calls_run_side_by_side_only_if_their_tool_says_so(autojump_clock: object) -> None:
+    calls = (call(number=0, x=0), call(number=1, x=1), call(number=2, x=2))
+    for concurrent, most in ((True, 3), (False, 1)):
+        echo = Echo(concurrent=concurrent, seconds=1)
+        run = Run(Scripted(Reply("", calls)), echo)
+        await run.go()
+        assert echo.most == most
+        assert [m.tool_call_id for m in run.kept if m.role == "tool"] == ["c0", "c1", "c2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [("{nope", "no valid JSON"), ("[1]", "must be a JSON object"), ("[" * 100_000, "no valid JSON")],
+)
+async def test_arguments_that_are_no_json_object_are_handed_back(arguments: str, says: str) -> None:
+    run = Run(Scripted(Reply("", (ToolCall("c0", "echo", arguments),)), Reply("sorry")), Echo())
+    assert (await run.go()).answer == "sorry"
+    assert says in run.kept[1].content
+    assert not run.results()[0].ok
+
+
+async def test_an_unknown_tool_is_handed_back_with_those_that_exist() -> None:
+    run = Run(Scripted(Reply("", (call("launch"),))), Echo())
+    await run.go()
+    assert run.kept[1].content == "there is no tool 'launch'; there are: echo"
+
+
+async def test_a_tool_that_raises_is_a_failed_result() -> None:
+    def fail(arguments: Mapping[str, object]) -> ToolResult:
+        raise ZeroDivisionError
+
+    run = Run(Scripted(Reply("", (call(),)), Reply("it broke")), Echo(fail))
+    assert (await run.go()).reason == "complete"
+    assert run.kept[1].content == "echo failed: ZeroDivisionError"
+
+
+async def test_max_turns_counts_model_calls_and_keeps_the_work() -> None:
+    model = Scripted(*[Reply("", (call(x=n),)) for n in range(3)], Reply("found three"))
+    run = Run(model, Echo(), limits=Limits(max_turns=3))
+    finished = await run.go()
+    assert finished.reason == "max_turns"
+    assert finished.answer == "found three\n\n⚠️ Reached the maximum of 3 turns."
+    assert len(model.requests) == 4
+    assert model.requests[3].tools == ()
+    assert len(run.results()) == 3
+
+
+async def test_the_same_call_with_the_same_result_trips_also_when_not_in_a_row() -> None:
+    model = Scripted(*[Reply("", (call(x=x),)) for x in (1, 2, 1)], Reply("stuck"))
+    finished = await Run(model, Echo()).go()
+    assert (finished.reason, finished.answer) == ("repeated_call", "stuck\n\n⚠️ Detected a loop and stopped.")
+
+
+async def test_the_same_call_with_another_result_is_no_loop() -> None:
+    counter = iter(range(9))
+    echo = Echo(lambda a: ToolResult(True, str(next(counter))))
+    model = Scripted(*[Reply("", (call(x=1),)) for _ in range(4)], Reply("ok"))
+    assert (await Run(model, echo).go()).reason == "complete"
+
+
+async def test_three_failures_in_a_row_trip_and_a_success_between_does_not() -> None:
+    outcomes = iter([False, False, True, False, False, False])
+    echo = Echo(lambda a: ToolResult(next(outcomes), str(a)))
+    model = Scripted(*[Reply("", (call(x=n),)) for n in range(6)], Reply("no luck"))
+    finished = await Run(model, echo).go()
+    assert finished.reason == "consecutive_errors"
+    assert len(model.requests) == 7
+
+
+async def test_calls_behind_the_one_that_trips_are_answered_as_not_run() -> None:
+    calls = tuple(call(number=n, x=n) for n in range(5))
+    echo = Echo(lambda a: ToolResult(False, str(a)))
+    run = Run(Scripted(Reply("", calls)), echo)
+    assert (await run.go()).reason == "consecutive_errors"
+    answers = [m.content for m in run.kept if m.role == "tool"]
+    assert len(answers) == 5
+    assert all("not run" in answer for answer in answers[3:])
+
+
+async def test_a_breaker_whose_closing_call_fails_warns_alone() -> None:
+    model = Scripted(Reply("", (call(),)), ModelError("server", "gone"))
+    finished = await Run(model, Echo(), limits=Limits(max_turns=1)).go()
+    assert finished.answer == "⚠️ Reached the maximum of 1 turns."
+
+
+async def test_the_turn_runs_out_of_time_in_a_tool(autojump_clock: object) -> None:
+    echo = Echo(seconds=1000)
+    model = Scripted(Reply("", (call(),)), Reply("half of it"))
+    run = Run(model, echo, limits=Limits(timeout_s=10))
+    with trio.fail_after(11):
+        finished = await run.go()
+    assert finished.reason == "timeout"
+    assert finished.answer == "half of it\n\n⚠️ This turn ran out of time."
+    assert echo.inside == 0
+    closing = model.requests[1].messages
+    assert [m.role for m in closing] == ["system", "user", "assistant", "tool", "system"]
+
+
+async def test_a_model_that_fails_is_told_and_nothing_raises() -> None:
+    run = Run(Scripted(ModelError("auth", "The key was refused.")))
+    finished = await run.go()
+    assert finished.reason == "model_error"
+    assert "The key was refused" in finished.answer
+    assert finished.answer.startswith("❌")
+
+
+async def test_a_cancelled_turn_leaves_no_tool_running(autojump_clock: object) -> None:
+    echo = Echo(seconds=1000)
+    run = Run(Scripted(Reply("", (call(),))), echo)
+    with trio.move_on_after(5):
+        await run.go()
+    assert echo.inside == 0
+    assert any(isinstance(event, ToolStarted) for event in run.events)
+
+
+def roles(messages: Sequence[Message]) -> list[str]:
+    return [f"{m.role}:{m.tool_call_id}" if m.role == "tool" else m.role for m in messages]
+
+
+def test_a_conversation_that_was_cut_off_gets_its_missing_results() -> None:
+    cut = [
+        Message("user", "a"),
+        Message("assistant", "", (ToolCall("1", "x", "{}"), ToolCall("2", "x", "{}"))),
+        Message("tool", "one", tool_call_id="1"),
+        Message("user", "b"),
+        Message("tool", "stray", tool_call_id="9"),
+        Message("assistant", "", (ToolCall("3", "x", "{}"),)),
+    ]
+    assert roles(complete(cut)) == [
+        "user", "assistant", "tool:1", "tool:2", "user", "assistant", "tool:3",
+    ]  # fmt: skip
+    assert complete(complete(cut)) == complete(cut)

@@ -1,0 +1,173 @@
+"""A small house for tests of chats: the real journal, chats and texts, a scripted model, sandboxes in memory."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import trio
+
+from actors import ChildSpec, Supervisor
+from rumi.agent import Limits, TurnFinished
+from rumi.audit import AuditLog
+from rumi.chats import (
+    ChatEvent,
+    ChatLimits,
+    Hub,
+    HubSubscription,
+    Inbox,
+    InHand,
+    LocalChat,
+    Means,
+    Replied,
+    add_chats,
+)
+from rumi.journal import Count, Journal
+from rumi.models import Emit, Model, ModelRequest, Reply
+from rumi.redact import Redactor
+from rumi.sandbox import Command, CommandResult, Output
+
+T = TypeVar("T")
+
+
+class InPlace:
+    """Blocking work done at once, between two checkpoints: for tests under a virtual clock."""
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        await trio.lowlevel.checkpoint()
+        done = work()
+        await trio.lowlevel.checkpoint()
+        return done
+
+
+class MemorySandboxes:
+    """Sandboxes that only keep account: who has one, and which commands run in it."""
+
+    def __init__(self) -> None:
+        self.live: dict[str, int] = {}
+        self.running: dict[str, int] = {}
+        self.made = 0
+        self.stops: list[str] = []
+        self.quiet_s = 0.0
+
+    async def prepare(self, chat_id: str) -> None:
+        if chat_id not in self.live:
+            self.made += 1
+            self.live[chat_id] = self.made
+
+    async def run(self, chat_id: str, command: Command) -> CommandResult:
+        await self.prepare(chat_id)
+        self.running[chat_id] = self.running.get(chat_id, 0) + 1
+        try:
+            if command.argv[0] == "sleep":
+                await trio.sleep(float(command.argv[1]))
+            words = " ".join(command.argv[1:]).encode()
+            return CommandResult(
+                0, Output(words, b"", len(words)), Output(), 1, "exited", f"box-{self.live[chat_id]}"
+            )
+        finally:
+            self.running[chat_id] -= 1
+
+    async def quiet(self, chat_id: str) -> None:
+        await trio.sleep(self.quiet_s)
+        assert not self.running.get(chat_id)
+
+    async def stop(self, chat_id: str) -> None:
+        self.stops.append(chat_id)
+        self.live.pop(chat_id, None)
+
+    def container_id(self, chat_id: str) -> str:
+        return f"box-{self.live[chat_id]}" if chat_id in self.live else ""
+
+
+Answer = Callable[[ModelRequest, Emit], Awaitable[Reply]]
+
+
+async def echo(request: ModelRequest, emit: Emit) -> Reply:
+    """Answers with the last thing that the user said."""
+    await trio.lowlevel.checkpoint()
+    said = next(m.content for m in reversed(request.messages) if m.role == "user")
+    return Reply(f"you said {said}")
+
+
+@dataclass
+class FunctionModel:
+    """A model that is a function of the request."""
+
+    answer: Answer
+    name: str = "function"
+    requests: list[ModelRequest] = field(default_factory=list)
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        self.requests.append(request)
+        return await self.answer(request, emit)
+
+
+@dataclass
+class House:
+    """A running tree of journal and chats."""
+
+    means: Means
+    inbox: Inbox
+    sandboxes: MemorySandboxes
+    root: Supervisor
+
+    def chat(self, chat: str = "cli") -> LocalChat:
+        return LocalChat(chat, self.inbox, self.means)
+
+    async def ask(self, text: str, chat: str = "cli") -> str:
+        """Send a message and wait for its final reply."""
+        with self.means.hub.listening(chat) as events:
+            number = await self.inbox.accept(chat, text)
+            return await reply_to(events, number)
+
+
+async def reply_to(events: HubSubscription, number: int) -> str:
+    """The final reply to a message, within a bound."""
+    with trio.fail_after(2000):
+        while True:
+            what = (await events.receive()).what
+            if isinstance(what, Replied) and number in what.messages:
+                return what.text
+
+
+def reasons(events: list[ChatEvent]) -> list[str]:
+    return [event.what.reason for event in events if isinstance(event.what, TurnFinished)]
+
+
+@asynccontextmanager
+async def house(
+    path: Path,
+    answer: Answer | Model = echo,
+    *,
+    limits: Limits | None = None,
+    session_ttl_s: float = 3600,
+    now: Callable[[], float] = time.time,
+    sandboxes: MemorySandboxes | None = None,
+) -> AsyncIterator[House]:
+    """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder."""
+    (path / "logs").mkdir(exist_ok=True)
+    model = FunctionModel(answer) if callable(answer) else answer
+    root = Supervisor("rumi", strategy="rest_for_one")
+    journal = root.add(
+        ChildSpec("journal", lambda: Journal(path / "state.db", InPlace(), now), concurrency=1000)
+    )
+    boxes = sandboxes or MemorySandboxes()
+    means = Means(
+        journal=journal,
+        sandboxes=boxes,
+        model_for=lambda chat: model,
+        hub=Hub(),
+        audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
+        in_hand=InHand(),
+        limits=ChatLimits(limits or Limits(), session_ttl_s, 40, 100_000, 30),
+        language="en",
+        workspaces=path / "workspace",
+        now=now,
+    )
+    inbox = add_chats(root, means)
+    async with root.running():
+        means.in_hand.resume((await journal.ask(Count())).last_message)
+        yield House(means, inbox, boxes, root)

@@ -1,0 +1,288 @@
+"""The chat actor: busy, stop, reset, retry, history, crashes and restarts."""
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from rumi.chats import ChatEvent, Replied
+from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall
+from tests.chats.house import MemorySandboxes, echo, house, reasons, reply_to
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+
+def bash(command: str) -> Reply:
+    return Reply("", (ToolCall("c1", "bash", json.dumps({"command": command})),))
+
+
+async def slow(request: ModelRequest, emit: Emit) -> Reply:
+    await trio.sleep(100)
+    return Reply("finally")
+
+
+async def test_a_message_is_answered_and_remembered(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        assert await home.ask("one") == "you said one"
+        assert await home.ask("two") == "you said two"
+        contents = [m.content for m in home.means.model_for("cli").requests[-1].messages]  # type: ignore[attr-defined]
+        assert contents[1:] == ["one", "you said one", "two"]
+
+
+async def test_a_message_during_a_turn_is_told_that_the_chat_is_busy(tmp_path: Path) -> None:
+    async with house(tmp_path, slow) as home:
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "work")
+            second = await home.inbox.accept("cli", "hello?")
+            assert (await reply_to(events, second)).startswith("⏳ Already working")
+            assert await reply_to(events, first) == "finally"
+
+
+async def test_the_first_message_and_one_behind_a_visible_reply_are_never_busy(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        for number in range(50):
+            assert await home.ask(str(number)) == f"you said {number}"
+
+
+async def thinking(request: ModelRequest, emit: Emit) -> Reply:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+async def streaming(request: ModelRequest, emit: Emit) -> Reply:
+    while True:
+        emit(TextDelta("more "))
+        await trio.sleep(1)
+
+
+async def working(request: ModelRequest, emit: Emit) -> Reply:
+    await trio.lowlevel.checkpoint()
+    return bash("sleep 600") if request.messages[-1].role == "user" else Reply("done")
+
+
+@pytest.mark.parametrize("answer", [thinking, streaming, working])
+async def test_stop_ends_the_turn_in_any_phase_and_shares_its_reply(
+    tmp_path: Path, answer: Callable[[ModelRequest, Emit], Awaitable[Reply]]
+) -> None:
+    async with house(tmp_path, answer) as home:
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "work")
+            await trio.sleep(10)
+            stop = await home.inbox.accept("cli", "/stop")
+            seen: list[ChatEvent] = []
+            while True:
+                seen.append(await events.receive())
+                what = seen[-1].what
+                if isinstance(what, Replied) and first in what.messages:
+                    break
+            assert what.text == "⏹ Stopped."
+            assert what.messages == (first, stop)
+            assert reasons(seen) == ["stopped"]
+        assert not any(home.sandboxes.running.values())
+        assert await home.ask("/status") != ""
+
+
+async def test_a_stop_right_behind_a_message_finds_its_turn(tmp_path: Path) -> None:
+    async with house(tmp_path, thinking) as home:
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "work")
+            await home.inbox.accept("cli", "/stop")
+            assert await reply_to(events, first) == "⏹ Stopped."
+
+
+async def test_the_stop_is_confirmed_only_when_the_sandbox_is_quiet(tmp_path: Path) -> None:
+    boxes = MemorySandboxes()
+    boxes.quiet_s = 3
+    async with house(tmp_path, working, sandboxes=boxes) as home:
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "work")
+            await trio.sleep(1)
+            began = trio.current_time()
+            await home.inbox.accept("cli", "/stop")
+            await reply_to(events, first)
+            assert trio.current_time() - began >= 3
+
+
+async def test_stop_without_a_turn_says_so(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        assert await home.ask("/stop") == "Nothing is running."
+
+
+async def test_many_stops_at_once_share_one_reply(tmp_path: Path) -> None:
+    async with house(tmp_path, thinking) as home:
+        with home.means.hub.listening("cli") as events:
+            await home.inbox.accept("cli", "work")
+            stops = [await home.inbox.accept("cli", "/stop") for _ in range(5)]
+            assert {await reply_to(events, stops[-1])} <= {"⏹ Stopped.", "Nothing is running."}
+
+
+async def test_reset_removes_sandbox_and_history_and_keeps_files(tmp_path: Path) -> None:
+    async with house(tmp_path, working) as home:
+        (tmp_path / "workspace" / "cli").mkdir(parents=True)
+        (tmp_path / "workspace" / "cli" / "kept.txt").write_text("x")
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "work")
+            await trio.sleep(1)
+            reset = await home.inbox.accept("cli", "/reset")
+            assert await reply_to(events, first) == "⏹ Stopped."
+            assert await reply_to(events, reset) == "✨ Session reset: container and history cleared."
+        assert home.sandboxes.live == {}
+        assert (tmp_path / "workspace" / "cli" / "kept.txt").exists()
+        rows = sqlite3.connect(tmp_path / "state.db").execute("SELECT count(*) FROM history").fetchone()
+        assert rows == (0,)
+        await home.ask("/reset files")
+        assert not list((tmp_path / "workspace" / "cli").iterdir())
+
+
+async def test_history_survives_a_restart_of_the_program(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        await home.ask("my dog is called Firulais")
+    async with house(tmp_path) as home:
+        await home.ask("what is its name?")
+        request = home.means.model_for("cli").requests[-1]  # type: ignore[attr-defined]
+        assert "my dog is called Firulais" in [m.content for m in request.messages]
+
+
+async def test_a_session_that_is_over_is_not_in_the_next_prompt(tmp_path: Path) -> None:
+    clock = [1000.0]
+    async with house(tmp_path, session_ttl_s=60, now=lambda: clock[0]) as home:
+        await home.ask("old")
+        clock[0] += 59
+        await home.ask("still there")
+        clock[0] += 61
+        await home.ask("new")
+        request = home.means.model_for("cli").requests[-1]  # type: ignore[attr-defined]
+        assert [m.content for m in request.messages[1:]] == ["new"]
+
+
+async def test_retry_runs_the_last_message_that_did_not_complete(tmp_path: Path) -> None:
+    failing = [True]
+
+    async def moody(request: ModelRequest, emit: Emit) -> Reply:
+        if failing[0]:
+            await trio.sleep_forever()
+        return await echo(request, emit)
+
+    async with house(tmp_path, moody) as home:
+        assert await home.ask("/retry") == "There is nothing to retry."
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "hard work")
+            await home.inbox.accept("cli", "/stop")
+            await reply_to(events, first)
+        failing[0] = False
+        assert await home.ask("something else") == "you said something else"
+        assert await home.ask("/retry") == "you said hard work"
+        assert await home.ask("/retry") == "There is nothing to retry."
+
+
+class Bang(Exception):
+    pass
+
+
+async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices(tmp_path: Path) -> None:
+    async def fragile(request: ModelRequest, emit: Emit) -> Reply:
+        if request.messages[-1].content == "bang":
+            await trio.sleep(5)
+            raise Bang
+        await trio.sleep(10)
+        return await echo(request, emit)
+
+    async with house(tmp_path, fragile) as home:
+        await home.ask("before")
+        with home.means.hub.listening() as events:
+            other = await home.inbox.accept("other", "calm")
+            crashing = await home.inbox.accept("cli", "bang")
+            seen: dict[int, str] = {}
+            while len(seen) < 2:
+                what = (await events.receive()).what
+                if isinstance(what, Replied):
+                    seen |= dict.fromkeys(what.messages, what.text)
+        assert seen[crashing].startswith("❌ Something failed and was restarted.")
+        assert seen[other] == "you said calm"
+        assert await home.ask("after") == "you said after"
+        request = home.means.model_for("cli").requests[-1]  # type: ignore[attr-defined]
+        assert "before" in [m.content for m in request.messages]
+        assert "cli" in home.sandboxes.stops
+
+
+async def test_a_crash_while_judging_loses_neither_that_message_nor_those_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rumi.chats import chat as module
+
+    real = module.parse_chat_command
+
+    def fragile(text: str) -> object:
+        if text == "bang":
+            raise Bang
+        return real(text)
+
+    monkeypatch.setattr(module, "parse_chat_command", fragile)
+    async with house(tmp_path) as home:
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "bang")
+            second = await home.inbox.accept("cli", "hello")
+            replies = {first: "", second: ""}
+            while not all(replies.values()):
+                what = (await events.receive()).what
+                if isinstance(what, Replied):
+                    replies |= dict.fromkeys(what.messages, what.text)
+        assert replies[first].startswith("❌")
+        assert replies[second] == "you said hello"
+
+
+async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_starts_it_afresh(
+    tmp_path: Path,
+) -> None:
+    async def fragile(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        if request.messages[-1].content == "bang":
+            raise Bang
+        return Reply("fine")
+
+    async with house(tmp_path, fragile) as home:
+        for _ in range(6):
+            assert (await home.ask("bang")).startswith("❌")
+        assert await home.ask("hello") == "fine"
+
+
+async def test_a_turn_that_a_restart_cut_off_is_reported_and_can_be_retried(tmp_path: Path) -> None:
+    async with house(tmp_path, thinking) as home:
+        await home.inbox.accept("cli", "a long story")
+        await wait_all_tasks_blocked()
+    async with house(tmp_path) as home:
+        (waiting,) = await home.chat().undelivered()
+        assert waiting.text == (
+            "⚠️ I was restarted while working on: “a long story”. Send /retry to try again."
+        )
+        await home.chat().delivered(waiting.delivery)
+        assert await home.ask("/retry") == "you said a long story"
+    async with house(tmp_path) as home:
+        assert await home.chat().undelivered() != []  # the retry's answer: nobody said that they have it
+
+
+async def test_every_message_has_exactly_one_reply_in_the_journal(tmp_path: Path) -> None:
+    async with house(tmp_path, slow) as home:
+        with home.means.hub.listening("cli") as events:
+            for text in ("a", "b", "/stop", "c", "/nonsense", "/help", "/reset", "/stop"):
+                last = await home.inbox.accept("cli", text)
+                await trio.sleep(0.5)
+            await reply_to(events, last)
+            await trio.sleep(300)
+    rows = sqlite3.connect(tmp_path / "state.db").execute("SELECT id, reply FROM messages").fetchall()
+    assert len(rows) == 8
+    assert all(reply is not None for _, reply in rows)
+
+
+async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        await home.ask("remember me")
+        await trio.sleep(1000)
+        assert home.inbox.lookup("cli") is None
+        await home.ask("who am I?")
+        request = home.means.model_for("cli").requests[-1]  # type: ignore[attr-defined]
+        assert "remember me" in [m.content for m in request.messages]

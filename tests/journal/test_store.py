@@ -1,0 +1,172 @@
+"""`state.db`: what is stored, what survives, and what is refused."""
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rumi.journal import (
+    Accept,
+    Append,
+    Begin,
+    Count,
+    Delivered,
+    Entry,
+    JournalError,
+    Load,
+    NewSession,
+    OpenChats,
+    Retriable,
+    Settle,
+    Undelivered,
+)
+from rumi.journal.store import Store, dump_message, load_message
+from rumi.models import Message, ToolCall
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    opened = Store(tmp_path / "state.db")
+    yield opened  # type: ignore[misc]
+    opened.close()
+
+
+def do(store: Store, *requests: object) -> object:
+    return store.run(list(requests))[-1]  # type: ignore[arg-type]
+
+
+def test_the_file_is_wal_fully_synchronous_and_its_owners_alone(store: Store) -> None:
+    assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+
+
+def test_an_accepted_message_is_open_until_it_is_settled(store: Store) -> None:
+    do(store, Accept(1, "a", "hi"), Accept(2, "b", "ho"))
+    assert do(store, OpenChats()) == ("a", "b")
+    do(store, Settle("a", (1,), "bye"))
+    assert do(store, OpenChats()) == ("b",)
+    assert do(store, Load("b", 10)).open[0].text == "ho"  # type: ignore[attr-defined]
+
+
+def test_a_message_has_one_reply_however_often_it_is_settled(store: Store) -> None:
+    do(store, Accept(1, "a", "hi"))
+    first = do(store, Settle("a", (1,), "once"))
+    assert do(store, Settle("a", (1,), "twice")) == first
+    assert [reply.text for reply in do(store, Undelivered("a"))] == ["once"]  # type: ignore[attr-defined]
+
+
+def test_replies_wait_in_order_until_someone_has_them(store: Store) -> None:
+    do(store, Accept(1, "a", "1"), Accept(2, "a", "2"), Accept(3, "a", "/stop"))
+    do(store, Settle("a", (1, 3), "stopped"), Settle("a", (2,), "busy"))
+    first, second = do(store, Undelivered("a"))  # type: ignore[misc]
+    assert (first.messages, second.messages) == ((1, 3), (2,))
+    do(store, Delivered(first.delivery))
+    assert do(store, Undelivered("a")) == (second,)
+
+
+def test_a_transaction_that_fails_does_nothing(store: Store) -> None:
+    do(store, Accept(1, "a", "hi"))
+    with pytest.raises(JournalError):
+        store.run([Settle("a", (1,), "bye"), Accept(1, "a", "the same number")])
+    assert do(store, OpenChats()) == ("a",)
+
+
+def test_only_the_current_session_is_loaded_and_forgetting_deletes_all(store: Store) -> None:
+    session = do(store, NewSession("a"))
+    do(store, Append("a", session, (Entry("t1", Message("user", "old")),)))  # type: ignore[arg-type]
+    newer = do(store, NewSession("a"))
+    do(store, Append("a", newer, (Entry("t2", Message("user", "new")),)))  # type: ignore[arg-type]
+    assert [e.message.content for e in do(store, Load("a", 10)).history] == ["new"]  # type: ignore[attr-defined]
+    assert store._db.execute("SELECT count(*) FROM history").fetchone() == (2,)
+    do(store, NewSession("a", forget=True))
+    assert store._db.execute("SELECT count(*) FROM history").fetchone() == (0,)
+
+
+def test_what_can_be_retried_is_the_last_turn_that_did_not_complete(store: Store) -> None:
+    session = do(store, NewSession("a"))
+    assert isinstance(session, int)
+    for number, reason in enumerate(("stopped", "complete", None), start=1):
+        do(store, Accept(number, "a", f"text {number}"), Begin("a", number, f"t{number}", session))
+        do(store, Settle("a", (number,), "…", reason, session))  # type: ignore[arg-type]
+    assert do(store, Retriable("a")).id == 1  # type: ignore[attr-defined]
+    do(store, Accept(4, "a", "/retry"), Begin("a", 4, "t4", session, retries=1))
+    do(store, Settle("a", (4,), "…", "model_error", session))
+    again = do(store, Retriable("a"))
+    assert (again.id, again.text) == (4, "text 1")  # type: ignore[attr-defined]
+    do(store, NewSession("a"))
+    assert do(store, Retriable("a")) is None
+
+
+def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match="newer Rumi"):
+        Store(path)
+    assert path.read_bytes()[:100] == before[:100]
+
+
+def test_a_file_that_is_no_database_is_refused_with_advice(tmp_path: Path) -> None:
+    (tmp_path / "state.db").write_bytes(b"this is no database, whatever its name says" * 100)
+    with pytest.raises(JournalError, match=r"cannot be used"):
+        Store(tmp_path / "state.db")
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(texts, texts, texts)
+def test_messages_come_back_as_they_were(content: str, name: str, arguments: str) -> None:
+    for message in (
+        Message("user", content),
+        Message("assistant", content, (ToolCall("1", name, arguments),)),
+        Message("tool", content, tool_call_id=name),
+    ):
+        assert load_message(dump_message(message)) == message
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from rumi.journal import Accept, Settle
+from rumi.journal.store import Store
+store = Store(Path(sys.argv[1]))
+first = int(sys.argv[2])
+for number in range(first, first + 100_000):
+    store.run([Accept(number, "a", "hi")])
+    print("accepted", number, flush=True)
+    store.run([Settle("a", (number,), f"reply to {number}")])
+    print("settled", number, flush=True)
+"""
+
+
+def test_what_was_said_to_be_stored_survives_a_kill_at_any_step(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    first = 1
+    for lines in (1, 2, 3, 8, 21):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(first)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        said = [writer.stdout.readline().split() for _ in range(lines)]
+        os.kill(writer.pid, signal.SIGKILL)
+        said += [line.split() for line in writer.stdout.read().splitlines(keepends=True) if line[-1] == "\n"]
+        writer.wait()
+        writer.stdout.close()
+        store = Store(path)
+        stored = dict(store._db.execute("SELECT id, reply FROM messages"))
+        for what, number in said:
+            assert int(number) in stored
+            assert what == "accepted" or stored[int(number)] is not None
+        assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        first = store.run([Count()])[0].last_message + 1  # type: ignore[attr-defined]
+        store.close()
