@@ -15,6 +15,7 @@ from rumi.models.types import FailureKind, ModelError
 MAX_DETAIL_CHARS: Final = 300
 
 _LOOKS_LIKE_A_KEY = re.compile(r"(?i)\bbearer\s+\S+|\b(?:gsk|sk|pk|key)[-_][\w*.-]{6,}")
+_ORGANISATION = re.compile(r"(?: in organization)? ?`?\borg[-_]\w{6,}`?")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 _CONTEXT_WORDS = re.compile(
     r"(?i)context.{0,20}(length|size|window)|too (long|large|many tokens)"
@@ -23,10 +24,14 @@ _CONTEXT_WORDS = re.compile(
 
 
 def scrub(text: str, key: str) -> str:
-    """`text` without the key, what looks like one, and control characters; cut to `MAX_DETAIL_CHARS`."""
+    """`text` without the key, what looks like one, account ids and control characters.
+
+    Cut to `MAX_DETAIL_CHARS`.
+    """
     if key:
         text = text.replace(key, "[key]")
     text = _LOOKS_LIKE_A_KEY.sub("[key]", text)
+    text = _ORGANISATION.sub("", text)
     text = _UNPRINTABLE.sub(" ", text).strip()
     return text if len(text) <= MAX_DETAIL_CHARS else text[:MAX_DETAIL_CHARS] + "…"
 
@@ -145,8 +150,8 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
         return "too_large"
     if status == 429 or code in {"rate_limit_exceeded", "rate_limit_error"}:
         return "rate_limited"
-    if status == 408 or status >= 500:
-        return "server"
+    if status in {408, 498} or status >= 500:
+        return "server"  # 498 is Groq's word for "no capacity left"
     return "refused"
 
 

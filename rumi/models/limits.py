@@ -152,7 +152,8 @@ class Limits:
         """What would hold back a call of so many tokens to this model, or None."""
         if (wait := self._model(model).wait(max(tokens, 1), now)) is not None:
             return wait
-        return Wait(0.0, "busy") if self._full(server) else None
+        queued = any(ticket.model == model for ticket in self._waiting)
+        return Wait(0.0, "busy") if queued or self._full(server) else None
 
     def pump(self, now: float) -> float:
         """Grant what may begin. Returns when to call again if nothing else happens, `inf` for never."""

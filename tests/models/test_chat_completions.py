@@ -224,7 +224,8 @@ async def test_one_client_and_one_connection_serve_many_calls() -> None:
         (Fail(422, "unprocessable"), "refused"),
         (Fail(500, "Internal Server Error"), "server"),
         (Fail(503, body="<html><h1>Bad gateway</h1></html>"), "server"),
-        (Fail(498, "flex tier capacity exceeded"), "refused"),
+        (Fail(498, "flex tier capacity exceeded"), "server"),
+        (Fail(402, "out of money"), "refused"),
         (Answer(""), "empty"),
         (Answer("  \n "), "empty"),
         (Answer("some words", cut_after=2), "unreachable"),
@@ -385,6 +386,12 @@ async def test_no_key_in_errors_or_logs_even_if_the_server_repeats_it(
         assert KEY not in f"{error!r} {error} {error.detail} {error.advice}"
         assert KEY[:12] not in str(error)
     assert KEY not in caplog.text
+
+
+async def test_account_ids_are_left_out_of_what_people_read() -> None:
+    said = "Rate limit reached for model `x` in organization `org_01jabcdefgh` on tokens per day (TPD)"
+    error = await failure_of(Fail(429, said))
+    assert error.detail == "Rate limit reached for model `x` on tokens per day (TPD)"
 
 
 async def test_the_servers_words_cannot_reach_the_terminal_as_control_characters() -> None:
