@@ -8,7 +8,7 @@ import trio
 from rumi.sandbox.docker_box import DockerBox
 from rumi.sandbox.docker_spec import LABEL_CHAT, LABEL_INSTALLATION, BoxSpec
 from rumi.sandbox.engine_api import ApiError, EngineApi
-from rumi.sandbox.identity import make_workspace, sandbox_user
+from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
 
 CREATE_S = 600.0
@@ -84,13 +84,12 @@ class DockerEngine:
     async def create(self, chat_id: str, workspace: Path) -> DockerBox:
         """Make the chat's container and start it. A container that has its name already is removed first.
 
-        The workspace's folder is made if it is not there. Cancelled half-way it may have created: the
-        caller then calls `remove`, after the answer to the create came, or nobody knows what to remove.
+        The workspace's folder must exist. Cancelled half-way it may have created: the caller then calls
+        `remove`, after the answer to the create came, or nobody knows what to remove.
 
         Raises:
             SandboxError: with what to do about it.
         """
-        make_workspace(workspace)
         request = self._spec.request(chat_id, workspace)
         created = None
         for _ in range(3):

@@ -60,13 +60,3 @@ def sandbox_user() -> tuple[int, int]:
     if uid == 0:
         return RUNNER, RUNNER
     return uid, gid if gid != 0 else uid
-
-
-def make_workspace(path: Path) -> None:
-    """Make a workspace's folder if it is not there, and give it to the sandbox's user. Blocking, briefly."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if os.getuid() == 0:
-        uid, gid = sandbox_user()
-        status = path.stat()
-        if (status.st_uid, status.st_gid) != (uid, gid):
-            os.chown(path, uid, gid)

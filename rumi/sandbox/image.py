@@ -255,7 +255,7 @@ async def _try_out(image: str, address: str) -> tuple[str, ...]:
     look = 'for p in "$@"; do type -P "$p" > /dev/null || echo "$p"; done'
     with tempfile.TemporaryDirectory(prefix="rumi-try-") as folder:
         try:
-            box = await engine.create("image", Path(folder, "workspace"))
+            box = await engine.create("image", Path(folder))
             command = Command(("bash", "-c", look, "look", *PROGRAMS))
             if await box.execute(command, found.extend, found.extend) != 0:
                 raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")

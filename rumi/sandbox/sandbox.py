@@ -9,8 +9,10 @@ import trio
 
 from actors import Actor, ActorError, ActorRef, Request
 from rumi.sandbox.collect import HeadTail
+from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.intents import IntentMessage, Make, Remove
 from rumi.sandbox.types import Box, BoxGoneError, Command, CommandResult, Ending, Limits, Output, SandboxError
+from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 
 MAKE_S = 30.0
 """How long a chat waits for its box: a daemon that hangs is told after this."""
@@ -96,7 +98,7 @@ class Sandbox(Actor[SandboxMessage]):
     def __init__(
         self,
         chat_id: str,
-        workspace: Path,
+        home: Path,
         limits: Limits,
         intents: ActorRef[IntentMessage],
         measure: Measure,
@@ -104,7 +106,8 @@ class Sandbox(Actor[SandboxMessage]):
     ) -> None:
         """`ids` is where the box's id is put for others to read, by chat."""
         self._chat_id = chat_id
-        self._workspace = workspace
+        self._home = home
+        self._workspace = home / "workspace" / chat_id
         self._limits = limits
         self._intents = intents
         self._measure = measure
@@ -147,6 +150,10 @@ class Sandbox(Actor[SandboxMessage]):
         if self._box is not None:
             return self._box
         self._doing = "making the container"
+        try:
+            prepare_workspace(self._home, self._chat_id, *sandbox_user())  # a few calls, no need of a thread
+        except WorkspaceError as error:
+            raise SandboxError(error.message, error.advice) from error
         self._leaving = True  # until it has come, there may be one that nobody wants
         with trio.move_on_after(MAKE_S):
             made = await self._intents.ask(Make(self._chat_id, self._workspace))

@@ -1,6 +1,7 @@
 """The sandboxes of all chats: what chats and tools call, and the actors behind it."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -156,7 +157,7 @@ def add_sandboxes(
     """
     ids: dict[str, str] = {}
     workspaces = home / "workspace"
-    measuring = measure or measure_in_threads()
+    measuring = measure or measure_in_threads(limits)
     intents: ActorRef[IntentMessage] = parent.add(
         ChildSpec(
             "intents",
@@ -170,7 +171,7 @@ def add_sandboxes(
     def spec_for(chat_id: str) -> ChildSpec[SandboxMessage]:
         return ChildSpec(
             f"sandbox:{chat_id}",
-            lambda: Sandbox(chat_id, workspaces / chat_id, limits, intents, measuring, ids),
+            lambda: Sandbox(chat_id, home, limits, intents, measuring, ids),
             restart="temporary",  # the next command makes a new one; there is nothing to come back for
             shutdown=SHUTDOWN_S,
             idle_s=limits.idle_ttl_s,
@@ -180,14 +181,16 @@ def add_sandboxes(
     return Sandboxes(engine, children, intents, workspaces, ids)
 
 
-def measure_in_threads(at_once: int = 4) -> Measure:
+def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
     """Measure workspaces in worker threads with a room of their own."""
     from rumi.sandbox.workspace import measure
 
     limiter = trio.CapacityLimiter(at_once)
+    # Twice the limit is enough to know that it is passed, and whether it grows.
+    look = partial(measure, stop_after=2 * limits.workspace_files + 1000)
 
     async def measured(path: Path) -> Use:
         # A thread that is no longer waited for ends by itself, and keeps its place in the room until then.
-        return await trio.to_thread.run_sync(measure, path, limiter=limiter, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(look, path, limiter=limiter, abandon_on_cancel=True)
 
     return measured
