@@ -145,6 +145,10 @@ class Branch(Place):
     def _changed(self, child: Place) -> None:
         self._wake()
 
+    @property
+    def _observed(self) -> bool:
+        return self._observe is not None or super()._observed
+
     def _emit(self, event: TreeEvent) -> None:
         if self._parent is not None:
             self._parent._emit(event)

@@ -29,7 +29,7 @@ class Incarnation(Generic[M]):
 
     __slots__ = (
         "_actor", "_closed", "_ending", "_handled", "_handlers", "_in_hand", "_nursery", "_reason",
-        "_started", "_task", "cell", "crash", "number", "since",
+        "_started", "_starts", "_task", "cell", "crash", "number", "since",
     )  # fmt: skip
 
     def __init__(self, cell: Cell[M]) -> None:
@@ -41,6 +41,7 @@ class Incarnation(Generic[M]):
         self._nursery: trio.Nursery | None = None
         self._task = trio.lowlevel.current_task()
         self._started = False
+        self._starts = 0  # calls of start() that have not come back
         self._ending = False
         self._reason: StopReason = "normal"
         self._closed = False  # its tasks have ended
@@ -61,7 +62,7 @@ class Incarnation(Generic[M]):
                     else:
                         await self._serve_many()
                 self._ending = True
-                self._nursery.cancel_scope.cancel()
+                self._cancel_tasks()
         except BaseExceptionGroup as group:
             self._sort_out(group)
         finally:
@@ -70,8 +71,10 @@ class Incarnation(Generic[M]):
             self._settle(item)
         outcome = self._outcome()
         cell._ends(outcome)
-        if self._started:
-            await self._run_stopped_hook(outcome.reason)
+        actor, self._actor = self._actor, None
+        if self._started and type(actor).stopped is not Actor.stopped:
+            assert actor is not None
+            await self._run_stopped_hook(actor, outcome.reason)
         return outcome
 
     def _outcome(self) -> Outcome:
@@ -184,6 +187,14 @@ class Incarnation(Generic[M]):
         else:
             self.crash = error
             self._ending = True
+            self._cancel_tasks()
+
+    def _cancel_tasks(self) -> None:
+        """Cancel what runs beside the caller. Said by the incarnation's only task it would be for nothing,
+        and unwinding a nursery that was cancelled costs a good part of a restart."""
+        assert self._nursery is not None
+        alone = not self._nursery.child_tasks and not self._starts
+        if not alone or trio.lowlevel.current_task() is not self._task:
             self._nursery.cancel_scope.cancel()
 
     def _sort_out(self, group: BaseExceptionGroup[BaseException]) -> None:
@@ -201,11 +212,10 @@ class Incarnation(Generic[M]):
             "%s: cleanup after a cancellation raised %s", self.cell.path, one_line(error), exc_info=error
         )
 
-    async def _run_stopped_hook(self, reason: StopReason) -> None:
-        assert self._actor is not None
+    async def _run_stopped_hook(self, actor: Actor[M], reason: StopReason) -> None:
         try:
             with trio.move_on_after(self.cell.spec.shutdown, shield=True) as bound:
-                await self._actor.stopped(reason)
+                await actor.stopped(reason)
         except Exception as error:  # noqa: BLE001  # as above
             self.cell.last_error = one_line(error)
             logger.exception("%s: stopped() raised", self.cell.path)
@@ -218,7 +228,12 @@ class Incarnation(Generic[M]):
 
     async def start(self, fn: Callable[..., Awaitable[object]], *args: object) -> Any:
         """See `Actor.start`."""
-        return await self._open_nursery().start(self._own_started_task, fn, args, name=fn)
+        nursery = self._open_nursery()
+        self._starts += 1
+        try:
+            return await nursery.start(self._own_started_task, fn, args, name=fn)
+        finally:
+            self._starts -= 1
 
     def _open_nursery(self) -> trio.Nursery:
         if self._nursery is None or self._closed:

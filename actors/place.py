@@ -30,6 +30,11 @@ class Parent(Protocol):
         """The child came up, or its task ended."""
         ...
 
+    @property
+    def _observed(self) -> bool:
+        """Whether anybody watches the tree."""
+        ...
+
     def _emit(self, event: TreeEvent) -> None:
         """Pass an event on to whoever watches the tree."""
         ...
@@ -110,7 +115,8 @@ class Place(ABC):
             if delay_s is None:
                 break
             self._initial = False
-            await self._rest(delay_s)
+            if delay_s > 0:
+                await self._rest(delay_s)
         self._down = True
         if self._final:
             self._finalise(outcome.reason)
@@ -120,10 +126,9 @@ class Place(ABC):
 
     async def _rest(self, delay_s: float) -> None:
         self._enter("restarting")
-        if delay_s > 0 and not self._stop:
-            with trio.CancelScope() as self._pause:
-                await trio.sleep(delay_s)
-            self._pause = None
+        with trio.CancelScope() as self._pause:
+            await trio.sleep(delay_s)
+        self._pause = None
 
     @abstractmethod
     def _live(self) -> Awaitable[Outcome]:
@@ -188,7 +193,12 @@ class Place(ABC):
     def _tell(
         self, kind: EventKind, *, error: BaseException | None = None, reason: StopReason | None = None
     ) -> None:
-        self._emit(TreeEvent(kind, self.path, self.incarnation, error, reason))
+        if self._observed:
+            self._emit(TreeEvent(kind, self.path, self.incarnation, error, reason))
+
+    @property
+    def _observed(self) -> bool:
+        return self._parent is not None and self._parent._observed
 
     def _emit(self, event: TreeEvent) -> None:
         if self._parent is not None:
