@@ -12,6 +12,7 @@ from typing import Protocol
 import trio
 from rich.console import RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
@@ -28,6 +29,13 @@ TICK_S = 0.1
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"
+
+
+def _hanging(mark: Text, text: Text) -> Table:
+    """`text` behind `mark`, its further lines below its first."""
+    table = Table.grid()
+    table.add_row(mark, text)
+    return table
 
 
 class Screen(Protocol):
@@ -110,7 +118,7 @@ class LiveView:
             case ConfirmationAsked(_, text):
                 self._end_segment()
                 self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
-                self._status = (self._words.yes_or_no, now)
+                self._status = (self._words.awaited, now)
             case TurnFinished() as finished:
                 self._finish(finished, now)
             case _:
@@ -150,9 +158,7 @@ class LiveView:
 
     async def typed(self, text: str) -> None:
         """What the person sent."""
-        lines = clean(text).split("\n")
-        marked = "\n".join(("› " if place == 0 else "  ") + line for place, line in enumerate(lines))
-        self._print(Text(marked, style="bold"), gap=True)
+        self._print(_hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
         await self._draw()
 
     async def stopping(self, presses: int) -> None:
@@ -165,6 +171,8 @@ class LiveView:
     async def notice(self, text: str) -> None:
         """A dim line."""
         self._print(Text(clean(text), style="dim"))
+        if self._status is None:
+            self._gap()
         await self._draw()
 
     async def clear(self) -> None:
@@ -196,19 +204,17 @@ class LiveView:
     def _tool_finished(self, finished: ToolFinished) -> None:
         call, result = finished.call, finished.result
         title, _ = self._running.pop(call.id, (call.name, 0.0))
-        good = result.ok and not result.exit_code
+        style = ("green", "dim") if result.ok and not result.exit_code else ("red", "red")
         outcome = outcome_of(result, self._words)
         width = self._screen.size()[0]
-        line = Text.assemble(("● ", "green" if good else "red"), (title, "bold"), overflow="ellipsis")
-        room = width - len(outcome) - 4
-        if outcome and line.cell_len <= room:
-            line.append("  ").append(outcome, "dim" if good else "red")
-            self._print(line, gap=not self._after_tool)
+        mark, rest = Text("● ", style[0]), Text(outcome, style[1])
+        if len(title) + rest.cell_len + 6 <= width:
+            self._print(Text.assemble(mark, (title, "bold"), "  ", rest), gap=not self._after_tool)
         else:
-            line.truncate(2 * width - 4, overflow="ellipsis")
-            self._print(line, gap=not self._after_tool)
-            if outcome:
-                self._print(Padding(Text(outcome, style="dim" if good else "red"), (0, 0, 0, 2)))
+            long = Text(title, "bold")
+            long.truncate(2 * (width - 3), overflow="ellipsis")
+            self._print(_hanging(mark, long), gap=not self._after_tool)
+            self._print(Padding(rest, (0, 0, 0, 2)))
         for said in excerpt_of(result, self._words):
             excerpt = Text(said, style="dim", no_wrap=True, overflow="ellipsis")
             excerpt.truncate(width - 4, overflow="ellipsis")

@@ -9,13 +9,15 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown
+from rich.markdown import CodeBlock, Heading, Markdown, TableElement
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.theme import Theme
 
 from rumi.terminal.blocks import parser
@@ -136,8 +138,22 @@ class _Code(CodeBlock):
         yield Padding(syntax, (0, 0, 0, 2))
 
 
+class _Table(TableElement):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(
+            box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, border_style="markdown.table.border"
+        )
+        if self.header is not None and self.header.row is not None:
+            for cell in self.header.row.cells:
+                table.add_column(cell.content, header_style="markdown.table.header")
+        for row in self.body.rows if self.body is not None else ():
+            table.add_row(*(cell.content for cell in row.cells))
+        yield table
+
+
 Answer.elements = Markdown.elements | {
     "heading_open": _Heading,
     "fence": _Code,
     "code_block": _Code,
+    "table_open": _Table,
 }

@@ -280,6 +280,7 @@ class PromptScreen:
         app.output.write_raw(BEGIN)
         app.renderer.erase()
         app.output.write_raw("".join(f"{line}\r\n" for line in lines))
+        app.render_counter += 1  # what the interface shows is cached under this number
         app.renderer.render(app, app.layout)
         app.output.write_raw(END)
         app.output.flush()

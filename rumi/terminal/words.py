@@ -32,6 +32,7 @@ class Words:
     yes: str
     no: str
     yes_or_no: str
+    awaited: str
     nothing_to_send: str
     commands: tuple[tuple[str, str], ...]
 
@@ -60,6 +61,7 @@ _WORDS: dict[Language, Words] = {
         yes="yes",
         no="no",
         yes_or_no="yes/no",
+        awaited="waiting for a yes or a no",
         nothing_to_send="There is nothing to send: the text is empty.",
         commands=(
             ("/help", "what it can do"),
@@ -97,6 +99,7 @@ _WORDS: dict[Language, Words] = {
         yes="sí",
         no="no",
         yes_or_no="sí/no",
+        awaited="esperando un sí o un no",
         nothing_to_send="No hay nada que mandar: el texto está vacío.",
         commands=(
             ("/help", "qué sabe hacer"),

@@ -149,7 +149,7 @@ class ScriptedChat:
         finished: TurnFinished | None = None
         with self._scope:
             self._tell(turn, TurnStarted(text))
-            finished = await self._play(turn, self.scripts[text])
+            finished = await self._play(turn, self.scripts.get(text, answering(text)))
         if self._scope.cancelled_caught or finished is None:
             await trio.sleep(self.stop_s)
             finished = TurnFinished("stopped", STOPPED)
