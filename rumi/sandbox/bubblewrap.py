@@ -4,6 +4,7 @@ It needs a kernel that lets ordinary users make user namespaces, and no daemon, 
 """
 
 import contextlib
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,7 +13,7 @@ import trio
 
 from rumi.sandbox.bubblewrap_box import BubblewrapBox, Plan, counts_processes_by_namespace
 from rumi.sandbox.cgroups import Cgroups
-from rumi.sandbox.identity import make_workspace, sandbox_user
+from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
 
 MENDS = (
@@ -31,7 +32,13 @@ class BubblewrapEngine:
     """Makes and removes boxes of processes in namespaces of their own. One per home, in the main thread."""
 
     def __init__(
-        self, installation: str, limits: Limits, *, home: Path, user: tuple[int, int] | None = None
+        self,
+        home: Path,
+        installation: str,
+        limits: Limits,
+        *,
+        user: tuple[int, int] | None = None,
+        cgroups: Cgroups | None = None,
     ) -> None:
         """Starts nothing yet. `home` is RUMI_HOME, below which the root file system is kept.
 
@@ -41,7 +48,7 @@ class BubblewrapEngine:
         self._installation = installation
         self._limits = limits
         self._uid, self._gid = user or sandbox_user()
-        self._cgroups = Cgroups(installation)
+        self._cgroups = cgroups or Cgroups(installation)
         self._boxes: dict[str, BubblewrapBox] = {}
         self._prepared: tuple[Path, bytes] | None = None
         self._preparing = trio.Lock()
@@ -75,17 +82,13 @@ class BubblewrapEngine:
     async def create(self, chat_id: str, workspace: Path) -> BubblewrapBox:
         """Make the chat's box and start it. A box that the chat has already is removed first.
 
-        The workspace's folder is made if it is not there. Cancelled half-way it may have created: the caller
-        then calls `remove`.
+        The workspace's folder must exist and belong to the commands' user. Cancelled half-way it may have
+        created: the caller then calls `remove`.
 
         Raises:
             SandboxError: with what to do about it.
         """
         await self.remove(chat_id)
-        try:
-            make_workspace(workspace)
-        except OSError as error:
-            raise SandboxError(f"The workspace {workspace} cannot be made: {error}.") from error
         box = BubblewrapBox(await self._plan(chat_id, workspace), self._cgroups)
         self._boxes[chat_id] = box
         await box.start()
@@ -120,6 +123,7 @@ class BubblewrapEngine:
         except OSError as error:
             return f"{runs} cannot be written: {error}."
         try:
+            os.chown(workspace, self._uid, self._gid)
             try:
                 await self.create(workspace.name, workspace)
             finally:

@@ -18,11 +18,16 @@ import trio
 
 from rumi.sandbox import keeper
 from rumi.sandbox.cgroups import Cgroup, Cgroups
-from rumi.sandbox.types import Command, Limits, SandboxError, Sink
+from rumi.sandbox.types import BoxGoneError, Command, Limits, SandboxError, Sink
 
 START_S = 10.0
 KILL_S = 2.0
 CHUNK_BYTES = 65536
+MAX_WORD_BYTES, MAX_WORDS_BYTES = 131_072, 1_500_000
+"""What the kernel takes: one word, and all together with room for bubblewrap's own."""
+LOST = ("The sandbox went away.", "Send the request again: it is made afresh.")
+CANNOT_EXECUTE = 126
+"""A shell's exit code for a program that is there and does not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class BubblewrapBox:
         self._requests: socket.socket | None = None
         self._life: int | None = None
         self._id = ""
+        self._quiet = True  # no command was begun whose end is not known
 
     @property
     def plan(self) -> Plan:
@@ -104,12 +110,16 @@ class BubblewrapBox:
         Nothing of it is left when this returns. Cancelled, it only stops listening: see `kill_all`.
 
         Raises:
-            SandboxError: the box is gone, or another command is running in it.
+            BoxGoneError: the box was gone before the command began.
+            SandboxError: the box went away meanwhile, or another command is running in it.
             ValueError: a word of the command contains a NUL byte.
         """
         words = [os.fsencode(word) for word in command.argv]
         if any(b"\0" in word for word in words):
             raise ValueError("a command's words cannot contain NUL bytes")
+        if sum(map(len, words)) > MAX_WORDS_BYTES or max(map(len, words)) >= MAX_WORD_BYTES:
+            stderr(words[0] + b": Argument list too long\n")
+            return CANNOT_EXECUTE
         with contextlib.ExitStack() as passed:
             argv = passed.enter_context(_sealed(b"".join(word + b"\0" for word in words)))
             stdin = passed.enter_context(_sealed(command.stdin) if command.stdin else _nothing())
@@ -120,11 +130,14 @@ class BubblewrapBox:
                 theirs.append(passed.enter_context(_closing(end)))
             try:
                 self._ask(b"run", [argv, stdin, *theirs])
+                self._quiet = False
             except BaseException:
                 for stream in streams:
                     await trio.aclose_forcefully(stream)
                 raise
-        return await self._listen(streams, stdout, stderr)
+        code = await self._listen(streams, stdout, stderr)
+        self._quiet = True
+        return code
 
     async def kill_all(self) -> None:
         """End every process of the box, and return when the kernel says that none is left.
@@ -134,7 +147,11 @@ class BubblewrapBox:
         Raises:
             SandboxError: that did not help either; the box must not be used again.
         """
+        if self._quiet and self.alive:
+            await trio.lowlevel.checkpoint()  # the keeper said of the last command that nothing is left of it
+            return
         if await self._kill():
+            self._quiet = True
             return
         await self.stop()
         await self.start()
@@ -154,6 +171,7 @@ class BubblewrapBox:
                         f"Processes of the box {self._plan.name} cannot be ended.", "Try again later."
                     )
             self._forget_process()
+            self._quiet = True
         if self._cgroup is not None:
             await self._cgroup.remove()
             self._cgroup = None
@@ -220,7 +238,7 @@ class BubblewrapBox:
                 raise BrokenPipeError
             socket.send_fds(self._requests, [what], fds)
         except OSError as error:
-            raise _lost() from error
+            raise BoxGoneError(*LOST) from error
 
     async def _listen(self, streams: list[trio.lowlevel.FdStream], stdout: Sink, stderr: Sink) -> int:
         said = bytearray()
@@ -230,7 +248,7 @@ class BubblewrapBox:
             await _pump(streams[2], said.extend)
         text = said.decode("utf-8", "replace")
         if not text:
-            raise _lost()
+            raise SandboxError(*LOST)
         if not text.isdigit():
             raise SandboxError(f"The sandbox could not start the command: {text}.", "Look at `rumi doctor`.")
         return int(text)
@@ -287,10 +305,6 @@ def counts_processes_by_namespace() -> bool:
     with contextlib.suppress(ValueError, IndexError):
         return (int(numbers[0]), int(numbers[1])) >= (5, 14)
     return False
-
-
-def _lost() -> SandboxError:
-    return SandboxError("The sandbox went away.", "Send the request again: it is made afresh.")
 
 
 async def _pump(stream: trio.lowlevel.FdStream, sink: Sink) -> None:

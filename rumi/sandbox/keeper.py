@@ -142,7 +142,8 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
 
 def limit(settings: dict[str, str]) -> None:
     """Second lines: they hold where no cgroup does, for a process each (processes: for the sandbox)."""
-    bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, int(settings["file_bytes"]))]
+    bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024)]
+    bounds.append((resource.RLIMIT_FSIZE, int(settings["file_bytes"])))
     if settings["process_bytes"]:
         bounds.append((resource.RLIMIT_AS, int(settings["process_bytes"])))
     if settings["processes"]:
