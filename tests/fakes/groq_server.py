@@ -285,7 +285,7 @@ class _Connection:
 
 @asynccontextmanager
 async def serve_groq(
-    script: Script = Answer("hola"), *, key: str | None = KEY, models: Iterable[str] | None = None
+    script: Script, *, key: str | None = KEY, models: Iterable[str] | None = None
 ) -> AsyncIterator[GroqServer]:
     """Serve until the block is left. `key=None`: no key is asked for, and none may be sent."""
     server = GroqServer(script, key=key, models=models)
@@ -300,8 +300,8 @@ async def _main(arguments: argparse.Namespace) -> None:
     server = GroqServer(script, key=arguments.key or None)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda **status: server.serve(port=arguments.port, **status))
-        print(server.base_url, flush=True)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            print(server.base_url, flush=True)
             await anext(signals)
         nursery.cancel_scope.cancel()
 
