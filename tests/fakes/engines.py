@@ -1,0 +1,24 @@
+"""Real engines that tests make, and what becomes of their boxes."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import trio
+
+from rumi.sandbox import Engine, Limits
+
+MakeEngine: TypeAlias = Callable[[Limits, str], Engine]
+"""Makes an engine with these limits, for the installation of this name."""
+
+
+@asynccontextmanager
+async def cleaned_up(engine: Engine) -> AsyncIterator[Engine]:
+    """The engine, whose boxes are all removed at the end however the test went."""
+    try:
+        yield engine
+    finally:
+        with trio.CancelScope(shield=True), trio.move_on_after(30):
+            for box in await engine.boxes():
+                await engine.remove(box.chat_id)
+            await engine.aclose()
