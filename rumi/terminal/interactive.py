@@ -9,10 +9,11 @@ import trio
 
 from rumi.chats import ChatPort
 from rumi.terminal.conversation import Conversation
+from rumi.terminal.interface import End, Glance, Interrupt, Line, Typed
 from rumi.terminal.live import LiveView
 from rumi.terminal.options import TerminalOptions
 from rumi.terminal.paint import Painter
-from rumi.terminal.prompt import End, Interrupt, Line, PromptScreen, Typed
+from rumi.terminal.prompt import PromptScreen
 from rumi.terminal.stops import INTERRUPTED, Asked, until_stopped
 from rumi.terminal.streams import Streams
 from rumi.terminal.words import LEAVING, Words, words_for
@@ -35,15 +36,13 @@ async def interact(
     def toolbar() -> str:
         return " " + " · ".join([*about, view.last_turn] if view.last_turn else about)
 
-    screen = PromptScreen(
-        streams,
-        words,
-        options.history_path,
+    glance = Glance(
         toolbar=toolbar,
         asking=lambda: conversation.confirming is not None,
         working=lambda: conversation.busy,
     )
-    view = LiveView(screen, Painter(), words)
+    screen = PromptScreen(streams, words, options.history_path, glance)
+    view = LiveView(screen, Painter(), words, prompted=True)
     conversation = Conversation(port, view, words, yes=options.yes)
     # Without a limit: what is typed must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)

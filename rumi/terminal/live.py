@@ -18,10 +18,10 @@ from rich.text import Text
 from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Discarded, TextDelta, Waiting
-from rumi.terminal.blocks import finished_lines, rest_of
 from rumi.terminal.calls import duration, excerpt_of, outcome_of, title_of
 from rumi.terminal.clean import clean, one_line
 from rumi.terminal.conversation import Settled
+from rumi.terminal.growing import GrowingAnswer
 from rumi.terminal.paint import Answer, Painter
 from rumi.terminal.words import Words
 
@@ -57,9 +57,13 @@ class Screen(Protocol):
 
 
 class LiveView:
-    """Draws a conversation on a `Screen`. `run` must be running: it moves what moves."""
+    """Draws a conversation on a `Screen`. `run` must be running: it moves what moves.
 
-    def __init__(self, screen: Screen, painter: Painter, words: Words) -> None:
+    `prompted` says that an input line stands below, which is kept apart from replies by an empty line.
+    """
+
+    def __init__(self, screen: Screen, painter: Painter, words: Words, *, prompted: bool = False) -> None:
+        self._prompted = prompted
         self.last_turn = ""
         self._screen = screen
         self._painter = painter
@@ -74,9 +78,7 @@ class LiveView:
         self._running: dict[str, tuple[str, float]] = {}
         self._stopping = False
         self._turn_since = 0.0
-        self._text = ""
-        self._printed = 0  # lines of `_text` that are printed for good
-        self._segments: list[str] = []
+        self._answer = GrowingAnswer()
 
     async def run(self) -> None:
         """Redraw what moves, until cancelled."""
@@ -93,30 +95,31 @@ class LiveView:
         self._until = 0.0
         match event.what:
             case TurnStarted():
-                self._turn_since, self._stopping = now, False
-                self._segments, self._text, self._printed = [], "", 0
+                self._turn_since = now
+                self._answer.begin()
                 self._status = (self._words.starting, now)
             case Thinking():
-                self._end_segment()
+                self._end_piece()
                 self._status = (self._words.thinking, now)
             case TextDelta(text):
-                if not self._text:
+                if self._answer.empty:
                     self._status = (self._words.writing, now)
-                self._text += text
+                self._answer.add(text)
             case Discarded():
-                self._discard()
+                if self._answer.discard():
+                    self._print(Text(self._words.discarded, style="dim"), gap=True)
                 self._status = (self._words.thinking, now)
             case Waiting(seconds, why):
                 self._status, self._until = (one_line(why), now), now + seconds
             case ToolStarted(call, arguments):
-                self._end_segment()
+                self._end_piece()
                 self._running[call.id] = (title_of(call, arguments), now)
                 self._status = (self._words.running, now)
             case ToolFinished():
                 self._tool_finished(event.what)
                 self._status = (self._words.thinking, now)
             case ConfirmationAsked(_, text):
-                self._end_segment()
+                self._end_piece()
                 self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
                 self._status = (self._words.awaited, now)
             case TurnFinished() as finished:
@@ -134,7 +137,7 @@ class LiveView:
             self._print(Text(text), gap=True)
         else:
             reason = settled.finished.reason
-            rest = self._unseen(text)
+            rest = self._answer.missing(text)
             if reason == "complete":
                 if rest:
                     self._print(Answer(rest), gap=True)
@@ -146,15 +149,13 @@ class LiveView:
                 self._print(Text(warning, style=_WARNING), gap=True)
             else:
                 self._print(Text(rest, style=_STYLES.get(reason, _WARNING)), gap=True)
-        self._gap()
-        await self._draw()
+        await self._end()
 
     async def earlier(self, reply: Replied) -> None:
         """A reply of an earlier time."""
         self._print(Text(self._words.earlier, style="dim"), gap=True)
         self._print(Text(clean(reply.text).strip()))
-        self._gap()
-        await self._draw()
+        await self._end()
 
     async def typed(self, text: str) -> None:
         """What the person sent."""
@@ -171,13 +172,11 @@ class LiveView:
     async def notice(self, text: str) -> None:
         """A dim line."""
         self._print(Text(clean(text), style="dim"))
-        if self._status is None:
-            self._gap()
-        await self._draw()
+        await self._end()
 
     async def clear(self) -> None:
         """End with an empty live region."""
-        self._end_segment()
+        self._end_piece()
         self._status = None
         await self._draw()
 
@@ -195,6 +194,12 @@ class LiveView:
                 self._gap()
             self._above += lines
             self._after_blank = self._after_tool = False
+
+    async def _end(self) -> None:
+        """Draw; what was printed last stands alone."""
+        if self._prompted and self._status is None:
+            self._gap()
+        await self._draw()
 
     def _gap(self) -> None:
         if not self._after_blank:
@@ -221,38 +226,16 @@ class LiveView:
             self._print(Padding(excerpt, (0, 0, 0, 4)))
         self._after_tool = True
 
-    def _discard(self) -> None:
-        if self._printed:
-            self._print(Text(self._words.discarded, style="dim"), gap=True)
-        self._text, self._printed = "", 0
-
     def _print_finished_blocks(self) -> None:
-        """Print the blocks of the growing answer that are complete."""
-        lines = clean(self._text).split("\n")
-        count = finished_lines("\n".join(lines[self._printed :]))
-        if count:
-            self._print(Answer("\n".join(lines[self._printed : self._printed + count])), gap=True)
-            self._printed += count
+        self._print(Answer(self._answer.take_finished()), gap=True)
 
-    def _end_segment(self) -> None:
+    def _end_piece(self) -> None:
         """The words of one model call are complete: print what is left of them."""
-        if self._text.strip():
-            self._print_finished_blocks()
-            lines = clean(self._text).split("\n")
-            self._print(Answer("\n".join(lines[self._printed :])), gap=True)
-            self._segments.append(clean(self._text).strip())
-        self._text, self._printed = "", 0
-
-    def _unseen(self, answer: str) -> str:
-        """The part of the answer that was not shown while it came."""
-        said, self._segments = self._segments, []
-        for shown in ("".join(said), said[-1] if said else ""):
-            if shown and (rest := rest_of(answer, shown)) is not None:
-                return rest
-        return answer
+        self._print_finished_blocks()
+        self._print(Answer(self._answer.take_rest()), gap=True)
 
     def _finish(self, finished: TurnFinished, now: float) -> None:
-        self._end_segment()
+        self._end_piece()
         self._status, self._stopping = None, False
         self._running.clear()
         tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
@@ -276,12 +259,9 @@ class LiveView:
         if self._status is None:
             return []
         width, rows = self._screen.size()
-        lines: list[str] = []
-        if self._text.strip():
-            rest = "\n".join(clean(self._text).split("\n")[self._printed :])
-            lines = self._painter.paint(Answer(rest), width)
-            while lines and not lines[0]:
-                lines.pop(0)
+        lines = self._painter.paint(Answer(self._answer.tail), width)
+        while lines and not lines[0]:
+            lines.pop(0)
         room = max(1, rows - 6 - len(self._running))
         lines = lines[-room:]
         if lines and not self._after_blank:

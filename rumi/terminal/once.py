@@ -65,9 +65,10 @@ async def once(
             nursery.cancel_scope.cancel()
 
         await nursery.start(conversation.run)
-        nursery.start_soon(watch_signals)
+        number = await conversation.send(text)
+        nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake what it is to stop
         nursery.start_soon(_answer_questions, conversation, lines, words)
-        settled = await conversation.settled(await conversation.send(text))
+        settled = await conversation.settled(number)
         if not stopping:
             code = exit_code(text, settled)
             nursery.cancel_scope.cancel()

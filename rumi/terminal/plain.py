@@ -139,6 +139,8 @@ async def _send_lines(conversation: Conversation, lines: Lines, words: Words, pr
         elif await _answers_a_question(conversation, text, words):
             continue
         elif text is None or text.lower() in LEAVING:
+            if text is None and prompt is not None:
+                await prompt.write("\n")
             return
         else:
             await conversation.send(text)

@@ -9,126 +9,36 @@ import asyncio
 import os
 import termios
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import trio
 from prompt_toolkit.application import Application, create_app_session
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_focus
-from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.vt100 import Vt100Input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, VerticalAlign, Window
-from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.styles import Style
-from prompt_toolkit.widgets import SearchToolbar
 
+from rumi.terminal.interface import End, Glance, Interface, Typed
 from rumi.terminal.screen import BEGIN, END
 from rumi.terminal.streams import OutputClosedError, Streams
 from rumi.terminal.words import Words
 
 _CLOSING_S = 2.0
-_MAX_INPUT_ROWS = 10
-_STYLE = Style.from_dict(
-    {
-        "prompt": "bold ansicyan",
-        "toolbar": "ansibrightblack",
-        "completion-menu": "noinherit",
-        "completion-menu.completion.current": "noinherit reverse",
-        "completion-menu.meta.completion": "noinherit ansibrightblack",
-        "completion-menu.meta.completion.current": "noinherit reverse",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A message was sent; it may have several lines."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Interrupt:
-    """Ctrl-C. `cleared` says that it took away what stood in the input line."""
-
-    cleared: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Ctrl-D, or the terminal is gone."""
-
-
-Typed: TypeAlias = Line | Interrupt | End
-
-
-class CommandCompleter(Completer):
-    """Completes chat commands, in the first word only."""
-
-    def __init__(self, words: Words) -> None:
-        self._words = words
-
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """The commands that begin with what stands before the cursor."""
-        before = document.text_before_cursor
-        if not before.startswith("/") or "\n" in document.text:
-            return
-        for command, meaning in self._words.commands:
-            if command.startswith(before.lower()) and command != before:
-                yield Completion(command, start_position=-len(before), display_meta=meaning)
-
-
-def open_history(path: Path | None) -> History:
-    """The history file, readable by its owner only; in memory where there is none or it can't be used."""
-    if path is None:
-        return InMemoryHistory()
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    except OSError:
-        return InMemoryHistory()
-    return FileHistory(str(path))
 
 
 class PromptScreen:
-    """A `Screen` with an input line. `run` must be running; what is typed goes to its channel.
+    """A `Screen` with an input line. `run` must be running; what is typed goes to its channel."""
 
-    `toolbar` gives the line at the bottom, `asking` says whether a yes or a no is awaited, and `working`
-    whether Ctrl-C is meant for the turn rather than for the input line; all three are called in the thread
-    and only read.
-    """
-
-    def __init__(
-        self,
-        streams: Streams,
-        words: Words,
-        history_path: Path | None,
-        *,
-        toolbar: Callable[[], str],
-        asking: Callable[[], bool],
-        working: Callable[[], bool],
-    ) -> None:
+    def __init__(self, streams: Streams, words: Words, history_path: Path | None, glance: Glance) -> None:
         self._streams = streams
         self._words = words
         self._history_path = history_path
-        self._toolbar = toolbar
-        self._asking = asking
-        self._working = working
+        self._glance = glance
         self._lock = threading.Lock()  # guards the next three, which both threads touch
         self._above: list[str] = []
         self._live: list[str] = []
         self._drawn: list[trio.Event] = []
-        self._shown: list[str] = []
-        self._app: Application[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._ended = False
@@ -230,15 +140,22 @@ class PromptScreen:
                 open(os.dup(self._streams.output.fd), "w", encoding="utf-8", errors="replace") as stdout,
             ):
                 # The position of the cursor is not asked for: the answer would arrive between what is typed.
-                output = Vt100_Output(stdout, size, term=os.environ.get("TERM"), enable_cpr=False)
+                output = Vt100_Output(
+                    stdout,
+                    size,
+                    term=os.environ.get("TERM"),
+                    default_color_depth=ColorDepth.from_env(),  # NO_COLOR
+                    enable_cpr=False,
+                )
                 with create_app_session(input=Vt100Input(stdin), output=output):
-                    self._app = app = self._build(post)
+                    interface = Interface(self._words, self._history_path, self._glance, post)
+                    app = interface.application()
 
                     def started() -> None:
                         self._loop = asyncio.get_running_loop()
                         self._wake = asyncio.Event()
                         self._wake.set()
-                        app.create_background_task(self._keep_drawing(app, token))
+                        app.create_background_task(self._keep_drawing(app, interface, token))
                         begun()
 
                     app.run(handle_sigint=False, set_exception_handler=False, pre_run=started)
@@ -255,7 +172,9 @@ class PromptScreen:
             except trio.RunFinishedError:
                 pass
 
-    async def _keep_drawing(self, app: Application[None], token: trio.lowlevel.TrioToken) -> None:
+    async def _keep_drawing(
+        self, app: Application[None], interface: Interface, token: trio.lowlevel.TrioToken
+    ) -> None:
         assert self._wake is not None
         while True:
             await self._wake.wait()
@@ -263,7 +182,7 @@ class PromptScreen:
             with self._lock:
                 above, self._above = self._above, []
                 drawn, self._drawn = self._drawn, []
-                self._shown, ended = self._live, self._ended
+                interface.live, ended = self._live, self._ended
             if above:
                 self._print(app, above)
             else:
@@ -271,7 +190,7 @@ class PromptScreen:
             for event in drawn:
                 token.run_sync_soon(event.set)
             if ended:
-                self._shown = []
+                interface.live = []
                 app.exit()
                 return
 
@@ -284,89 +203,3 @@ class PromptScreen:
         app.renderer.render(app, app.layout)
         app.output.write_raw(END)
         app.output.flush()
-
-    def _build(self, post: Callable[[Typed], None]) -> Application[None]:
-        buffer = Buffer(
-            multiline=True,
-            history=open_history(self._history_path),
-            completer=CommandCompleter(self._words),
-            complete_while_typing=True,
-        )
-        search = SearchToolbar()
-        entry = Window(
-            BufferControl(buffer, search_buffer_control=search.control),
-            height=lambda: Dimension(min=1, max=_MAX_INPUT_ROWS),
-            wrap_lines=True,
-            dont_extend_height=True,
-            get_line_prefix=self._prefix,
-        )
-
-        def live() -> ANSI:
-            # What does not fit gives way at its upper end; the input line stays.
-            taken = min(_MAX_INPUT_ROWS, buffer.document.line_count) + 2
-            room = max(0, app.output.get_size().rows - taken)
-            return ANSI(
-                "\n".join(self._shown[len(self._shown) - room :] if room < len(self._shown) else self._shown)
-            )
-
-        def toolbar() -> StyleAndTextTuples:
-            return [("class:toolbar", self._toolbar()[: max(0, app.output.get_size().columns - 1)])]
-
-        def rows_of_live() -> Dimension:
-            return Dimension.exact(len(self._shown))
-
-        interface = HSplit(
-            [
-                Window(FormattedTextControl(live), height=rows_of_live, dont_extend_height=True),
-                entry,
-                search,
-                CompletionsMenu(max_height=6, extra_filter=has_focus(buffer)),
-                Window(FormattedTextControl(toolbar), height=1, dont_extend_height=True),
-            ],
-            align=VerticalAlign.TOP,
-        )
-        app: Application[None] = Application(
-            layout=Layout(interface, focused_element=entry),
-            key_bindings=self._keys(buffer, post),
-            style=_STYLE,
-            erase_when_done=True,
-            terminal_size_polling_interval=0.2,
-        )
-        return app
-
-    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        if line or wrapped:
-            return [("", "  ")]
-        label = f"({self._words.yes_or_no}) › " if self._asking() else "› "
-        return [("class:prompt", label)]
-
-    def _keys(self, buffer: Buffer, post: Callable[[Typed], None]) -> KeyBindings:
-        keys = KeyBindings()
-        typing = has_focus(buffer)
-        empty = Condition(lambda: not buffer.text)
-
-        @keys.add("enter", filter=typing)
-        def _send(event: KeyPressEvent) -> None:
-            text = buffer.text.strip()
-            if text:
-                buffer.append_to_history()
-                post(Line(text))
-            buffer.reset()
-
-        @keys.add("escape", "enter", filter=typing)
-        def _new_line(event: KeyPressEvent) -> None:
-            buffer.insert_text("\n")
-
-        @keys.add("c-c", filter=typing)
-        def _interrupt(event: KeyPressEvent) -> None:
-            if self._working():
-                post(Interrupt())
-            else:
-                post(Interrupt(cleared=bool(buffer.text)))
-                buffer.reset()
-
-        @keys.add("c-d", filter=typing & empty)
-        def _end(event: KeyPressEvent) -> None:
-            post(End())
-
-        return keys

@@ -30,13 +30,27 @@ async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Stream
         UsageError: there is nothing to send.
     """
     streams = streams or Streams()
-    code = 0
     with trio.open_signal_receiver(*SIGNALS) as signals:
         try:
-            code = await _run(port, options, streams, signals)
-        except* OutputClosedError:
-            pass
-    return code
+            return await _run(port, options, streams, signals)
+        except OutputClosedError:
+            return 0
+        except BaseExceptionGroup as group:
+            _, others = group.split(OutputClosedError)
+            if others is None:
+                return 0
+            # An error of the chat passes through nurseries on its way; the caller gets it as it was raised.
+            if (only := _single(others)) is not None:
+                raise only from only.__cause__
+            raise
+
+
+def _single(error: BaseException) -> BaseException | None:
+    while isinstance(error, BaseExceptionGroup):
+        if len(error.exceptions) != 1:
+            return None
+        error = error.exceptions[0]
+    return error
 
 
 async def _run(

@@ -1,0 +1,65 @@
+"""An answer while it grows: what of it can be printed for good, what still changes, what is missing."""
+
+from rumi.terminal.blocks import finished_lines, rest_of
+from rumi.terminal.clean import clean
+
+
+class GrowingAnswer:
+    """The words of one turn. Those of each model call are a piece of their own."""
+
+    def __init__(self) -> None:
+        self._raw = ""
+        self._printed = 0  # lines of the current piece that were taken for good
+        self._pieces: list[str] = []
+
+    def begin(self) -> None:
+        """A new turn."""
+        self._raw, self._printed, self._pieces = "", 0, []
+
+    def add(self, text: str) -> None:
+        """More words."""
+        self._raw += text
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been said in the current piece."""
+        return not self._raw
+
+    @property
+    def tail(self) -> str:
+        """The part that still changes: the last block."""
+        return "\n".join(self._lines())
+
+    def take_finished(self) -> str:
+        """The blocks that are complete and were not taken before; empty where there are none."""
+        lines = self._lines()
+        count = finished_lines("\n".join(lines))
+        self._printed += count
+        return "\n".join(lines[:count])
+
+    def take_rest(self) -> str:
+        """The piece is complete: all of it that was not taken before."""
+        rest, whole = self.tail, clean(self._raw).strip()
+        if whole:
+            self._pieces.append(whole)
+        self._raw, self._printed = "", 0
+        return rest
+
+    def discard(self) -> bool:
+        """The piece is void; whether some of it had been taken."""
+        taken = self._printed > 0
+        self._raw, self._printed = "", 0
+        return taken
+
+    def missing(self, answer: str) -> str:
+        """The part of the final answer that was not among the words that came."""
+        said, self._pieces = self._pieces, []
+        for shown in ("".join(said), said[-1] if said else ""):
+            if shown and (rest := rest_of(answer, shown)) is not None:
+                return rest
+        return answer
+
+    def _lines(self) -> list[str]:
+        # Cleaned anew each time: an escape sequence may come in two halves. Lines that are complete
+        # never change by that, so their count is a safe place to go on from.
+        return clean(self._raw).split("\n")[self._printed :]
