@@ -1,0 +1,28 @@
+"""The configuration: config.toml, the environment and flags; the keys and tokens; and where the home is.
+
+`load_settings` and what it returns import pydantic, which takes longer than some commands run: those names
+are imported when they are first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from rumi.config.files import home_from
+from rumi.config.secrets import Secret, Secrets
+
+if TYPE_CHECKING:
+    from rumi.config.cascade import Loaded, Row, load_settings
+    from rumi.config.schema import Settings
+
+__all__ = ["Loaded", "Row", "Secret", "Secrets", "Settings", "home_from", "load_settings"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Settings":
+        from rumi.config import schema
+
+        return schema.Settings
+    if name in ("Loaded", "Row", "load_settings"):
+        from rumi.config import cascade
+
+        return getattr(cascade, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

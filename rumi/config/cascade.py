@@ -1,0 +1,112 @@
+"""Defaults, file, environment, flags: later ones win, and where each value came from is kept."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rumi.config.given import Given
+from rumi.config.schema import Section, Settings, reference
+from rumi.config.secrets import NAMES, Secret, Secrets, load_secrets
+from rumi.errors import ConfigError
+
+FILE_NAME = "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of `rumi config show`: the value as config.toml has it (empty: not set), and where it is from.
+
+    Of a secret only `set` or `not set`.
+    """
+
+    key: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The configuration in force.
+
+    `origins` has every dotted key: `default`, `config.toml`, the name of a variable (`RUMI_…`) or `flag`.
+    `notes` are sentences for the person who runs this.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+    secrets: Secrets = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    def custom_key(self, name: str) -> Secret | None:
+        """The key of `[model.custom.NAME]`, None where it has none.
+
+        Raises:
+            ConfigError: it refers to a variable that is not set.
+        """
+        api_key = self.settings.model.custom[name].api_key
+        if api_key is None:
+            return None
+        variable = reference(api_key)
+        if variable not in self.secrets.referenced:
+            raise ConfigError(
+                f"model.custom.{name}.api_key refers to ${variable}, which is not set.",
+                "Set it in the environment or in .env.",
+            )
+        return self.secrets.referenced[variable]
+
+    def rows(self) -> list[Row]:
+        """Every key with its value and origin, then the secrets."""
+        rows = [Row(key, _as_toml(value), self.origins[key]) for key, value in _leaves(self.settings)]
+        for name in NAMES:
+            origin = self.secrets.origins.get(name, "")
+            rows.append(Row(name, "set" if origin else "not set", origin))
+        return rows
+
+
+def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
+    """Read everything. `flags` has dotted keys (`model.default`); None there is a flag that was not given.
+
+    Raises:
+        ConfigError: an unknown key, a value that is not allowed, or a file that cannot be read.
+    """
+    given = Given()
+    given.add_file(home / FILE_NAME)
+    given.add_environment(environment)
+    given.add_flags(flags)
+    settings = given.settings()
+    origins = {key: given.origin(key) for key, _ in _leaves(settings)}
+    keys = [server.api_key for server in settings.model.custom.values()]
+    references = frozenset(reference(key) for key in keys if key is not None)
+    secrets = load_secrets(home, environment, references)
+    return Loaded(settings, origins, secrets, _notes(home))
+
+
+def _notes(home: Path) -> tuple[str, ...]:
+    path = home / ".env"
+    try:
+        open_to_others = path.stat().st_mode & 0o077
+    except OSError:
+        return ()
+    return (f"{path} can be read by others: chmod 600 {path}",) if open_to_others else ()
+
+
+def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Each dotted key with its value; the custom servers after the other keys of their section."""
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            yield from _leaves(value, f"{prefix}{name}.")
+        elif isinstance(value, dict):
+            for server, inner in value.items():
+                yield from _leaves(inner, f"{prefix}{name}.{server}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _as_toml(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return json.dumps(value, ensure_ascii=False)

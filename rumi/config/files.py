@@ -1,0 +1,60 @@
+"""Where the home is, and reading its small text files with errors that a person can act on."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from rumi.errors import ConfigError
+
+_MOST_BYTES = 1_000_000
+
+
+def home_from(environment: Mapping[str, str]) -> Path:
+    """`RUMI_HOME`, otherwise `~/.rumi`: an absolute path; made with mode 0700 where it is missing.
+
+    Raises:
+        ConfigError: it is no folder, or cannot be made.
+    """
+    given = environment.get("RUMI_HOME", "")
+    user = environment.get("HOME") or os.path.expanduser("~")
+    if given == "~" or given.startswith("~/"):
+        given = user + given[1:]
+    home = Path(os.path.abspath(given or os.path.join(user, ".rumi")))
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = "it is no folder" if isinstance(error, FileExistsError) else str(error.strerror)
+        raise ConfigError(
+            f"The home {home} cannot be made: {why}.", "Set RUMI_HOME to a folder that you may write to."
+        ) from None
+    return home
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, empty where there is none.
+
+    Raises:
+        ConfigError: it is no regular file, too large, no UTF-8, or may not be read.
+    """
+    try:
+        # Not blocking: opening a FIFO would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", "Check its owner and mode.") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ConfigError(f"{path} is no regular file.", "Remove it, or put a text file in its place.")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            raw = file.read(_MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(raw) > _MOST_BYTES:
+        raise ConfigError(f"{path} is larger than {_MOST_BYTES} bytes.", "It holds a few lines of settings.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path} is no UTF-8 text (line {line}).", "Save it as UTF-8.") from None

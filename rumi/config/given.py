@@ -1,0 +1,282 @@
+"""What a person wrote, from each source, until it is validated; and errors that say what is wrong with it."""
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from rumi.config.files import read_text
+from rumi.config.schema import CustomServer, Section, Settings
+from rumi.config.secrets import NAMES
+from rumi.errors import ConfigError
+from rumi.redact import HIDDEN, Redactor
+
+Key: TypeAlias = tuple[str, ...]
+
+_PREFIX = "RUMI_"
+_CUSTOM: Key = ("model", "custom")
+_SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SHOWN_CHARS = 120
+_EXPECTED = {
+    "tuple_type": 'a list, such as ["a", "b"]',
+    "string_type": "a text in quotes",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+}
+
+
+class Given:
+    """Values by their keys, each with its origin. What is added later replaces what was there."""
+
+    def __init__(self) -> None:
+        self._values: dict[Key, tuple[object, str]] = {}
+
+    def add_file(self, path: Path) -> None:
+        """Add a TOML file, if there is one.
+
+        Raises:
+            ConfigError: it cannot be read, is no TOML, or has an unknown key.
+        """
+        text = read_text(path)
+        try:
+            table = tomllib.loads(text)
+        except ValueError as error:  # of Python's own for a number with thousands of digits
+            lines = text.rstrip("\n").count("\n") + 1
+            why = str(error).replace("at end of document", f"at line {lines}, the end")
+            raise ConfigError(
+                f"{path} is no valid TOML: {why}.", "Texts stand in quotes, lists in brackets."
+            ) from None
+        except RecursionError:
+            raise ConfigError(f"{path} is nested too deeply.", "No key has more than a list.") from None
+        self._add_table(table, (), path.name)
+
+    def add_environment(self, environment: Mapping[str, str]) -> None:
+        """Add `RUMI_SECTION__KEY` and `RUMI_KEY` for keys that stand in no section.
+
+        Raises:
+            ConfigError: a name with `__` that is no key, or a value that cannot be read.
+        """
+        for name in sorted(environment):
+            if not name.startswith(_PREFIX):
+                continue
+            key = tuple(name.removeprefix(_PREFIX).lower().split("__"))
+            if len(key) == 1 and not (key[0] in Settings.model_fields and _section_at(key) is None):
+                _refuse_single_underscore(name, key[0])
+                continue
+            key = self._known(key, environment[name], name)
+            self._values[key] = (_converted(key, environment[name], name), name)
+
+    def add_flags(self, flags: Mapping[str, object]) -> None:
+        """Add flags, by their dotted keys; None is one that was not given.
+
+        Raises:
+            ConfigError: an unknown key, or a text that cannot be read.
+        """
+        for dotted, value in flags.items():
+            if value is None:
+                continue
+            key = self._known(tuple(dotted.split(".")), value, "flag")
+            self._values[key] = (_converted(key, value, "flag"), "flag")
+
+    def origin(self, dotted: str) -> str:
+        """Where the value of a key is from."""
+        found = self._values.get(tuple(dotted.split(".")))
+        return found[1] if found else "default"
+
+    def settings(self) -> Settings:
+        """The settings that these values make of the defaults.
+
+        Raises:
+            ConfigError: a value that is not allowed.
+        """
+        tree: dict[str, Any] = {}
+        for key, (value, _) in self._values.items():
+            table = tree
+            for name in key[:-1]:
+                table = table.setdefault(name, {})
+            table[key[-1]] = value
+        try:
+            settings = Settings.model_validate(tree)
+        except ValidationError as error:
+            raise self._not_allowed(error.errors(include_url=False)[0]) from None
+        self._check_custom_names(settings)
+        return settings
+
+    def _add_table(self, table: Mapping[str, object], prefix: Key, origin: str) -> None:
+        section = _section_at(prefix)
+        for name, value in table.items():
+            key = (*prefix, name)
+            if section is not None and name not in section.model_fields:
+                raise _unknown(key, value, origin, section.model_fields)
+            if section is not None and key != _CUSTOM and _section_at(key) is None:
+                self._values[key] = (_frozen(value), origin)
+            elif not isinstance(value, dict):
+                raise ConfigError(
+                    f"{_dotted(key)} = {_shown(key, value)} ({origin}) is not allowed.",
+                    f"It is a section: [{_dotted(key)}].",
+                )
+            else:
+                self._add_table(value, key, origin)
+
+    def _known(self, key: Key, value: object, origin: str) -> Key:
+        """The key, with a custom server's name as it is written elsewhere."""
+        if key[:2] == _CUSTOM and len(key) == 4:
+            names = {known[2] for known in self._values if known[:2] == _CUSTOM}
+            written = next((name for name in sorted(names) if name.lower() == key[2].lower()), key[2])
+            key = (*_CUSTOM, written, key[3])
+        for length in range(len(key)):
+            section = _section_at(key[:length])
+            if section is None and key[:length] != _CUSTOM:
+                raise ConfigError(
+                    f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is no section."
+                )
+            if section is not None and key[length] not in section.model_fields:
+                raise _unknown(key, value, origin, section.model_fields, length)
+        if _section_at(key) is not None or key == _CUSTOM:
+            raise ConfigError(
+                f"{_dotted(key)} ({origin}) is a section and has no value.",
+                f"Name one of its keys: {_PREFIX}{'__'.join(key).upper()}__KEY.",
+            )
+        return key
+
+    def _not_allowed(self, error: ErrorDetails) -> ConfigError:
+        names = tuple(str(part) for part in error["loc"] if isinstance(part, str) and part != "[key]")
+        if error["type"] == "missing":
+            return ConfigError(f"{_dotted(names)} is missing.", f"[{_dotted(names[:-1])}] needs it.")
+        expected = _EXPECTED.get(error["type"]) or error["msg"].removeprefix("Value error, ").removeprefix(
+            "Input should be "
+        )
+        key = next(
+            (names[:length] for length in range(len(names), 0, -1) if names[:length] in self._values), ()
+        )
+        if not key:  # a custom server's name
+            return ConfigError(f"[{_dotted(names)}] is not allowed.", f"Allowed: {expected}.")
+        value, origin = self._values[key]
+        place = _dotted(key)
+        for index in (part for part in error["loc"] if isinstance(part, int)):
+            if isinstance(value, tuple):
+                value, place = value[index], f"{place}[{index}]"
+        return ConfigError(
+            f"{place} = {_shown(key, value)} ({origin}) is not allowed.", f"Allowed: {expected}."
+        )
+
+    def _check_custom_names(self, settings: Settings) -> None:
+        model = settings.model
+        for key, name in [("default", model.default), *(("fallbacks", name) for name in model.fallbacks)]:
+            server = name.removeprefix("custom:")
+            if server != name and server not in model.custom:
+                known = ", ".join(f"custom:{each}" for each in model.custom) or "none is defined"
+                raise ConfigError(
+                    f"model.{key} = {_shown((), name)} ({self.origin(f'model.{key}')}) is not allowed.",
+                    f"It needs a section [model.custom.{server}]; custom models: {known}.",
+                )
+
+
+def _section_at(key: Key) -> type[Section] | None:
+    if key == ():
+        return Settings
+    if len(key) == 3 and key[:2] == _CUSTOM:
+        return CustomServer
+    found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
+    annotation = found.annotation if found else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None
+
+
+def _unknown(
+    key: Key, value: object, origin: str, known: Iterable[str], wrong: int | None = None
+) -> ConfigError:
+    """`wrong` says which part of the key is unknown: the last, unless it is told."""
+    at = len(key) - 1 if wrong is None else wrong
+    name, names, section = key[at], list(known), key[:at]
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    hint = f"Did you mean {_dotted((*section, near[0], *key[at + 1 :]))}? " if near else ""
+    if name.upper() in NAMES:
+        hint = f"{name.upper()} belongs in the environment or in .env. "
+    shown = "" if isinstance(value, dict) else f" = {_shown(key, value)}"
+    known_there = f"Known in [{_dotted(section)}]" if section else "Known sections and keys"
+    return ConfigError(
+        f"Unknown key {_dotted(key)}{shown} ({origin}).", f"{hint}{known_there}: {', '.join(names)}."
+    )
+
+
+def _refuse_single_underscore(name: str, rest: str) -> None:
+    """`RUMI_SANDBOX_MEMORY` would be passed over in silence."""
+    for section in Settings.model_fields:
+        fields = getattr(_section_at((section,)), "model_fields", {})
+        key = rest.removeprefix(f"{section}_")
+        if key != rest and key in fields and (section, key) != _CUSTOM:
+            meant = f"{_PREFIX}{section.upper()}__{key.upper()}"
+            raise ConfigError(f"Unknown variable {name}.", f"Did you mean {meant}, with two underscores?")
+
+
+def _converted(key: Key, value: object, origin: str) -> object:
+    """A text of the environment or of a flag as what the key holds; other values as they are."""
+    if not isinstance(value, str):
+        return _frozen(value)
+    section = _section_at(key[:-1])
+    annotation = section.model_fields[key[-1]].annotation if section else str
+    types = _types_in(annotation)
+    if type(None) in types and value == "":
+        return None
+    error = ConfigError(f"{_dotted(key)} = {_shown(key, value)} ({origin}) is not allowed.")
+    if tuple in types:
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            parsed = None
+        if not isinstance(parsed, list):
+            error.advice = 'Allowed: a list as JSON, such as ["a", "b"] or [1, 2].'
+            raise error
+        return _frozen(parsed)
+    base = next((each for each in (bool, int, float) if each in types), None)
+    if base is None:
+        return value
+    try:
+        return TypeAdapter(base).validate_python(value)
+    except ValidationError as invalid:
+        detail = invalid.errors(include_url=False)[0]
+        error.advice = f"Allowed: {_EXPECTED.get(detail['type'], detail['msg'])}."
+        raise error from None
+
+
+def _types_in(annotation: Any) -> set[Any]:
+    """The plain types of an annotation, its alternatives included."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _types_in(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return {found for each in get_args(annotation) for found in _types_in(each)}
+    return {origin or annotation}
+
+
+def _frozen(value: object) -> object:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
+
+
+def _dotted(key: Key) -> str:
+    return ".".join(name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)[:_SHOWN_CHARS] for name in key)
+
+
+def _shown(key: Key, value: object) -> str:
+    """The value for an error: short, on one line, and without anything secret."""
+    if isinstance(value, str) and key and _SECRET_NAME.search(key[-1]):
+        return HIDDEN
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError):  # a number with thousands of digits; a table with a date as its key
+        text = f"({type(value).__name__})"
+    text = Redactor(()).text(text)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -1,0 +1,239 @@
+"""Every section and key of config.toml, with its default and what is allowed."""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+# The upper ends are far beyond use (30 years, a petabyte in MB) and keep arithmetic in 64 bits.
+Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+_UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_MEMORY = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
+_LEAST_MEMORY = 6 * 1024**2
+_PROVIDER_AND_NAME = re.compile(r"(groq|custom):\S+")
+_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def memory_bytes(size: str) -> int:
+    """A size such as `512m`, `1g`, `300000k` or `536870912` in bytes; the units are powers of 1024.
+
+    Raises:
+        ValueError: it is none, or less than 6m (what Docker needs).
+    """
+    matched = _MEMORY.fullmatch(size)
+    if matched is None:
+        raise ValueError("a size such as 512m, 1g, 300000k or a number of bytes")
+    count = int(matched[1]) * _UNITS[matched[2].lower()]
+    if count < _LEAST_MEMORY:
+        raise ValueError("a size of at least 6m")
+    return count
+
+
+def reference(api_key: str) -> str:
+    """The name of the variable that `$NAME` or `${NAME}` refers to.
+
+    Raises:
+        ValueError: it is no such reference.
+    """
+    matched = _REFERENCE.fullmatch(api_key)
+    if matched is None:
+        raise ValueError(
+            'a reference such as "$MY_KEY"; the key itself belongs in the environment or in .env'
+        )
+    return matched[1] or matched[2]
+
+
+def _checked(check: Callable[[str], object]) -> AfterValidator:
+    def validate(value: str) -> str:
+        check(value)
+        return value
+
+    return AfterValidator(validate)
+
+
+def _check_model(name: str) -> None:
+    if name != "offline" and not _PROVIDER_AND_NAME.fullmatch(name):
+        raise ValueError("groq:NAME, custom:NAME (with a section [model.custom.NAME]) or offline")
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fine = False
+    if (
+        not fine
+        or any(c.isspace() for c in url)
+        or parts.username is not None
+        or parts.query
+        or parts.fragment
+    ):
+        raise ValueError(
+            "an http or https address without user, query or fragment, such as http://host:8080/v1"
+        )
+
+
+def _check_endpoint(endpoint: str) -> None:
+    host, colon, port = endpoint.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        address = ipaddress.ip_address(host[1:-1] if bracketed else host)
+        fine = bracketed == (address.version == 6) and "%" not in host
+    except ValueError:
+        fine = False
+    if not (fine and colon and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError("an exact ip:port, such as 127.0.0.1:8080 or [::1]:8080")
+
+
+def _check_word(text: str) -> None:
+    if not text or any(c.isspace() for c in text):
+        raise ValueError("a name without spaces")
+
+
+def _check_path(text: str) -> None:
+    if not text.strip() or "\0" in text:
+        raise ValueError("the path of a folder")
+
+
+def _check_server_name(name: str) -> None:
+    if not _SERVER_NAME.fullmatch(name):
+        raise ValueError("a name of at most 64 letters, digits, `_` and `-`")
+
+
+def _bytes_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+ModelName: TypeAlias = Annotated[str, _checked(_check_model)]
+UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # so Telegram promises
+
+
+class Section(BaseModel):
+    """What all sections have in common: nothing unknown, nothing converted, nothing changed afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+class CustomServer(Section):
+    """`[model.custom.NAME]`: a server that speaks OpenAI chat completions. `api_key` is `$VAR`, or None."""
+
+    base_url: Annotated[str, _checked(_check_url)]
+    api_key: Annotated[str, _checked(reference)] | None = None
+    model: Annotated[str, _checked(_check_word)]
+
+
+class ModelSection(Section):
+    """`[model]`: which models, and how they are asked. None leaves it to the server."""
+
+    default: ModelName = "groq:openai/gpt-oss-120b"
+    fallbacks: tuple[ModelName, ...] = ("groq:openai/gpt-oss-20b",)
+    timeout_s: Positive = 60
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    max_output_tokens: Count | None = None
+    context_tokens: Count | None = None
+    custom: dict[Annotated[str, _checked(_check_server_name)], CustomServer] = {}
+
+
+class AgentSection(Section):
+    """`[agent]`: the limits of one turn."""
+
+    max_turns: Count = 10
+    repeated_call: Count = 2
+    consecutive_errors: Count = 3
+    turn_timeout_s: Positive = 600
+    confirm_timeout_s: Positive = 600
+
+
+class SandboxSection(Section):
+    """`[sandbox]`: the engine, and what one chat may use."""
+
+    backend: Literal["auto", "docker", "bubblewrap"] = "auto"
+    image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
+    memory: Annotated[str, BeforeValidator(_bytes_as_text), _checked(memory_bytes)] = "512m"
+    cpus: Annotated[float, Field(ge=0.01, le=1024, allow_inf_nan=False)] = 1.0
+    pids: Annotated[int, Field(ge=2, le=4_194_304)] = 128
+    tmp_mb: Count = 64
+    timeout_s: Positive = 30
+    output_limit: Count = 50_000
+    workspace_mb: Count = 512
+    workspace_files: Count = 50_000
+    idle_ttl_s: Positive = 3600
+
+    @property
+    def memory_bytes(self) -> int:
+        """`memory` in bytes."""
+        return memory_bytes(self.memory)
+
+
+class SessionSection(Section):
+    """`[session]`: how long one lasts without a message, and how much of it a model is shown."""
+
+    ttl_s: Positive = 3600
+    history_messages: Count = 40
+
+
+class FetchSection(Section):
+    """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard."""
+
+    timeout_s: Positive = 10
+    max_bytes: Count = 1_000_000
+    max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
+    allow: tuple[Annotated[str, _checked(_check_endpoint)], ...] = ()
+
+
+class SearchSection(Section):
+    """`[search]`: who searches the web; auto takes the first that has a key."""
+
+    provider: Literal["auto", "tavily", "kagi", "ddgs"] = "auto"
+
+
+class MemorySection(Section):
+    """`[memory]`: facts about the user."""
+
+    extract: bool = True
+    max_facts: Count = 50
+
+
+class SkillsSection(Section):
+    """`[skills]`: further folders, names that are off, and how many the prompt lists."""
+
+    dirs: tuple[Annotated[str, _checked(_check_path)], ...] = ()
+    disabled: tuple[Annotated[str, _checked(_check_word)], ...] = ()
+    max_in_prompt: Annotated[int, Field(ge=0, le=1000)] = 20
+
+
+class TelegramSection(Section):
+    """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone."""
+
+    allowed_users: tuple[UserId, ...] = ()
+    admins: tuple[UserId, ...] = ()
+
+
+class LogSection(Section):
+    """`[log]`: the size at which a log is put aside, and how many old ones are kept."""
+
+    max_mb: Positive = 10
+    keep: Annotated[int, Field(ge=0, le=1000)] = 5
+
+
+class Settings(Section):
+    """The whole configuration. Immutable."""
+
+    language: Literal["auto", "es", "en"] = "auto"
+    model: ModelSection = ModelSection()
+    agent: AgentSection = AgentSection()
+    sandbox: SandboxSection = SandboxSection()
+    session: SessionSection = SessionSection()
+    fetch: FetchSection = FetchSection()
+    search: SearchSection = SearchSection()
+    memory: MemorySection = MemorySection()
+    skills: SkillsSection = SkillsSection()
+    telegram: TelegramSection = TelegramSection()
+    log: LogSection = LogSection()

@@ -1,0 +1,109 @@
+"""Keys and tokens: from the environment, or from `.env` in the home, and from nowhere else.
+
+A `.env` in the working folder is never read (someone else's could send the key elsewhere), and
+`os.environ` is never changed, so that no child process inherits what was read here.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+from rumi.config.files import read_text
+from rumi.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A value that no `repr`, no f-string and no log shows."""
+
+    _value: str = field(repr=False)
+
+    def reveal(self) -> str:
+        """The value itself, for the one place that sends it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(hidden)"
+
+    __str__ = __repr__
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What is known, and where each came from (`environment` or `.env`); None is not set.
+
+    The base URLs are addresses of test servers and proxies: no secrets, but they decide where those go.
+    """
+
+    groq_api_key: Secret | None = None
+    groq_base_url: str | None = None
+    telegram_token: Secret | None = None
+    telegram_base_url: str | None = None
+    tavily_api_key: Secret | None = None
+    kagi_api_key: Secret | None = None
+    referenced: Mapping[str, Secret] = field(default_factory=dict)
+    """The variables that custom servers refer to, as far as they are set."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def values(self) -> Iterator[str]:
+        """Every secret value, for the redactor."""
+        known = (self.groq_api_key, self.telegram_token, self.tavily_api_key, self.kagi_api_key)
+        for secret in (*known, *self.referenced.values()):
+            if secret is not None:
+                yield secret.reveal()
+
+
+NAMES = (
+    *("GROQ_API_KEY", "GROQ_BASE_URL", "TELEGRAM_TOKEN", "TELEGRAM_BASE_URL"),
+    *("TAVILY_API_KEY", "KAGI_API_KEY"),
+)
+
+
+def load_secrets(home: Path, environment: Mapping[str, str], references: frozenset[str]) -> Secrets:
+    """The secrets by their names, and the variables named in `references`.
+
+    A variable that is empty counts as not set.
+
+    Raises:
+        ConfigError: `.env` cannot be read; the message never shows a line of it.
+    """
+    file = _read_env_file(home / ".env")
+    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for name in (*NAMES, *sorted(references)):
+        for origin, source in (("environment", environment), (".env", file)):
+            if value := source.get(name, "").strip():
+                found[name], origins[name] = value, origin
+                break
+
+    def secret(name: str) -> Secret | None:
+        return Secret(found[name]) if name in found else None
+
+    return Secrets(
+        groq_api_key=secret("GROQ_API_KEY"),
+        groq_base_url=found.get("GROQ_BASE_URL"),
+        telegram_token=secret("TELEGRAM_TOKEN"),
+        telegram_base_url=found.get("TELEGRAM_BASE_URL"),
+        tavily_api_key=secret("TAVILY_API_KEY"),
+        kagi_api_key=secret("KAGI_API_KEY"),
+        referenced={name: Secret(found[name]) for name in references if name in found},
+        origins=origins,
+    )
+
+
+def _read_env_file(path: Path) -> dict[str, str]:
+    text = read_text(path)
+    if not text:
+        return {}
+    from dotenv.parser import parse_stream
+
+    values: dict[str, str] = {}
+    for binding in parse_stream(StringIO(text)):
+        if binding.error:
+            raise ConfigError(
+                f"{path} has a line {binding.original.line} that is no NAME=value.", "Correct or remove it."
+            )
+        if binding.key is not None and binding.value is not None:
+            values[binding.key] = binding.value
+    return values
