@@ -172,7 +172,7 @@ def help_text(language: Language) -> str:
 
 
 def chat_status(
-    language: Language, *, chat: str, phase: str | None, seconds: float, container: str | None, messages: int
+    language: Language, *, chat: str, phase: str | None, seconds: float, container: str, messages: int
 ) -> str:
     """One chat in a line or two. `phase` is None when nothing runs."""
     doing = (

@@ -3,7 +3,7 @@
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.events import ChatEvent, ChatPort, Happening, Replied, Subscription, TurnStarted
 from rumi.chats.hub import Hub, HubSubscription
-from rumi.chats.inbox import Inbox, LocalChat, check_chat_id
+from rumi.chats.inbox import Inbox, LocalChat, check_chat_id, check_chosen_chat_id
 from rumi.chats.means import ChatLimits, InHand, Means, Sandboxes
 from rumi.chats.tree import add_chats
 
@@ -25,4 +25,5 @@ __all__ = [
     "TurnStarted",
     "add_chats",
     "check_chat_id",
+    "check_chosen_chat_id",
 ]

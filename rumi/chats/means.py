@@ -9,7 +9,7 @@ from actors import ActorRef
 from rumi.agent import Limits
 from rumi.audit import AuditLog
 from rumi.chats.hub import Hub
-from rumi.journal import JournalMessage
+from rumi.journal import JournalMessage, Offload
 from rumi.models import Model
 from rumi.sandbox import Command, CommandResult
 from rumi.texts import Language
@@ -103,4 +103,5 @@ class Means:
     language: Language
     workspaces: Path
     now: Callable[[], float]
+    offload: Offload
     facts: Callable[[str], Sequence[tuple[str, str]]] = field(default=lambda chat: ())

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-import trio
-
 from rumi import texts
 from rumi.agent import (
     Surroundings,
@@ -182,7 +180,7 @@ class Worker:
         await self._remove_sandbox()
         await self._conversation.begin_anew(forget=True)
         if job.text == "files":
-            await trio.to_thread.run_sync(clear_workspace, self._means.workspaces / self._chat)
+            await self._means.offload(partial(clear_workspace, self._means.workspaces / self._chat))
         job.sealed = True
         return await self._settle(
             Settle(self._chat, job.messages, texts.reset(self._means.language, facts=0))

@@ -199,7 +199,10 @@ class Store:
         self._db.executemany(
             "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0))"
             " WHERE id = ? AND reply IS NULL",
-            [(delivery, request.reason, request.session, message) for message in request.messages],
+            [
+                (delivery, request.reason if place == 0 else None, request.session, message)
+                for place, message in enumerate(request.messages)
+            ],
         )
         return delivery
 

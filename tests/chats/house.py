@@ -166,6 +166,7 @@ async def house(
         language="en",
         workspaces=path / "workspace",
         now=now,
+        offload=InPlace(),
     )
     inbox = add_chats(root, means)
     async with root.running():

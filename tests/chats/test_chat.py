@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rumi.chats import ChatEvent, Replied
 from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall
 from tests.chats.house import MemorySandboxes, echo, house, reasons, reply_to
-
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 def bash(command: str) -> Reply:
@@ -25,7 +23,7 @@ async def slow(request: ModelRequest, emit: Emit) -> Reply:
     return Reply("finally")
 
 
-async def test_a_message_is_answered_and_remembered(tmp_path: Path) -> None:
+async def test_a_message_is_answered_and_remembered(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         assert await home.ask("one") == "you said one"
         assert await home.ask("two") == "you said two"
@@ -33,7 +31,9 @@ async def test_a_message_is_answered_and_remembered(tmp_path: Path) -> None:
         assert contents[1:] == ["one", "you said one", "two"]
 
 
-async def test_a_message_during_a_turn_is_told_that_the_chat_is_busy(tmp_path: Path) -> None:
+async def test_a_message_during_a_turn_is_told_that_the_chat_is_busy(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async with house(tmp_path, slow) as home:
         with home.means.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
@@ -42,7 +42,9 @@ async def test_a_message_during_a_turn_is_told_that_the_chat_is_busy(tmp_path: P
             assert await reply_to(events, first) == "finally"
 
 
-async def test_the_first_message_and_one_behind_a_visible_reply_are_never_busy(tmp_path: Path) -> None:
+async def test_the_first_message_and_one_behind_a_visible_reply_are_never_busy(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async with house(tmp_path) as home:
         for number in range(50):
             assert await home.ask(str(number)) == f"you said {number}"
@@ -66,7 +68,7 @@ async def working(request: ModelRequest, emit: Emit) -> Reply:
 
 @pytest.mark.parametrize("answer", [thinking, streaming, working])
 async def test_stop_ends_the_turn_in_any_phase_and_shares_its_reply(
-    tmp_path: Path, answer: Callable[[ModelRequest, Emit], Awaitable[Reply]]
+    autojump_clock: MockClock, tmp_path: Path, answer: Callable[[ModelRequest, Emit], Awaitable[Reply]]
 ) -> None:
     async with house(tmp_path, answer) as home:
         with home.means.hub.listening("cli") as events:
@@ -86,7 +88,9 @@ async def test_stop_ends_the_turn_in_any_phase_and_shares_its_reply(
         assert await home.ask("/status") != ""
 
 
-async def test_a_stop_right_behind_a_message_finds_its_turn(tmp_path: Path) -> None:
+async def test_a_stop_right_behind_a_message_finds_its_turn(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async with house(tmp_path, thinking) as home:
         with home.means.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
@@ -94,7 +98,9 @@ async def test_a_stop_right_behind_a_message_finds_its_turn(tmp_path: Path) -> N
             assert await reply_to(events, first) == "⏹ Stopped."
 
 
-async def test_the_stop_is_confirmed_only_when_the_sandbox_is_quiet(tmp_path: Path) -> None:
+async def test_the_stop_is_confirmed_only_when_the_sandbox_is_quiet(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     boxes = MemorySandboxes()
     boxes.quiet_s = 3
     async with house(tmp_path, working, sandboxes=boxes) as home:
@@ -107,12 +113,12 @@ async def test_the_stop_is_confirmed_only_when_the_sandbox_is_quiet(tmp_path: Pa
             assert trio.current_time() - began >= 3
 
 
-async def test_stop_without_a_turn_says_so(tmp_path: Path) -> None:
+async def test_stop_without_a_turn_says_so(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         assert await home.ask("/stop") == "Nothing is running."
 
 
-async def test_many_stops_at_once_share_one_reply(tmp_path: Path) -> None:
+async def test_many_stops_at_once_share_one_reply(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path, thinking) as home:
         with home.means.hub.listening("cli") as events:
             await home.inbox.accept("cli", "work")
@@ -120,7 +126,9 @@ async def test_many_stops_at_once_share_one_reply(tmp_path: Path) -> None:
             assert {await reply_to(events, stops[-1])} <= {"⏹ Stopped.", "Nothing is running."}
 
 
-async def test_reset_removes_sandbox_and_history_and_keeps_files(tmp_path: Path) -> None:
+async def test_reset_removes_sandbox_and_history_and_keeps_files(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async with house(tmp_path, working) as home:
         (tmp_path / "workspace" / "cli").mkdir(parents=True)
         (tmp_path / "workspace" / "cli" / "kept.txt").write_text("x")
@@ -138,7 +146,7 @@ async def test_reset_removes_sandbox_and_history_and_keeps_files(tmp_path: Path)
         assert not list((tmp_path / "workspace" / "cli").iterdir())
 
 
-async def test_history_survives_a_restart_of_the_program(tmp_path: Path) -> None:
+async def test_history_survives_a_restart_of_the_program(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         await home.ask("my dog is called Firulais")
     async with house(tmp_path) as home:
@@ -147,7 +155,9 @@ async def test_history_survives_a_restart_of_the_program(tmp_path: Path) -> None
         assert "my dog is called Firulais" in [m.content for m in request.messages]
 
 
-async def test_a_session_that_is_over_is_not_in_the_next_prompt(tmp_path: Path) -> None:
+async def test_a_session_that_is_over_is_not_in_the_next_prompt(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     clock = [1000.0]
     async with house(tmp_path, session_ttl_s=60, now=lambda: clock[0]) as home:
         await home.ask("old")
@@ -159,7 +169,9 @@ async def test_a_session_that_is_over_is_not_in_the_next_prompt(tmp_path: Path) 
         assert [m.content for m in request.messages[1:]] == ["new"]
 
 
-async def test_retry_runs_the_last_message_that_did_not_complete(tmp_path: Path) -> None:
+async def test_retry_runs_the_last_message_that_did_not_complete(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     failing = [True]
 
     async def moody(request: ModelRequest, emit: Emit) -> Reply:
@@ -183,7 +195,9 @@ class Bang(Exception):
     pass
 
 
-async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices(tmp_path: Path) -> None:
+async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async def fragile(request: ModelRequest, emit: Emit) -> Reply:
         if request.messages[-1].content == "bang":
             await trio.sleep(5)
@@ -210,7 +224,7 @@ async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices
 
 
 async def test_a_crash_while_judging_loses_neither_that_message_nor_those_behind_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rumi.chats import chat as module
 
@@ -236,6 +250,7 @@ async def test_a_crash_while_judging_loses_neither_that_message_nor_those_behind
 
 
 async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_starts_it_afresh(
+    autojump_clock: MockClock,
     tmp_path: Path,
 ) -> None:
     async def fragile(request: ModelRequest, emit: Emit) -> Reply:
@@ -250,7 +265,9 @@ async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_start
         assert await home.ask("hello") == "fine"
 
 
-async def test_a_turn_that_a_restart_cut_off_is_reported_and_can_be_retried(tmp_path: Path) -> None:
+async def test_a_turn_that_a_restart_cut_off_is_reported_and_can_be_retried(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async with house(tmp_path, thinking) as home:
         await home.inbox.accept("cli", "a long story")
         await wait_all_tasks_blocked()
@@ -265,7 +282,9 @@ async def test_a_turn_that_a_restart_cut_off_is_reported_and_can_be_retried(tmp_
         assert await home.chat().undelivered() != []  # the retry's answer: nobody said that they have it
 
 
-async def test_every_message_has_exactly_one_reply_in_the_journal(tmp_path: Path) -> None:
+async def test_every_message_has_exactly_one_reply_in_the_journal(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async with house(tmp_path, slow) as home:
         with home.means.hub.listening("cli") as events:
             for text in ("a", "b", "/stop", "c", "/nonsense", "/help", "/reset", "/stop"):
@@ -278,7 +297,9 @@ async def test_every_message_has_exactly_one_reply_in_the_journal(tmp_path: Path
     assert all(reply is not None for _, reply in rows)
 
 
-async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(tmp_path: Path) -> None:
+async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     async with house(tmp_path) as home:
         await home.ask("remember me")
         await trio.sleep(1000)

@@ -1,0 +1,66 @@
+# `make chat` and `make test` are all that a newcomer needs; both make the environment first.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: chat test check format lint types imports bench bench-actors bench-stop bench-turn bench-idle \
+        bench-start bench-command lock clean
+
+chat: $(READY)
+	@$(BIN)/rumi chat
+
+test: $(READY)
+	$(BIN)/pytest
+
+# The one command before a commit: format, lint, types, imports, tests.
+check: format lint types imports test
+
+format: $(READY)
+	$(BIN)/ruff format --check .
+
+lint: $(READY)
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports --no-cache
+
+bench: bench-actors bench-stop bench-turn bench-idle bench-start bench-command
+
+bench-actors: $(READY)
+	$(BIN)/python -m bench.actors
+
+bench-stop: $(READY)
+	$(BIN)/python -m bench.stop
+
+bench-turn: $(READY)
+	$(BIN)/python -m bench.turn
+
+bench-idle: $(READY)
+	$(BIN)/python -m bench.idle
+
+bench-start: $(READY)
+	$(BIN)/python -m bench.start
+
+bench-command: $(READY)
+	$(BIN)/python -m bench.docker_command
+	$(BIN)/python -m bench.bubblewrap_command
+
+# For maintainers, with uv on the path: versions and hashes, no addresses.
+lock:
+	uv pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 \
+	    --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet -o requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,47 @@
+"""A Rumi for benchmarks: the real app on a home of its own, in this process."""
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from rumi.app import App, open_app, ready_engine
+from rumi.chats import HubSubscription, Replied
+from rumi.config import load_settings
+from rumi.home import Home
+
+
+@asynccontextmanager
+async def app(flags: Mapping[str, object], env: Mapping[str, str] | None = None) -> AsyncIterator[App]:
+    """Start it with these settings; everything of it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="rumi-bench-") as folder:
+        home = Home(Path(folder) / "home").make()
+        loaded = load_settings(home.root, env or {}, flags)
+        with home.hold("a benchmark"):
+            engine = await ready_engine(home, loaded, lambda step: None)
+            async with open_app(home, loaded, engine) as running:
+                yield running
+
+
+async def replied(events: HubSubscription, number: int) -> Replied:
+    """Wait for the final reply to a message."""
+    while True:
+        what = (await events.receive()).what
+        if isinstance(what, Replied) and number in what.messages:
+            return what
+
+
+async def turn(running: App, chat: str, text: str) -> str:
+    """One message and its reply."""
+    with running.means.hub.listening(chat) as events:
+        return (await replied(events, await running.inbox.accept(chat, text))).text
+
+
+def run(main: object) -> None:
+    """Run an async main with the environment's Rumi variables out of the way."""
+    for name in [name for name in os.environ if name.startswith("RUMI_")]:
+        del os.environ[name]
+    trio.run(main)  # type: ignore[arg-type]

@@ -1,0 +1,70 @@
+"""How long `/stop` takes, from the message to its confirmation, with every chat in a running command.
+
+The confirmation comes when no process of the turn is left. One chat after another is stopped while all
+the others go on.
+"""
+
+import sys
+import time
+
+import trio
+
+from bench import house
+from bench.rounds import percentile, row
+from rumi.agent import ToolStarted
+from rumi.app import App
+from rumi.chats import Replied
+
+BUBBLEWRAP_CHATS = 200
+DOCKER_CHATS = 20
+
+
+async def begin(app: App, chat: str) -> None:
+    """Start a turn that would run for ten minutes, and return when its command has begun."""
+    with app.means.hub.listening(chat) as events:
+        await app.inbox.accept(chat, "run sleep 600")
+        while not isinstance((await events.receive()).what, ToolStarted):
+            pass
+    while not app.means.sandboxes.container_id(chat):
+        await trio.sleep(0.05)
+
+
+async def stop(app: App, chat: str) -> float:
+    with app.means.hub.listening(chat) as events:
+        began = time.perf_counter()
+        number = await app.inbox.accept(chat, "/stop")
+        replied: Replied = await house.replied(events, number)
+        took = time.perf_counter() - began
+    assert len(replied.messages) == 2, replied
+    return took
+
+
+async def measure(backend: str, chats: int, aim: str) -> None:
+    flags = {"model.default": "offline", "sandbox.backend": backend, "sandbox.timeout_s": 900}
+    async with house.app(flags) as app:
+        names = [f"chat-{number}" for number in range(chats)]
+        limit = trio.CapacityLimiter(8)
+
+        async def one(chat: str) -> None:
+            async with limit:
+                await begin(app, chat)
+
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(one, name)
+        await trio.sleep(2)  # real commands need a real moment to be running
+        times = [await stop(app, name) for name in names]
+    row(f"/stop, {chats} chats in {backend}: median", f"{percentile(times, 0.5) * 1000:.0f} ms")
+    row(f"/stop, {chats} chats in {backend}: p99", f"{percentile(times, 0.99) * 1000:.0f} ms", aim)
+
+
+async def main() -> None:
+    wanted = sys.argv[1:] or ["bubblewrap", "docker"]
+    if "bubblewrap" in wanted:
+        await measure("bubblewrap", BUBBLEWRAP_CHATS, "under 250 ms")
+    if "docker" in wanted:
+        await measure("docker", DOCKER_CHATS, "under 400 ms")
+
+
+if __name__ == "__main__":
+    house.run(main)

@@ -1,0 +1,98 @@
+"""The CPU of a turn that only answers, beside a bare loop of the same HTTP calls with the same SDK.
+
+A server on loopback, in a process of its own, answers at once. Both sides send the same request, in this
+process, in turn; what is counted is this process's CPU time, its threads included.
+"""
+
+import resource
+import subprocess
+import sys
+
+from groq import AsyncGroq
+
+from bench import house
+from bench.rounds import ratios, row, spread
+from rumi.app import App
+from rumi.models import Emit, ModelRequest, Reply
+from rumi.models.chat_completions import ChatCompletions, Seen
+from rumi.models.wire import messages_json, tools_json
+
+TURNS = 40
+ROUNDS = 9
+
+
+def cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+async def ours(app: App) -> float:
+    began = cpu_s()
+    for _ in range(TURNS):
+        await house.turn(app, "bench", "hello there")
+    return (cpu_s() - began) / TURNS
+
+
+async def bare(client: AsyncGroq, body: dict[str, object]) -> float:
+    began = cpu_s()
+    for _ in range(TURNS):
+        stream = await client.chat.completions.create(**body)  # type: ignore[call-overload]
+        async with stream:
+            async for chunk in stream:
+                assert chunk.choices is not None
+    return (cpu_s() - began) / TURNS
+
+
+async def main() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.fakes.groq_server", "--port", "0", "--script", "ok"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().split()[-1]
+        env = {"GROQ_API_KEY": "gsk_benchmark", "GROQ_BASE_URL": url}
+        async with house.app({"sandbox.backend": "bubblewrap"}, env) as app, AsyncGroq(
+            api_key="gsk_benchmark", base_url=url, max_retries=0
+        ) as client:
+            await ours(app)  # fills the history, so that every request is as long as the next
+            body = await request_of(app)
+            await bare(client, body)
+            mine: list[float] = []
+            theirs: list[float] = []
+            for _ in range(ROUNDS):
+                theirs.append(await bare(client, body))
+                mine.append(await ours(app))
+        row("CPU of a bare SDK call", spread(theirs, "ms", 1000))
+        row("CPU of a turn", spread(mine, "ms", 1000))
+        row("ratio", spread(ratios(mine, theirs)), "at most 1.5")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def request_of(app: App) -> dict[str, object]:
+    """The request that the chat sends now, as the SDK takes it."""
+    seen: list[ModelRequest] = []
+    real = ChatCompletions.metered_reply
+
+    async def spy(self: ChatCompletions, request: ModelRequest, emit: Emit, limits: Seen) -> Reply:
+        seen.append(request)
+        return await real(self, request, emit, limits)
+
+    ChatCompletions.metered_reply = spy  # type: ignore[method-assign]
+    try:
+        await house.turn(app, "bench", "hello there")
+    finally:
+        ChatCompletions.metered_reply = real  # type: ignore[method-assign]
+    return {
+        "model": "openai/gpt-oss-120b",
+        "messages": messages_json(seen[-1]),
+        "tools": tools_json(seen[-1]),
+        "stream": True,
+    }
+
+
+if __name__ == "__main__":
+    house.run(main)

@@ -1,0 +1,12 @@
+"""`rumi reset CHAT`."""
+
+import click
+
+
+@click.command()
+@click.argument("chat")
+def command(chat: str) -> None:
+    """Reset CHAT, like /reset in it: its container and history go, its files stay."""
+    from rumi.cli.attach import say
+
+    say(chat, "reset")
