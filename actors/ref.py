@@ -24,7 +24,7 @@ class ActorRef(Generic[M_contra]):
     `ActorRef[Get | Put]` can be given to whoever needs an `ActorRef[Get]`.
     """
 
-    __slots__ = ("_cell",)
+    __slots__ = ("__weakref__", "_cell")
 
     def __init__(self, cell: Cell[M_contra]) -> None:
         self._cell = cell
