@@ -217,7 +217,10 @@ class LiveView:
             self._print(Text.assemble(mark, (title, "bold"), "  ", rest), gap=not self._after_tool)
         else:
             long = Text(title, "bold")
-            long.truncate(2 * (width - 3), overflow="ellipsis")
+            for cells in range(2 * (width - 3), 0, -8):  # words that do not fit a line leave it shorter
+                long.truncate(cells, overflow="ellipsis")
+                if len(self._painter.paint(_hanging(mark, long), width)) <= 2:
+                    break
             self._print(_hanging(mark, long), gap=not self._after_tool)
             self._print(Padding(rest, (0, 0, 0, 2)))
         for said in excerpt_of(result, self._words):
@@ -277,7 +280,7 @@ class LiveView:
         for title, began in self._running.values():
             line = Text.assemble((f"{spinner} ", "cyan"), title)
             line.truncate(width - 10, overflow="ellipsis")
-            line.append(f"  {now - began:.0f} s", "dim")
+            line.append(f"  {int(now - began)} s", "dim")
             lines.append(line)
         if self._stopping:
             lines.append(Text.assemble((f"{spinner} ", "cyan"), (f"{self._words.stopping}…", "yellow")))
@@ -286,7 +289,7 @@ class LiveView:
             lines.append(Text(self._words.waiting.format(why=label, seconds=left), style="yellow"))
         elif not self._running:
             line = Text.assemble((f"{spinner} ", "cyan"), f"{label} ")
-            line.append(f"{now - since:.0f} s · {self._words.stop_hint}", "dim")
+            line.append(f"{int(now - since)} s · {self._words.stop_hint}", "dim")
             lines.append(line)
         for line in lines:
             line.truncate(width, overflow="ellipsis")

@@ -81,7 +81,7 @@ class Progress:
 
         spinner = _SPINNER[int(trio.current_time() / _TICK_S) % len(_SPINNER)]
         detail = f" · {self._detail}" if self._detail else ""
-        line = Text(f"{spinner} {self._step} {since:.0f} s{detail}")
+        line = Text(f"{spinner} {self._step} {int(since)} s{detail}")
         line.truncate(self._output.columns_and_rows()[0] - 1, overflow="ellipsis")
         self._shown = line.plain
         return f"{_CLEAR}\x1b[?25l{line.plain}"
