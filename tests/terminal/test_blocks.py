@@ -7,10 +7,33 @@ from rumi.terminal.growing import GrowingAnswer
 
 PIECES = st.lists(
     st.sampled_from(
-        "word |**bold** |`code` |\n|\n\n|# Title\n|- item\n|  - nested\n|1. one\n|```python\n|```\n|x = 1\n"
-        "|¦ a ¦ b ¦\n|¦---¦---¦\n|> quote\n|---\n|===\n|    indented\n|<div>\n|[a]: http://x.example\n"
-        "|\x1b[31m|\r\n|\x1b|]0;t\x07".split("|")
-    ).map(lambda piece: piece.replace("¦", "|")),
+        [
+            "word ",
+            "**bold** ",
+            "`code` ",
+            "\n",
+            "\n\n",
+            "# Title\n",
+            "- item\n",
+            "  - nested\n",
+            "1. one\n",
+            "```python\n",
+            "```\n",
+            "x = 1\n",
+            "| a | b |\n",
+            "|---|---|\n",
+            "> quote\n",
+            "---\n",
+            "===\n",
+            "    indented\n",
+            "<div>\n",
+            "[a]: http://x.example\n",
+            "\x1b[31m",
+            "\r\n",
+            "\x1b",
+            "]0;t\x07",
+        ]
+    ),
     max_size=40,
 )
 

@@ -131,7 +131,7 @@ async def test_tool_calls_show_command_outcome_and_the_first_lines(autojump_cloc
         "    file3",
         "    … 16 more lines",
         "● $ grep -r word word word word word word word word word word word word word",
-        "  word word word word word word word word word word word word word word word…",
+        "  word word word word word word word word word word word word word word …",
         "  exit 1 · 1 min 05 s",
         "    nothing",
         "● $ sleep 99  failed · exit 0 · 500 ms",
