@@ -6,14 +6,16 @@ It needs a kernel that lets ordinary users make user namespaces, and no daemon, 
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
 import trio
 
-from rumi.sandbox.bubblewrap_box import BubblewrapBox, Plan, counts_processes_by_namespace
+from rumi.sandbox.bubblewrap_box import BubblewrapBox, Plan
 from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.processes import counts_by_namespace, named
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
 
 MENDS = (
@@ -73,7 +75,7 @@ class BubblewrapEngine:
             )
         if "cpu" not in bounded:
             sentences.append("A chat's commands may use every processor, though at low priority.")
-        if "pids" not in bounded and not counts_processes_by_namespace():
+        if "pids" not in bounded and not counts_by_namespace():
             sentences.append(
                 "The number of a chat's processes is not bounded: that needs control groups or Linux 5.14."
             )
@@ -136,7 +138,14 @@ class BubblewrapEngine:
         return ""
 
     async def sweep(self) -> None:
-        """Remove the control groups that a killed process of this installation left. Before the first box."""
+        """Remove what a killed process of this installation left. Before the first box.
+
+        Its boxes ended with it, but not the control groups, nor a bubblewrap that was killed in the one moment
+        in which its own child does not know of it yet: that waits for ever, and runs nothing.
+        """
+        for pid in named(f"-{self._installation}"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         for leftover in self._cgroups.leftovers():
             with contextlib.suppress(SandboxError):
                 await leftover.remove()
@@ -152,6 +161,7 @@ class BubblewrapEngine:
                 self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)
         rootfs, seccomp = self._prepared
         bwrap, libcap = find_bwrap()
+        # The name is also what its processes are called on the host: see `sweep`.
         name = f"rumi-runner-{chat_id}-{self._installation}"
         ids = (self._uid, self._gid)
         return Plan(name, chat_id, rootfs, workspace, *ids, self._limits, bwrap, libcap, seccomp)

@@ -3,14 +3,13 @@
 import contextlib
 import fcntl
 import os
-import platform
 import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import trio
 
 from rumi.sandbox import keeper
 from rumi.sandbox.cgroups import Cgroup, Cgroups
+from rumi.sandbox.processes import counts_by_namespace, descendants, holders
 from rumi.sandbox.types import BoxGoneError, Command, Limits, SandboxError, Sink
 
 START_S = 10.0
@@ -190,6 +190,7 @@ class BubblewrapBox:
             filters = passed.enter_context(_sealed(plan.seccomp)) if plan.seccomp else None
             bounded = self._cgroups.bounded
             settings: dict[str, object] = {
+                "name": plan.name,
                 "uid": plan.uid,
                 "gid": plan.gid,
                 "parent": os.getpid(),
@@ -200,7 +201,7 @@ class BubblewrapBox:
                 "tmp_bytes": plan.limits.tmp_bytes,
                 "file_bytes": plan.limits.workspace_bytes * 2,
                 "process_bytes": "" if "memory" in bounded else plan.limits.memory_bytes,
-                "processes": plan.limits.pids + 1 if counts_processes_by_namespace() else "",
+                "processes": plan.limits.pids + 1 if counts_by_namespace() else "",
                 "nice": 0 if "cpu" in bounded else 10,
                 "socket_fd": theirs.fileno(),
                 "life_fd": held,
@@ -246,6 +247,8 @@ class BubblewrapBox:
             nursery.start_soon(_pump, streams[0], stdout)
             nursery.start_soon(_pump, streams[1], stderr)
             await _pump(streams[2], said.extend)
+            # Nothing of the command is left, or the keeper is gone and with it whatever would end these.
+            nursery.cancel_scope.deadline = trio.current_time() + (KILL_S if said else 0)
         text = said.decode("utf-8", "replace")
         if not text:
             raise SandboxError(*LOST)
@@ -278,18 +281,20 @@ class BubblewrapBox:
         assert self._process is not None
         with trio.move_on_after(KILL_S):
             await trio.lowlevel.wait_readable(self._life)
-            with _closing(os.pidfd_open(self._process.pid)) as ended:
-                await trio.lowlevel.wait_readable(ended)
-            self._process.wait()  # it has ended: this only fetches how
+            if self._process.poll() is None:
+                with _closing(os.pidfd_open(self._process.pid)) as ended:
+                    await trio.lowlevel.wait_readable(ended)
+                self._process.wait()  # it has ended: this only fetches how
             return True
         return False
 
     def _kill_hard(self) -> None:
-        """Without the keeper's help: everything that descends from it, held still while it is listed."""
+        """Without the keeper's help: all that descends from it, or holds the pipe that only they inherit."""
         assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGSTOP)
-        for pid in [*_descendants(self._process.pid), self._process.pid]:
+        assert self._life is not None
+        self._process.send_signal(signal.SIGSTOP)  # so that it starts nothing meanwhile
+        doomed = {*descendants(self._process.pid), *holders(self._life), self._process.pid}
+        for pid in doomed - {os.getpid()}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -297,14 +302,6 @@ class BubblewrapBox:
         assert self._life is not None
         os.close(self._life)
         self._life = self._process = None
-
-
-def counts_processes_by_namespace() -> bool:
-    """Whether RLIMIT_NPROC counts in a user namespace rather than on the whole machine (Linux 5.14)."""
-    numbers = platform.release().split("-")[0].split(".")
-    with contextlib.suppress(ValueError, IndexError):
-        return (int(numbers[0]), int(numbers[1])) >= (5, 14)
-    return False
 
 
 async def _pump(stream: trio.lowlevel.FdStream, sink: Sink) -> None:
@@ -338,20 +335,3 @@ def _sealed(content: bytes) -> Iterator[int]:
 def _nothing() -> Iterator[int]:
     with _closing(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)) as fd:
         yield fd
-
-
-def _descendants(ancestor: int) -> list[int]:
-    """The pids of its children, their children and so on. Blocking for some milliseconds."""
-    parents: dict[int, int] = {}
-    for name in _numbers(os.listdir("/proc")):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            status = Path(f"/proc/{name}/stat").read_text()
-            parents[name] = int(status.rpartition(")")[2].split()[1])
-    found, generation = list[int](), {ancestor}
-    while generation := {pid for pid, parent in parents.items() if parent in generation}:
-        found.extend(generation)
-    return found
-
-
-def _numbers(names: Iterable[str]) -> Iterator[int]:
-    return (int(name) for name in names if name.isdigit())

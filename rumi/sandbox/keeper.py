@@ -158,7 +158,7 @@ def start(settings: dict[str, str], fds: list[int]) -> int:
     """Start a command; return its bubblewrap's pid. Raises StepError if not even that could be started."""
     words, own, heard = fds[0], os.getpid(), os.pipe()
     size = os.fstat(words).st_size
-    argv: list[str | bytes] = [BASE + "/bwrap", *bwrap_flags(settings)]
+    argv: list[str | bytes] = [settings["name"], *bwrap_flags(settings)]
     argv += os.pread(words, size, 0).split(b"\0")[:-1]
     pid = os.fork()
     if pid == 0:

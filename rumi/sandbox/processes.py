@@ -1,0 +1,57 @@
+"""What /proc says about processes, for those that nobody else can end. Blocks for some milliseconds."""
+
+import contextlib
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def descendants(ancestor: int) -> list[int]:
+    """The pids of its children, their children and so on."""
+    parents: dict[int, int] = {}
+    for pid in _pids():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            status = (PROC / str(pid) / "stat").read_bytes()
+            parents[pid] = int(status.rpartition(b")")[2].split()[1])
+    found, generation = list[int](), {ancestor}
+    while generation := {pid for pid, parent in parents.items() if parent in generation}:
+        found.extend(generation)
+    return found
+
+
+def holders(pipe: int) -> list[int]:
+    """The pids of those that have an end of the pipe open, of the processes that this one may look into."""
+    wanted = os.readlink(f"/proc/self/fd/{pipe}")
+    found = []
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            folder = PROC / str(pid) / "fd"
+            if any(os.readlink(folder / name) == wanted for name in os.listdir(folder)):
+                found.append(pid)
+    return found
+
+
+def named(suffix: str) -> list[int]:
+    """The pids of those whose first word is a name that ends like this."""
+    found = []
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            first = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")[0]
+            if first.endswith(suffix.encode()):
+                found.append(pid)
+    return found
+
+
+def counts_by_namespace() -> bool:
+    """Whether RLIMIT_NPROC counts in a user namespace rather than on the whole machine (Linux 5.14)."""
+    numbers = platform.release().split("-")[0].split(".")
+    with contextlib.suppress(ValueError, IndexError):
+        return (int(numbers[0]), int(numbers[1])) >= (5, 14)
+    return False
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir(PROC) if name.isdigit())

@@ -1,0 +1,618 @@
+"""The embedded engine's promises, one by one, with real processes; times are real as the kernel's are."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from rumi.sandbox import Command, Limits, SandboxError
+from rumi.sandbox import bubblewrap_box as box_module
+from rumi.sandbox.bubblewrap import BubblewrapEngine
+from rumi.sandbox.bubblewrap_box import BubblewrapBox
+from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.processes import descendants, named
+from rumi.sandbox.types import BoxGoneError
+from rumi.sandbox.workspace import prepare_workspace
+
+pytestmark = pytest.mark.bubblewrap
+
+MB = 1 << 20
+SMALL = Limits(memory_bytes=48 * MB, pids=40, tmp_bytes=4 * MB, cpus=0.3, workspace_bytes=16 * MB)
+INSTALLATION = "0123456789ab"
+
+
+def make(home: Path, chat_id: str) -> Path:
+    return prepare_workspace(home, chat_id, *sandbox_user())
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[BubblewrapEngine]:
+    engine = BubblewrapEngine(tmp_path, INSTALLATION, SMALL)
+    yield engine
+    for info in await engine.boxes():
+        await engine.remove(info.chat_id)
+    assert not Cgroups(INSTALLATION).leftovers()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return make(tmp_path, "chat")
+
+
+@pytest.fixture
+async def box(engine: BubblewrapEngine, workspace: Path) -> BubblewrapBox:
+    return await engine.create("chat", workspace)
+
+
+async def run(box: BubblewrapBox, *argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
+    out, err = bytearray(), bytearray()
+    code = await box.execute(Command(argv, stdin), out.extend, err.extend)
+    return code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+
+async def sh(box: BubblewrapBox, script: str) -> str:
+    """What a script prints, on either stream."""
+    _, out, err = await run(box, "sh", "-c", script)
+    return out + err
+
+
+def on_the_host(marker: str) -> list[int]:
+    """The pids of all processes of this machine with the marker among their arguments."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if marker.encode() in Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0"):
+                found.append(int(name))
+    return found
+
+
+async def until(condition: Callable[[], bool], within_s: float = 10) -> None:
+    with trio.fail_after(within_s):
+        while not condition():  # noqa: ASYNC110 - what other processes do tells no event
+            await trio.sleep(0.01)
+
+
+def processes_of(box: BubblewrapBox) -> list[int]:
+    assert box._process is not None
+    return descendants(box._process.pid)
+
+
+def give(workspace: Path, program: str) -> None:
+    """Lend a program of this host to the sandbox, which has only harmless ones."""
+    found = shutil.which(program)
+    if found is None:
+        pytest.skip(f"no {program} on this host")
+    shutil.copy(found, workspace / program)
+    (workspace / program).chmod(0o755)
+
+
+# What a command gets
+
+
+async def test_a_command_gives_its_streams_and_its_exit_code(box: BubblewrapBox) -> None:
+    assert await run(box, "sh", "-c", "echo out; echo err >&2; exit 3") == (3, "out\n", "err\n")
+
+
+async def test_words_arrive_as_they_are(box: BubblewrapBox) -> None:
+    words = ("a b", "", "$HOME", "`id`", "*", "año", "new\nline", "-n", "\udcff")
+    _, out, _ = await run(box, "printf", "<%s>", *words)
+    assert out == "".join(f"<{word}>" for word in words[:-1]) + "<\ufffd>"
+
+
+async def test_standard_input_is_what_was_given_or_empty(box: BubblewrapBox) -> None:
+    given = bytes(range(256)) * 4096
+    out = bytearray()
+    assert await box.execute(Command(("cat",), given), out.extend, out.extend) == 0
+    assert out == given
+    assert await run(box, "cat") == (0, "", "")
+
+
+async def test_standard_input_is_no_place_to_write(box: BubblewrapBox) -> None:
+    out = await run(box, "sh", "-c", "echo more >>/proc/self/fd/0", stdin=b"given")
+    assert out[0] != 0
+
+
+async def test_a_missing_program_is_127_and_named(box: BubblewrapBox) -> None:
+    code, _, err = await run(box, "no-such-program", "x")
+    assert code == 127
+    assert "no-such-program" in err
+
+
+async def test_a_killed_program_is_128_and_its_signal(box: BubblewrapBox) -> None:
+    assert (await run(box, "sh", "-c", "kill -TERM $$"))[0] == 143
+
+
+async def test_too_many_words_are_an_exit_code_and_not_a_lost_sandbox(box: BubblewrapBox) -> None:
+    assert await run(box, "echo", "x" * 200_000) == (126, "", "echo: Argument list too long\n")
+    assert (await run(box, "echo", *["x" * 1000] * 1600))[0] == 126
+    assert (await run(box, "echo", *["x" * 1000] * 1000))[0] == 0
+
+
+async def test_words_with_nul_bytes_are_refused(box: BubblewrapBox) -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        await run(box, "echo", "a\0b")
+
+
+async def test_a_command_starts_in_its_workspace_as_an_ordinary_user(
+    box: BubblewrapBox, workspace: Path
+) -> None:
+    assert (await run(box, "pwd"))[1] == "/workspace\n"
+    assert (await run(box, "id", "-u"))[1] == f"{os.getuid() or 1000}\n"
+    await run(box, "sh", "-c", "echo text > file")
+    assert (workspace / "file").read_text() == "text\n"
+    assert (workspace / "file").stat().st_uid == (os.getuid() or 1000)
+
+
+async def test_a_command_sees_no_environment_of_the_host(
+    box: BubblewrapBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "secret")
+    _, out, _ = await run(box, "env")
+    assert {line.split("=")[0] for line in out.splitlines()} == {"HOME", "PATH", "LANG", "PWD"}
+
+
+async def test_a_command_inherits_no_open_file_of_the_host(box: BubblewrapBox) -> None:
+    assert (await run(box, "ls", "/proc/self/fd"))[1].split() == ["0", "1", "2", "3"]
+
+
+async def test_only_the_workspace_and_tmp_can_be_written(box: BubblewrapBox) -> None:
+    places = "/ /usr /usr/bin /etc /dev /proc /run /home /root /sys"
+    out = await sh(box, f"for place in {places}; do echo x > $place/x; done; ls /tmp /workspace")
+    assert out.count("annot create") == len(places.split()), out
+    assert "/x\n" not in out
+
+
+async def test_tmp_lasts_from_command_to_command_and_no_longer_than_the_box(
+    engine: BubblewrapEngine, box: BubblewrapBox, workspace: Path
+) -> None:
+    await sh(box, "echo kept > /tmp/file; echo gone > /dev/shm/file")
+    assert await sh(box, "cat /tmp/file; ls /dev/shm") == "kept\n"
+    again = await engine.create("chat", workspace)
+    assert again.container_id != box.container_id
+    assert await sh(again, "ls /tmp") == ""
+
+
+# Stop and timeout leave no process
+
+
+SURVIVOR = "./setsid sh -c '(./setsid sleep 31536{0} &) ; sleep 31536{0}' & ./setsid sleep 31536{0} & "
+
+
+async def test_what_a_command_left_running_ends_with_it(box: BubblewrapBox, workspace: Path) -> None:
+    give(workspace, "setsid")
+    code, _, err = await run(box, "sh", "-c", SURVIVOR.format("001") + "sleep 0.2")
+    assert (code, err) == (0, "")
+    assert not on_the_host("31536001")
+    assert processes_of(box) == []
+
+
+async def test_stop_leaves_no_process_of_one_that_forks_twice_and_calls_setsid(
+    box: BubblewrapBox, workspace: Path
+) -> None:
+    give(workspace, "setsid")
+    with trio.move_on_after(0.5):
+        await run(box, "sh", "-c", SURVIVOR.format("002") + "sleep 31536002")
+    assert len(on_the_host("31536002")) >= 3, "a cancelled command goes on until it is killed"
+    before = trio.current_time()
+    await box.kill_all()
+    assert not on_the_host("31536002")
+    assert processes_of(box) == []
+    assert trio.current_time() - before < 2
+    assert await run(box, "echo", "next") == (0, "next\n", "")
+
+
+async def test_kill_ends_a_command_that_someone_waits_for(box: BubblewrapBox) -> None:
+    codes = []
+
+    async def wait() -> None:
+        codes.append((await run(box, "sh", "-c", "trap '' TERM INT HUP; sleep 31536003"))[0])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await until(lambda: bool(on_the_host("31536003")))
+        await box.kill_all()
+    assert codes == [137]
+
+
+async def test_kill_right_after_the_start_of_a_command_leaves_nothing(box: BubblewrapBox) -> None:
+    name = box.container_id
+    for moment in range(40):
+        with trio.move_on_after(moment * 0.0004):
+            await run(box, "sleep", "31536004")
+        await box.kill_all()
+        assert processes_of(box) == []
+    assert box.container_id == name
+    assert not on_the_host("31536004")
+
+
+async def test_kill_with_nothing_running_is_no_error(box: BubblewrapBox) -> None:
+    await box.kill_all()
+    await box.kill_all()
+    assert (await run(box, "true"))[0] == 0
+
+
+async def test_a_fork_bomb_is_killed_within_two_seconds(box: BubblewrapBox) -> None:
+    name = box.container_id
+    with trio.move_on_after(0.5):
+        await run(box, "bash", "-c", "bomb() { bomb | bomb & }; bomb; sleep 31536005")
+    before = trio.current_time()
+    await box.kill_all()
+    assert trio.current_time() - before < 2
+    assert box.container_id == name, "and that without a new sandbox"
+    assert processes_of(box) == []
+
+
+async def test_a_box_that_cannot_prove_it_is_started_afresh(
+    box: BubblewrapBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box_module, "KILL_S", 0.3)
+    name = box.container_id
+    with trio.move_on_after(0.3):
+        await run(box, "sleep", "31536006")
+    assert box._process is not None
+    os.kill(box._process.pid, signal.SIGSTOP)
+    await box.kill_all()
+    assert not on_the_host("31536006")
+    assert box.container_id != name
+    assert await run(box, "echo", "next") == (0, "next\n", "")
+
+
+async def test_no_zombies_are_left_of_sixty_double_forks(box: BubblewrapBox) -> None:
+    await run(box, "sh", "-c", "for i in $(seq 60); do (sleep 0.01 &) ; done; sleep 0.2; cat /proc/*/stat")
+    assert processes_of(box) == []
+
+
+async def test_no_zombies_are_left_while_a_command_goes_on(box: BubblewrapBox) -> None:
+    forks = "i=0; while [ $i -lt 60 ]; do (sleep 0.001 &) ; i=$((i+1)); done; sleep 0.5; "
+    assert ") Z " not in await sh(box, forks + "cat /proc/[0-9]*/stat")
+
+
+# Bounds
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def other_chat_is_fine(engine: BubblewrapEngine, tmp_path: Path, bomb: Callable[[], object]) -> None:
+    """Another chat's commands, while something goes on here."""
+    other = await engine.create("other", make(tmp_path, "other"))
+    bomb()
+    for _ in range(5):
+        with trio.fail_after(5):
+            assert await run(other, "sh", "-c", "sleep 0.01 | cat; echo fine") == (0, "fine\n", "")
+
+
+def bounded(engine: BubblewrapEngine, name: str) -> None:
+    if name not in engine._cgroups.bounded:
+        pytest.skip(f"control groups cannot bound {name} here: {engine.degraded}")
+
+
+async def test_memory_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path) -> None:
+    bounded(engine, "memory")
+    async with trio.open_nursery() as nursery:
+        codes = list[int]()
+
+        async def bomb() -> None:
+            codes.append((await run(box, "sh", "-c", "tail /dev/zero & tail /dev/zero; wait"))[0])
+
+        await other_chat_is_fine(engine, tmp_path, lambda: nursery.start_soon(bomb))
+    assert codes[0] in (0, 137, 1)
+    assert await run(box, "echo", "next") == (0, "next\n", "")
+
+
+async def test_processes_are_bounded(engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path) -> None:
+    most = 0
+    async with trio.open_nursery() as nursery:
+        script = "bomb() { bomb | bomb & }; bomb; sleep 31536007"
+        await other_chat_is_fine(engine, tmp_path, lambda: nursery.start_soon(run, box, "bash", "-c", script))
+        for _ in range(20):
+            most = max(most, len(processes_of(box)))
+            await trio.sleep(0.02)
+        await box.kill_all()
+        nursery.cancel_scope.cancel()
+    assert SMALL.pids // 2 < most <= SMALL.pids + 3
+    assert await run(box, "echo", "next") == (0, "next\n", "")
+
+
+async def test_processes_are_bounded_without_control_groups_too(tmp_path: Path) -> None:
+    none = Cgroups(INSTALLATION, root=tmp_path / "none")
+    engine = BubblewrapEngine(tmp_path, INSTALLATION, SMALL, cgroups=none)
+    assert len(engine.degraded) >= 2
+    assert all(sentence.endswith(".") for sentence in engine.degraded)
+    box = await engine.create("chat", make(tmp_path, "chat"))
+    code, _, err = await run(box, "sh", "-c", "i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i+1)); done")
+    assert code != 0
+    assert "fork" in err
+    code, _, _ = await run(box, "tail", "/dev/zero")
+    assert code != 0, "the memory of one process is bounded as well"
+    await engine.remove("chat")
+
+
+async def test_processor_time_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox) -> None:
+    bounded(engine, "cpu")
+    used = 0.0
+    with trio.move_on_after(1.2):
+        async with trio.open_nursery() as nursery:
+            spin = "for i in 1 2 3 4; do yes > /dev/null & done; wait"
+            nursery.start_soon(run, box, "sh", "-c", spin)
+            await trio.sleep(1.1)
+            used = sum(map(processor_seconds, processes_of(box)))
+    await box.kill_all()
+    assert 0.05 < used < 1.1 * SMALL.cpus + 0.25
+
+
+async def test_tmp_is_bounded_in_bytes_and_files(box: BubblewrapBox) -> None:
+    assert "No space" in await sh(box, "cat /dev/zero > /tmp/fill; stat -c %s /tmp/fill")
+    assert "No space" in await sh(box, "rm /tmp/fill; for i in $(seq 20000); do : > /tmp/$i || exit; done")
+    assert await sh(box, "rm -r /tmp/*; echo room > /tmp/x; cat /tmp/x") == "room\n"
+
+
+async def test_shared_memory_is_bounded(box: BubblewrapBox) -> None:
+    assert "No space" in await sh(box, "cat /dev/zero > /dev/shm/fill")
+
+
+async def test_no_file_grows_without_bound(box: BubblewrapBox, workspace: Path) -> None:
+    assert (await run(box, "sh", "-c", "exec cat /dev/zero > fill"))[0] != 0
+    assert (workspace / "fill").stat().st_size <= 2 * SMALL.workspace_bytes
+
+
+async def test_output_flows_through_with_flat_memory(box: BubblewrapBox) -> None:
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    total, before = 0, resident_bytes()
+
+    def count(chunk: bytes) -> None:
+        nonlocal total
+        total += len(chunk)
+
+    with trio.move_on_after(0.5):
+        await box.execute(Command(("yes",)), count, count)
+    await box.kill_all()
+    assert total > 5 * MB
+    assert resident_bytes() - before < 20 * MB
+
+
+# Privileges and network
+
+
+async def test_a_command_has_no_capabilities_no_new_privileges_and_a_filter(box: BubblewrapBox) -> None:
+    status = dict(line.split(":\t") for line in (await sh(box, "cat /proc/self/status")).splitlines())
+    assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+
+
+@pytest.mark.parametrize("program", ["unshare --user true", "unshare --net true", "mount -t tmpfs x /tmp"])
+async def test_calls_that_would_widen_the_sandbox_are_denied(
+    box: BubblewrapBox, workspace: Path, program: str
+) -> None:
+    give(workspace, program.split()[0])
+    code, _, err = await run(box, "sh", "-c", f"./{program}")
+    assert code != 0
+    assert re.search("not permitted|denied|must be superuser|No space|loading", err), err
+
+
+async def test_there_is_no_network_and_no_abstract_socket_of_the_host(box: BubblewrapBox) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("\0rumi-test-abstract")
+        assert await sh(box, "cat /proc/net/unix | wc -l") == "1\n"
+    assert len((await sh(box, "cat /proc/net/route")).splitlines()) == 1
+    devices = (await sh(box, "cat /proc/net/dev")).splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+    assert "No such file" in await sh(box, "cat /etc/resolv.conf")
+
+
+async def test_a_command_sees_neither_host_processes_nor_other_chats(
+    engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path
+) -> None:
+    other = await engine.create("other", make(tmp_path, "other"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run, other, "sleep", "31536008")
+        await until(lambda: bool(on_the_host("31536008")))
+        seen = await sh(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+        assert "31536008" not in seen
+        assert "keeper" not in seen
+        await other.kill_all()
+
+
+# Boxes are live chats
+
+
+async def test_a_box_is_listed_from_its_start_to_its_removal(
+    engine: BubblewrapEngine, box: BubblewrapBox
+) -> None:
+    [info] = await engine.boxes()
+    assert (info.name, info.chat_id) == (f"rumi-runner-chat-{INSTALLATION}", "chat")
+    assert (info.container_id, info.state) == (box.container_id, "running")
+    await engine.remove("chat")
+    assert await engine.boxes() == []
+    await engine.remove("chat")
+
+
+async def test_removal_ends_a_running_command(engine: BubblewrapEngine, box: BubblewrapBox) -> None:
+    with trio.move_on_after(0.3):
+        await run(box, "sleep", "31536009")
+    await engine.remove("chat")
+    assert not on_the_host("31536009")
+    assert not Cgroups(INSTALLATION).leftovers()
+    with pytest.raises(SandboxError, match="went away"):
+        await run(box, "true")
+
+
+async def test_a_create_that_is_cancelled_at_any_moment_can_be_removed(
+    engine: BubblewrapEngine, workspace: Path
+) -> None:
+    await engine.create("chat", workspace)
+    for moment in range(0, 60, 5):
+        with trio.move_on_after(moment / 1000):
+            await engine.create("chat", workspace)
+        await engine.remove("chat")
+        assert await engine.boxes() == []
+        assert not Cgroups(INSTALLATION).leftovers()
+
+
+async def test_a_keeper_that_dies_is_noticed_and_takes_its_command_along(
+    engine: BubblewrapEngine, box: BubblewrapBox, workspace: Path
+) -> None:
+    errors = []
+
+    async def run_until_lost() -> None:
+        try:
+            await run(box, "sleep", "31536010")
+        except SandboxError as error:
+            errors.append(error)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_until_lost)
+        await until(lambda: bool(on_the_host("31536010")))
+        assert box._process is not None
+        os.kill(box._process.pid, signal.SIGKILL)
+    assert [(type(error), error.message) for error in errors] == [(SandboxError, "The sandbox went away.")]
+    await until(lambda: not on_the_host("31536010"), within_s=2)
+    assert [info.state for info in await engine.boxes()] == ["dead"]
+    with pytest.raises(BoxGoneError):
+        await run(box, "true")
+    again = await engine.create("chat", workspace)
+    assert (await run(again, "true"))[0] == 0
+
+
+async def test_a_keeper_that_dies_at_any_moment_leaves_nothing_behind(
+    engine: BubblewrapEngine, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box_module, "KILL_S", 0.5)
+    for moment in range(24):
+        box = await engine.create("chat", workspace)
+        with pytest.raises(SandboxError), trio.fail_after(5):
+            async with _killed_after(box, moment * 0.0005):
+                await run(box, "sleep", "31536012")
+        await engine.remove("chat")
+        assert not on_the_host("31536012")
+        assert not named(f"-{INSTALLATION}")
+
+
+@contextlib.asynccontextmanager
+async def _killed_after(box: BubblewrapBox, seconds: float) -> AsyncIterator[None]:
+    process = box._process
+    assert process is not None
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+import trio
+from rumi.sandbox import Command, Limits
+from rumi.sandbox.bubblewrap import BubblewrapEngine
+from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.workspace import prepare_workspace
+
+async def main():
+    home = Path(sys.argv[1])
+    engine = BubblewrapEngine(home, "0123456789ab", Limits())
+    box = await engine.create("killed", prepare_workspace(home, "killed", *sandbox_user()))
+    print(await engine.probe(), flush=True)
+    code = await box.execute(Command(("sh", "-c", "echo started; exec sleep " + sys.argv[2])),
+                             lambda chunk: print(chunk.decode(), flush=True), print)
+    print("ended", code, flush=True)
+    await engine.remove("killed")
+
+trio.run(main)
+"""
+
+
+async def test_kill_9_of_the_program_ends_all_and_the_next_start_clears_up(
+    tmp_path: Path, engine: BubblewrapEngine, workspace: Path
+) -> None:
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path), "31536011"]
+    program = subprocess.Popen(words)  # noqa: ASYNC220 - its end is not to be trio's business
+    try:
+        await until(lambda: bool(on_the_host("31536011")))
+    finally:
+        program.kill()
+        program.wait()
+    await until(lambda: not on_the_host("31536011"), within_s=2)
+    await until(lambda: not on_the_host(f"workspace={tmp_path}/workspace/killed"), within_s=2)
+    foreign = Cgroups("ba9876543210").create("killed", SMALL)
+    await engine.create("chat", workspace)
+    names = {folder.name for left in Cgroups(INSTALLATION).leftovers() for folder in left.folders}
+    assert f"rumi-runner-{INSTALLATION}-killed" not in names
+    if foreign is not None:
+        assert Cgroups("ba9876543210").leftovers() == [foreign]
+        await foreign.remove()
+
+
+def test_it_works_for_an_ordinary_user() -> None:
+    python = "/usr/bin/python3"
+    if os.getuid() != 0:
+        pytest.skip("every other test shows it: this user is no root")
+    home = Path("/tmp") / f"rumi-test-{os.getpid()}"  # reachable for anyone, as a home of one's own is
+    home.mkdir(mode=0o777)
+    os.chown(home, 1234, 1234)
+    try:
+        ended = subprocess.run(
+            [python, "-c", PROGRAM, str(home), "0"],
+            env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "HOME": str(home)},
+            cwd="/",
+            user=1234,
+            group=1234,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        if "No module named" in ended.stderr or "cannot import" in ended.stderr:
+            pytest.skip(f"no Python that another user may run with these packages: {ended.stderr[-200:]}")
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.split() == ["started", "ended", "0"]
+    finally:
+        shutil.rmtree(home)
+
+
+async def test_probe_is_silent_where_it_works_and_leaves_nothing(
+    engine: BubblewrapEngine, tmp_path: Path
+) -> None:
+    assert await engine.probe() == ""
+    assert await engine.boxes() == []
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+async def test_probe_says_why_it_does_not_work(
+    engine: BubblewrapEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rumi.sandbox.bubblewrap.find_bwrap", lambda: (Path("/bin/false"), None))
+    why = await engine.probe()
+    assert why.startswith("The sandbox")
+    assert await engine.boxes() == []
+
+
+async def test_a_box_is_not_started_outside_the_main_thread(
+    engine: BubblewrapEngine, workspace: Path
+) -> None:
+    def elsewhere() -> None:
+        trio.run(engine.create, "chat", workspace)
+
+    before = time.perf_counter()
+    with pytest.raises(SandboxError, match="main thread"):
+        await trio.to_thread.run_sync(elsewhere)
+    assert time.perf_counter() - before < 5
