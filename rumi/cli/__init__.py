@@ -1,105 +1,15 @@
-"""The command line: one file per command. They parse, call and print; the work is done elsewhere.
+"""The command line: one file per command. They parse, call and print; the work is done elsewhere."""
 
-Commands are imported when they are called, so that `rumi --version` costs little more than Python itself.
-"""
-
-import importlib
 import sys
-from collections.abc import Iterator
-
-import click
 
 from rumi import __version__
-from rumi.errors import RumiError
-
-COMMANDS = {
-    "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
-    "status": ("rumi.cli.status", "Show what the running Rumi does."),
-    "stop": ("rumi.cli.stop", "Stop what a chat is doing, like /stop in it."),
-    "reset": ("rumi.cli.reset", "Reset a chat, like /reset in it."),
-    "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
-    "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),
-    "config": ("rumi.cli.config", "Show the configuration in force."),
-}
-
-
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order in which the help shows them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = importlib.import_module(COMMANDS[cmd_name][0]).command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`rumi` is `rumi chat`; so is `rumi -p …`."""
-        own = {"--help", "--version", "--debug"}
-        at = next((place for place, word in enumerate(args) if word != "--debug"), len(args))
-        if at == len(args) or (args[at].startswith("-") and args[at] not in own):
-            args = [*args[:at], "chat", *args[at:]]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=LazyGroup, invoke_without_command=True)
-@click.version_option(__version__, prog_name="rumi")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def group(debug: bool) -> None:
-    """Rumi, a personal assistant that does real work in a sandbox."""
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is one sentence on standard error and an exit code."""
-    debug = "--debug" in sys.argv[1:]
-    try:
-        code = group.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.exit(1)
-    except BaseException as error:
-        if debug or isinstance(error, SystemExit):
-            raise
-        known = next(_known(error), None)
-        if known is None:
-            click.echo(
-                f"rumi: something unexpected went wrong ({_name(error)}). Run it again with --debug to see where.",
-                err=True,
-            )
-            sys.exit(1)
-        click.echo(f"rumi: {known}", err=True)
-        sys.exit(known.exit_code)
+    """The console script. The version is told without loading anything: scripts ask for it often."""
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"rumi, version {__version__}\n")
+        return
+    from rumi.cli.group import run
 
-
-def _known(error: BaseException) -> Iterator[RumiError]:
-    """Our own errors in an exception, its group and its causes, the outermost first."""
-    if isinstance(error, RumiError):
-        yield error
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _known(inner)
-    if error.__cause__ is not None:
-        yield from _known(error.__cause__)
-
-
-def _name(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"
+    run()

@@ -1,0 +1,211 @@
+"""The supervision tree: the one place where actors are made and introduced to each other.
+
+    rumi             rest_for_one: what stands below depends on what stands above
+    ├── journal      state.db
+    ├── models       permits for model calls, shared between chats
+    ├── intents      which boxes may exist
+    ├── sandboxes    keyed: one child per chat
+    ├── settler      replies in place of chats that cannot be brought back
+    ├── chats        keyed: one child per chat
+    └── control      the control socket
+"""
+
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import trio
+
+from actors import ChildSpec, NodeStatus, Supervisor, TreeEvent
+from rumi import texts
+from rumi.agent import Limits as TurnLimits
+from rumi.audit import AuditLog
+from rumi.building import sandbox_limits
+from rumi.chats import ChatLimits, Hub, Inbox, InHand, LocalChat, Means, Replied, add_chats, check_chat_id
+from rumi.config import Loaded
+from rumi.control import ControlServer, socket_path
+from rumi.errors import RumiError, UsageError
+from rumi.home import Home
+from rumi.journal import Count, Journal, OneThread, OpenChats
+from rumi.models import CustomServer, ModelSet, ModelSettings, build_models, lacks_key
+from rumi.redact import Redactor
+from rumi.sandbox import Engine, add_sandboxes
+from rumi.status import StatusSource
+
+logger = logging.getLogger(__name__)
+
+JOURNAL_SHUTDOWN_S = 10.0
+CONTROL_REPLY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A running Rumi. `notes` are sentences for whoever started it."""
+
+    home: Home
+    means: Means
+    inbox: Inbox
+    engine: Engine
+    models: ModelSet
+    status: StatusSource
+    notes: tuple[str, ...] = ()
+
+    def chat(self, chat_id: str) -> LocalChat:
+        """A chat as a front end sees it."""
+        return LocalChat(chat_id, self.inbox, self.means)
+
+
+@asynccontextmanager
+async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[App]:
+    """Start everything, and end everything when the block ends, the engine included.
+
+    The caller holds the home, and has made the engine ready.
+
+    Raises:
+        RumiError: what cannot be started, and what to do about it.
+    """
+    language = texts.detect_language(loaded.settings.language, os.environ)
+    notes = list(loaded.notes)
+    try:
+        model_settings = model_settings_of(loaded, language)
+        if lacks_key(model_settings):
+            notes.append(texts.no_key(language))
+            model_settings = model_settings_of(loaded, language, default="offline")
+        models = build_models(model_settings)
+        notes.extend(engine.degraded)
+        tree = _Tree(home, loaded, models, engine, language)
+        async with tree.root.running():
+            await tree.resume()
+            yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes))
+    finally:
+        with trio.move_on_after(5, shield=True):
+            await engine.aclose()
+
+
+def model_settings_of(
+    loaded: Loaded, language: texts.Language, *, default: str | None = None
+) -> ModelSettings:
+    """The model's part of the configuration, its keys included."""
+    given, secrets = loaded.settings.model, loaded.secrets
+    custom = {}
+    for name, server in given.custom.items():
+        wanted = f"custom:{name}" in (default or given.default, *given.fallbacks)
+        key = loaded.custom_key(name) if wanted else None
+        custom[name] = CustomServer(server.base_url, server.model, key.reveal() if key else None)
+    return ModelSettings(
+        default=default or given.default,
+        fallbacks=given.fallbacks,
+        timeout_s=given.timeout_s,
+        temperature=given.temperature,
+        max_output_tokens=given.max_output_tokens,
+        context_tokens=given.context_tokens,
+        custom=custom,
+        groq_api_key=secrets.groq_api_key.reveal() if secrets.groq_api_key else None,
+        groq_base_url=secrets.groq_base_url,
+        language=language,
+    )
+
+
+class _Tree:
+    """The actors and who knows whom."""
+
+    def __init__(
+        self, home: Home, loaded: Loaded, models: ModelSet, engine: Engine, language: texts.Language
+    ) -> None:
+        settings = loaded.settings
+        self._models = models
+        self.root = Supervisor("rumi", strategy="rest_for_one", observe=_log)
+        offload = OneThread()
+        self._journal = self.root.add(
+            ChildSpec(
+                "journal",
+                lambda: Journal(home.state_db, offload, time.time),
+                capacity=1024,
+                concurrency=Journal.CONCURRENCY,
+                shutdown=JOURNAL_SHUTDOWN_S,
+            )
+        )
+        permits = self.root.add(models.spec())
+        sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
+        self.means = Means(
+            journal=self._journal,
+            sandboxes=sandboxes,
+            model_for=lambda chat: models.bind(chat, permits, language=language),
+            hub=Hub(),
+            audit=AuditLog(
+                home.logs / "audit.jsonl",
+                max_mb=settings.log.max_mb,
+                keep=settings.log.keep,
+                redact=Redactor(loaded.secrets.values()),
+            ),
+            in_hand=InHand(),
+            limits=ChatLimits(
+                turn=TurnLimits(
+                    max_turns=settings.agent.max_turns,
+                    repeated_call=settings.agent.repeated_call,
+                    consecutive_errors=settings.agent.consecutive_errors,
+                    timeout_s=settings.agent.turn_timeout_s,
+                ),
+                session_ttl_s=settings.session.ttl_s,
+                history_messages=settings.session.history_messages,
+                context_tokens=models.context_tokens,
+                command_timeout_s=settings.sandbox.timeout_s,
+            ),
+            language=language,
+            workspaces=home.workspaces,
+            now=time.time,
+            offload=OneThread(),
+        )
+        self.inbox = add_chats(self.root, self.means)
+        self.status = StatusSource(
+            self.tree,
+            {
+                "home": str(home.root),
+                "model": models.name,
+                "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded)},
+            },
+        )
+        calls = {"status": self._status, "stop": self._stop, "reset": self._reset}
+        path = socket_path(home.run, home.installation())
+        self.root.add(ChildSpec("control", lambda: ControlServer(path, calls)))
+
+    def tree(self) -> NodeStatus:
+        return self.root.status()
+
+    async def resume(self) -> None:
+        """Go on numbering where earlier processes ended, and settle what they left open."""
+        self.means.in_hand.resume((await self._journal.ask(Count())).last_message)
+        for chat in await self._journal.ask(OpenChats()):
+            await self.inbox.open(chat)
+
+    async def _status(self, request: Mapping[str, object]) -> object:
+        await trio.lowlevel.checkpoint()
+        return self.status.dump()
+
+    async def _stop(self, request: Mapping[str, object]) -> object:
+        return await self._command(request, "/stop")
+
+    async def _reset(self, request: Mapping[str, object]) -> object:
+        return await self._command(request, "/reset")
+
+    async def _command(self, request: Mapping[str, object], text: str) -> str:
+        chat = request.get("chat")
+        if not isinstance(chat, str):
+            raise UsageError("The request names no chat.")
+        check_chat_id(chat)
+        with self.means.hub.listening(chat) as events, trio.move_on_after(CONTROL_REPLY_S):
+            number = await self.inbox.accept(chat, text)
+            while True:
+                what = (await events.receive()).what
+                if isinstance(what, Replied) and number in what.messages:
+                    return what.text
+        raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
+
+
+def _log(event: TreeEvent) -> None:
+    """What happens in the tree, for the program's log. An ordinary start or stop is not worth a line."""
+    if event.error is not None:
+        logger.warning("%s %s (incarnation %d)", event.path, event.kind, event.incarnation, exc_info=event.error)

@@ -1,0 +1,138 @@
+"""The audit log: one JSON line for everything that was done, for whom, and how it ended.
+
+Writing is synchronous, on the caller's thread: a line of some 300 bytes goes into the page cache, which
+takes less time than handing it to another thread, and it is there before the next thing happens. Nothing
+is fsynced: what must survive a power cut is the journal's.
+"""
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from rumi.redact import Redactor
+from rumi.rotation import LineFile, read_lines
+
+FIELDS: Final = (
+    *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
+    *("truncated", "stopped_reason"),
+)
+"""What every line has, in this order; null where it does not apply."""
+
+_log = logging.getLogger(__name__)
+# Newlines to some readers, though not to JSON.
+_LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+class AuditLog:
+    """Writes audit lines, without anything secret in them. Safe from any thread.
+
+    Writing never fails for the caller: a full disk must not take a turn down. The first line that is lost
+    is told to the program's log, `lost` counts them, and what is written again afterwards says how many.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        max_mb: float,
+        keep: int,
+        redact: Redactor,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`now` gives seconds since 1970."""
+        self._file = LineFile(path, max_mb=max_mb, keep=keep)
+        self._redact = redact
+        self._now = now
+        self._failing = False
+        self.lost = 0
+
+    def write(
+        self,
+        event: str,
+        *,
+        chat_id: str,
+        turn: str = "",
+        container_id: str | None = None,
+        argv: Sequence[str] | None = None,
+        command: str | None = None,
+        exit_code: int | None = None,
+        duration_ms: int | None = None,
+        truncated: bool | None = None,
+        stopped_reason: str | None = None,
+        **more: object,
+    ) -> None:
+        """Append one line. `more` are further fields, behind those that every line has."""
+        line = {
+            "time": _utc(self._now()),
+            "event": event,
+            "chat_id": chat_id,
+            "turn": turn or None,
+            "container_id": container_id or None,
+            "argv": None if argv is None else list(argv),
+            "command": command,
+            "exit_code": exit_code,
+            "duration_ms": duration_ms,
+            "truncated": truncated,
+            "stopped_reason": stopped_reason,
+            **more,
+        }
+        try:
+            self._file.append(as_line(line, self._redact))
+        except OSError as error:
+            self.lost += 1
+            if not self._failing:
+                self._failing = True
+                _log.error("the audit log cannot be written: %s", error)
+        else:
+            if self._failing:
+                self._failing = False
+                _log.warning("the audit log is written again; %d lines were lost", self.lost)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_audit(path: Path, *, old: bool = False) -> Iterator[dict[str, Any]]:
+    """The lines of an audit log, oldest first; with `old` also those of the files that were put aside.
+
+    Torn lines are skipped. A file that is not there has no lines.
+    """
+    for line in read_lines(path, old=old):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
+    """One line of JSON, without its newline and without anything secret."""
+    text = json.dumps(_clean(fields, redact), ensure_ascii=False, separators=(",", ":"))
+    # Half a surrogate pair becomes its JSON escape.
+    return text.translate(_LINE_BREAKS).encode("utf-8", "backslashreplace")
+
+
+def _clean(value: object, redact: Redactor) -> object:
+    if isinstance(value, str):
+        return redact.text(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {redact.text(str(key)): _clean(each, redact) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(each, redact) for each in value]
+    return redact.text(str(value))
+
+
+def _utc(seconds: float) -> str:
+    """ISO 8601 in UTC with milliseconds: `2026-08-01T12:00:00.000Z`."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,129 @@
+"""What commands run in, made ready: the engine, its image or root file system, and what is known of them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from rumi.config import Loaded
+from rumi.home import Home
+from rumi.sandbox import Engine, Limits, choose_engine
+
+if TYPE_CHECKING:
+    from rumi.sandbox.image import ImageState
+
+Progress = Callable[[str], None]
+
+
+def sandbox_limits(loaded: Loaded) -> Limits:
+    """What one chat's sandbox may use."""
+    given = loaded.settings.sandbox
+    mega = 1024 * 1024
+    return Limits(
+        memory_bytes=given.memory_bytes,
+        cpus=given.cpus,
+        pids=given.pids,
+        tmp_bytes=given.tmp_mb * mega,
+        timeout_s=given.timeout_s,
+        output_limit=given.output_limit,
+        workspace_bytes=given.workspace_mb * mega,
+        workspace_files=given.workspace_files,
+        idle_ttl_s=given.idle_ttl_s,
+    )
+
+
+async def find_engine(home: Home, loaded: Loaded) -> Engine:
+    """The engine that the configuration names, as it is now. The caller closes it.
+
+    Raises:
+        SandboxError: none works here; says what to do.
+    """
+    settings = loaded.settings.sandbox
+    return await choose_engine(
+        settings.backend,
+        home=home.root,
+        installation=home.installation(),
+        limits=sandbox_limits(loaded),
+        image=settings.image,
+    )
+
+
+async def ready_engine(home: Home, loaded: Loaded, progress: Progress) -> Engine:
+    """The engine, with all that it needs built. `progress` gets a line for each step that may take long.
+
+    Raises:
+        SandboxError: none works here; says what to do.
+    """
+    progress("looking for a sandbox")
+    engine = await find_engine(home, loaded)
+    try:
+        if engine.kind == "docker" and not (await image_state(engine, loaded)).sound:
+            await build_image(loaded, progress)
+    except BaseException:
+        with trio.move_on_after(5, shield=True):
+            await engine.aclose()
+        raise
+    return engine
+
+
+async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
+    """Whether Docker's image is there and sound."""
+    from rumi.sandbox.docker import DockerEngine
+    from rumi.sandbox.image import look_at_image
+
+    assert isinstance(engine, DockerEngine)
+    return await look_at_image(engine.api, loaded.settings.sandbox.image)
+
+
+async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
+    """Make Docker's image; lines that say what came of it."""
+    from rumi.sandbox import image
+
+    name = loaded.settings.sandbox.image
+    progress(f"building the sandbox's image {name}")
+    report = await image.build_image(name, progress)
+    made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
+    lines = [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}"]
+    if report.missing:
+        lines.append(f"not in it, because this host lacks them: {', '.join(report.missing)}")
+    return lines
+
+
+async def build_rootfs(home: Home, progress: Progress) -> list[str]:
+    """Make the root file system that bubblewrap uses; lines that say what came of it."""
+    from rumi.sandbox.identity import sandbox_user
+    from runner.rootfs import build_rootfs as build
+
+    uid, gid = sandbox_user()
+    progress("copying this host's programs")
+    report = await trio.to_thread.run_sync(lambda: build(home.rootfs, uid=uid, gid=gid))
+    lines = [f"{home.rootfs}: {report.bytes / 1e6:.0f} MB, {len(report.programs)} programs"]
+    if report.missing:
+        lines.append(f"not in it, because this host lacks them: {', '.join(report.missing)}")
+    return lines
+
+
+async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
+    """What `rumi sandbox status` shows, as names and values."""
+    facts: list[tuple[str, str]] = [("engine", engine.kind)]
+    facts.extend(("degraded", why) for why in engine.degraded)
+    made_elsewhere = False
+    if engine.kind == "docker":
+        image = await image_state(engine, loaded)
+        made_elsewhere = image.source == "alpine"
+        facts.append(("image", image.fault or f"{image.image}, sound, made of {image.source or 'something else'}"))
+    missing = await trio.to_thread.run_sync(missing_programs)
+    if missing and not made_elsewhere:
+        facts.append(("missing", f"{', '.join(missing)} (this host lacks them)"))
+    boxes = await engine.boxes()
+    facts.extend(("container", f"{box.name}  {box.state}  {box.container_id[:12]}") for box in boxes)
+    if not boxes:
+        facts.append(("containers", "none"))
+    return facts
+
+
+def missing_programs() -> tuple[str, ...]:
+    """Allowed programs that this host lacks, and with it a sandbox made from it."""
+    from runner.programs import PROGRAMS, find_program
+
+    return tuple(name for name in PROGRAMS if find_program(name) is None)

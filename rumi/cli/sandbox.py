@@ -1,0 +1,92 @@
+"""`rumi sandbox`."""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rumi.config import Loaded
+    from rumi.home import Home
+
+
+@click.group()
+def command() -> None:
+    """Build the sandbox, look at it, clean it up."""
+
+
+@command.command()
+def build() -> None:
+    """Make the sandbox's image and root file system anew."""
+    import trio
+
+    trio.run(_build)
+
+
+@command.command()
+def status() -> None:
+    """Show the engine, what it is made of, and this installation's containers."""
+    import trio
+
+    trio.run(_status)
+
+
+@command.command()
+def clean() -> None:
+    """Remove this installation's containers. Those of a running Rumi are its own to remove."""
+    import trio
+
+    trio.run(_clean)
+
+
+def _here() -> "tuple[Home, Loaded]":
+    from rumi.config import home_from, load_settings
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    return home, load_settings(home.root, os.environ, {})
+
+
+async def _build() -> None:
+    from rumi.building import build_image, build_rootfs, find_engine
+    from rumi.terminal import progress
+
+    home, loaded = _here()
+    engine = await find_engine(home, loaded)
+    await engine.aclose()
+    async with progress() as steps:
+        if engine.kind == "docker":
+            lines = await build_image(loaded, steps.step)
+        else:
+            lines = await build_rootfs(home, steps.step)
+    for line in lines:
+        click.echo(line)
+
+
+async def _status() -> None:
+    from rumi.building import find_engine, sandbox_facts
+
+    home, loaded = _here()
+    engine = await find_engine(home, loaded)
+    try:
+        for name, value in await sandbox_facts(home, loaded, engine):
+            click.echo(f"{name:<12} {value}")
+    finally:
+        await engine.aclose()
+
+
+async def _clean() -> None:
+    from rumi.building import find_engine
+
+    home, loaded = _here()
+    with home.hold("rumi sandbox clean"):
+        engine = await find_engine(home, loaded)
+        try:
+            boxes = await engine.boxes()
+            for box in boxes:
+                await engine.remove(box.chat_id)
+                click.echo(f"removed {box.name}")
+            if not boxes:
+                click.echo("There was nothing to remove.")
+        finally:
+            await engine.aclose()

@@ -1,0 +1,77 @@
+"""The program's own log, `logs/rumi.jsonl`: what `logging` is told, as JSON lines without anything secret."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rumi.audit import as_line
+from rumi.redact import Redactor
+from rumi.rotation import LineFile
+
+_NOISY = ("httpx", "httpcore", "groq", "openai", "docker", "urllib3", "markdown_it", "asyncio")
+"""They log requests with their addresses at INFO or DEBUG, and Telegram's addresses contain the token."""
+
+
+@contextmanager
+def program_log(
+    path: Path, *, max_mb: float, keep: int, redact: Redactor, level: int = logging.INFO
+) -> Iterator[logging.Handler]:
+    """Send everything that is logged to `path`, and nothing to the terminal, until the block ends."""
+    root = logging.getLogger()
+    handler = _JsonLines(LineFile(path, max_mb=max_mb, keep=keep), redact)
+    former = {name: logging.getLogger(name).level for name in (*_NOISY, "")}
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, level))
+    root.setLevel(level)
+    root.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        root.removeHandler(handler)
+        for name, value in former.items():
+            logging.getLogger(name).setLevel(value)
+        handler.close()
+
+
+class _JsonLines(logging.Handler):
+    """One JSON line a record. Secrets are taken out here, at the sink, whoever logged them."""
+
+    def __init__(self, file: LineFile, redact: Redactor) -> None:
+        super().__init__()
+        self._file = file
+        self._redact = redact
+        self._tracebacks = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record. What cannot be written is lost: a full disk must take nothing down."""
+        try:
+            self._file.append(as_line(self._fields(record), self._redact))
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, object]:
+        try:
+            message = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - a log call with wrong arguments must not stop what logs
+            message = f"{record.msg} ({record.pathname}:{record.lineno} logged it wrongly: {error!r})"
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields: dict[str, object] = {
+            "time": time.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": message,
+        }
+        if record.exc_info and record.exc_info != (None, None, None):
+            fields["exception"] = self._tracebacks.formatException(record.exc_info)
+        elif record.exc_text:
+            fields["exception"] = record.exc_text
+        if record.stack_info:
+            fields["stack"] = record.stack_info
+        return fields

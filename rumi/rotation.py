@@ -1,0 +1,123 @@
+"""A file that lines are appended to: put aside at a size, some old ones kept, whole lines whatever happens.
+
+Each line is one `write` with O_APPEND, so lines of several threads and processes never mix. A process
+that dies in the middle of one leaves a torn line; the next writer begins on a line of its own.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class LineFile:
+    """Appends lines to `path` (mode 0600), and puts it aside as `path.1` … before it outgrows `max_mb`.
+
+    `keep` is how many of those are kept. A line that is larger than `max_mb` gets a file for itself. Opened at the first line.
+    """
+
+    def __init__(self, path: Path, *, max_mb: float, keep: int) -> None:
+        self._path = path
+        self._max_bytes = int(max_mb * 1024 * 1024)
+        self._keep = keep
+        self._descriptor: int | None = None
+        self._torn = False
+        self._lock = threading.Lock()
+
+    def append(self, line: bytes) -> None:
+        """Append one line; its newline is added here.
+
+        Raises:
+            OSError: it could not be written, or only in part. Calling again later is safe.
+        """
+        with self._lock:
+            descriptor = self._open()
+            if os.fstat(descriptor).st_size + len(line) + 1 > self._max_bytes and self._put_aside(descriptor):
+                descriptor = self._open()
+            whole = b"\n" * self._torn + line + b"\n"
+            written = os.write(descriptor, whole)
+            self._torn = written < len(whole)
+            if self._torn:
+                raise OSError(f"only {written} of {len(whole)} bytes could be written to {self._path}")
+
+    def close(self) -> None:
+        """Close the file; the next line opens it again."""
+        with self._lock:
+            self._close()
+
+    def _open(self) -> int:
+        """The descriptor of what is at `path` now; another process may have put the former file aside."""
+        if self._descriptor is not None:
+            if self._is_current(self._descriptor):
+                return self._descriptor
+            self._close()
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        descriptor = os.open(self._path, flags, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+            size = os.fstat(descriptor).st_size
+            self._torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return descriptor
+
+    def _is_current(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _put_aside(self, descriptor: int) -> bool:
+        """Whether `path` has become `path.1`. Each step is one rename: a crash between two loses nothing."""
+        if os.fstat(descriptor).st_size == 0:
+            return False
+        try:
+            # Not waiting: a process that was halted while it held this must not halt the others.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        try:
+            if not self._is_current(descriptor):
+                return True  # another process was quicker
+            # Up to the first gap, which a crash may have left: what is behind it has room already.
+            numbers = range(1, self._keep + 1)
+            room = next((n for n in numbers if not self._numbered(n).exists()), self._keep)
+            for number in range(room, 1, -1):
+                os.replace(self._numbered(number - 1), self._numbered(number))
+            if self._keep:
+                os.replace(self._path, self._numbered(1))
+            else:
+                os.unlink(self._path)
+            return True
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")
+
+
+def read_lines(path: Path, *, old: bool = False) -> Iterator[bytes]:
+    """The lines of such a file, torn ones included; with `old` first those that were put aside.
+
+    Where a file is put aside meanwhile, lines may be missed or come twice.
+    """
+    paths = [path]
+    if old:
+        numbers = [each.name.removeprefix(f"{path.name}.") for each in path.parent.glob(f"{path.name}.*")]
+        ordered = sorted((int(n) for n in numbers if n.isascii() and n.isdigit()), reverse=True)
+        paths = [*(path.with_name(f"{path.name}.{n}") for n in ordered), path]
+    for each in paths:
+        try:
+            with each.open("rb") as file:
+                yield from file
+        except FileNotFoundError:
+            continue
