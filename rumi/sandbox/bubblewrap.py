@@ -140,8 +140,8 @@ class BubblewrapEngine:
     async def sweep(self) -> None:
         """Remove what a killed process of this installation left. Before the first box.
 
-        Its boxes ended with it, but not the control groups, nor a bubblewrap that was killed in the one moment
-        in which its own child does not know of it yet: that waits for ever, and runs nothing.
+        Its boxes ended with it, but not the control groups, nor a bubblewrap that was killed in the moment in
+        which its own child does not know of it yet: that waits for ever, and runs nothing.
         """
         for pid in named(f"-{self._installation}"):
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -72,11 +72,12 @@ class Cgroup:
 
     def _removed(self) -> bool:
         for folder in self.folders:
-            with contextlib.suppress(FileNotFoundError):
-                try:
-                    folder.rmdir()
-                except OSError:
-                    return False
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return False
         return True
 
 

@@ -1,0 +1,83 @@
+"""A command in Rumi's embedded sandbox beside the same command in a bare bubblewrap with the same flags.
+
+    python -m bench.bubblewrap_command [ROUNDS]
+
+Both run over the same root file system, in rounds that alternate, and are timed from the call to the exit
+code. What Rumi adds: streams that are read as they come, limits, and the proof that no process is left.
+The first run of each is not counted. Times in milliseconds, with the quartiles.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import trio
+
+from rumi.sandbox import Command, Limits
+from rumi.sandbox.bubblewrap import BubblewrapEngine, find_bwrap
+from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.keeper import bwrap_flags
+from rumi.sandbox.seccomp import bpf_program
+from rumi.sandbox.workspace import prepare_workspace
+
+COMMANDS = {"true": ("true",), "sh -c 'ls | wc -l'": ("sh", "-c", "ls | wc -l")}
+
+
+def bare(home: Path, workspace: Path, argv: tuple[str, ...]) -> float:
+    """Milliseconds of one run without Rumi, by a program that wants no more than output and exit code."""
+    uid, gid = map(str, sandbox_user())
+    with tempfile.TemporaryFile() as filters, tempfile.TemporaryDirectory() as tmp:
+        filters.write(bpf_program())
+        filters.seek(0)
+        settings = {"uid": uid, "gid": gid, "tmp_bytes": str(64 << 20), "life_fd": "2"}
+        settings["seccomp_fd"] = str(filters.fileno())
+        places = {"/tmp/rootfs": str(home / "rootfs"), "/tmp/workspace": str(workspace), "/tmp/tmp": tmp}
+        flags = [places.get(flag, flag) for flag in bwrap_flags(settings)]
+        before = time.perf_counter()
+        subprocess.run(
+            [str(find_bwrap()[0]), *flags, *argv],
+            pass_fds=[filters.fileno()],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+        return (time.perf_counter() - before) * 1000
+
+
+async def main(rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        workspace = prepare_workspace(home, "bench", *sandbox_user())
+        engine = BubblewrapEngine(home, "bench0bench0", Limits())
+        before = time.perf_counter()
+        box = await engine.create("bench", workspace)
+        print(f"first box, with its root file system: {(time.perf_counter() - before) * 1000:.0f} ms")
+        before = time.perf_counter()
+        box = await engine.create("bench", workspace)
+        took_ms = (time.perf_counter() - before) * 1000
+        print(f"another box: {took_ms:.0f} ms; not bounded: {engine.degraded or 'nothing'}")
+        try:
+            for name, argv in COMMANDS.items():
+                times: dict[str, list[float]] = {"rumi": [], "bare bwrap": []}
+                for _ in range(rounds + 1):
+                    out = bytearray()
+                    before = time.perf_counter()
+                    assert await box.execute(Command(argv), out.extend, out.extend) == 0
+                    times["rumi"].append((time.perf_counter() - before) * 1000)
+                    times["bare bwrap"].append(bare(home, workspace, argv))
+                for who, measured in times.items():
+                    low, middle, high = statistics.quantiles(measured[1:], n=4)
+                    spread = f"{low:6.2f} to {high:6.2f}   best {min(measured[1:]):6.2f}"
+                    print(f"{name:20} {who:12} median {middle:6.2f}   {spread}")
+        finally:
+            await engine.remove("bench")
+
+
+if __name__ == "__main__":
+    if os.getuid() == 0:
+        print("as root: the bare one then runs as root outside, too")
+    trio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 100)
