@@ -180,6 +180,11 @@ class DynamicSupervisor(Branch, Generic[M]):
         if self._ending:
             self._wake()
 
+    def _finalise(self, reason: StopReason) -> None:
+        for cell in list(self._cells.values()):
+            cell._request_stop(final=True)  # suspended ones; nobody begins them again
+        super()._finalise(reason)
+
     def _forget(self, child: KeyedCell[M]) -> None:
         if self._cells.get(child.key) is child:
             del self._cells[child.key]

@@ -514,3 +514,29 @@ async def test_asks_of_keyed_children_settle_when_the_tree_stops() -> None:
                 nursery.start_soon(asks, key)
             await trio.sleep(1)
     assert sorted(settled) == ["a", "b", "c"]
+
+
+async def test_a_tree_that_stops_while_keyed_children_are_suspended_stops_them_too() -> None:
+    root = Supervisor("root", strategy="rest_for_one")
+    house = House(root)
+    above = house.add("above", Script(start_s=5))
+    chats: DynamicSupervisor[Any_] = root.add_supervisor(DynamicSupervisor("chats", house.spec))
+    asked: list[str] = []
+    async with trio.open_nursery() as nursery:
+        async with house.up():
+            ref = await chats.get_or_start("a")
+            await above.tell(Crash())
+            await trio.sleep(1)
+            assert house.node("chats", "a").state == "suspended"
+            await ref.tell(Note("queued"))
+
+            async def asks() -> None:
+                with pytest.raises(ActorStopped):
+                    await ref.ask(Echo(1))
+                asked.append("told")
+
+            nursery.start_soon(asks)
+            await settle()
+    assert asked == ["told"]
+    assert await ref.wait_stopped() == "stopped"
+    assert house.node("chats").dead_letters == 1
