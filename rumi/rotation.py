@@ -14,7 +14,8 @@ from pathlib import Path
 class LineFile:
     """Appends lines to `path` (mode 0600), and puts it aside as `path.1` … before it outgrows `max_mb`.
 
-    `keep` is how many of those are kept. A line that is larger than `max_mb` gets a file for itself. Opened at the first line.
+    `keep` is how many of those are kept. A line that is larger than `max_mb` gets a file for itself.
+    Opened at the first line.
     """
 
     def __init__(self, path: Path, *, max_mb: float, keep: int) -> None:

@@ -515,6 +515,8 @@ def test_the_words_of_an_accepted_script_are_those_that_a_real_shell_runs(
     def check(script: str) -> None:
         if not accepted(sh(script)):
             return
+        if any(argv[0] not in PROGRAMS for argv in segments(script)):
+            return  # a program of its own, such as `[`, that writes nothing down
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for token, target in zip(read_script(script), read_script(script)[1:], strict=False):
