@@ -8,7 +8,8 @@ from pathlib import Path
 
 import trio
 
-from rumi.app import App, open_app, ready_engine
+from rumi.app import App, open_app
+from rumi.building import ready_engine
 from rumi.chats import HubSubscription, Replied
 from rumi.config import load_settings
 from rumi.home import Home

@@ -53,9 +53,10 @@ async def main() -> None:
         assert server.stdout is not None
         url = server.stdout.readline().split()[-1]
         env = {"GROQ_API_KEY": "gsk_benchmark", "GROQ_BASE_URL": url}
-        async with house.app({"sandbox.backend": "bubblewrap"}, env) as app, AsyncGroq(
-            api_key="gsk_benchmark", base_url=url, max_retries=0
-        ) as client:
+        async with (
+            house.app({"sandbox.backend": "bubblewrap"}, env) as app,
+            AsyncGroq(api_key="gsk_benchmark", base_url=url, max_retries=0) as client,
+        ):
             await ours(app)  # fills the history, so that every request is as long as the next
             body = await request_of(app)
             await bare(client, body)

@@ -1,13 +1,13 @@
 """The supervision tree: the one place where actors are made and introduced to each other.
 
-    rumi             rest_for_one: what stands below depends on what stands above
-    ├── journal      state.db
-    ├── models       permits for model calls, shared between chats
-    ├── intents      which boxes may exist
-    ├── sandboxes    keyed: one child per chat
-    ├── settler      replies in place of chats that cannot be brought back
-    ├── chats        keyed: one child per chat
-    └── control      the control socket
+rumi             rest_for_one: what stands below depends on what stands above
+├── journal      state.db
+├── models       permits for model calls, shared between chats
+├── intents      which boxes may exist
+├── sandboxes    keyed: one child per chat
+├── settler      replies in place of chats that cannot be brought back
+├── chats        keyed: one child per chat
+└── control      the control socket
 """
 
 import logging
@@ -29,7 +29,8 @@ from rumi.config import Loaded
 from rumi.control import ControlServer, socket_path
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
-from rumi.journal import Count, Journal, OneThread, OpenChats
+from rumi.journal import Count, Delivered, Journal, OneThread, OpenChats
+from rumi.logs import program_log
 from rumi.models import CustomServer, ModelSet, ModelSettings, build_models, lacks_key
 from rumi.redact import Redactor
 from rumi.sandbox import Engine, add_sandboxes
@@ -57,6 +58,10 @@ class App:
         """A chat as a front end sees it."""
         return LocalChat(chat_id, self.inbox, self.means)
 
+    async def command(self, chat_id: str, text: str) -> str:
+        """Send a command to a chat and return its reply."""
+        return await say(self.means, self.inbox, chat_id, text)
+
 
 @asynccontextmanager
 async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[App]:
@@ -69,6 +74,13 @@ async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[
     """
     language = texts.detect_language(loaded.settings.language, os.environ)
     notes = list(loaded.notes)
+    redactor = Redactor(loaded.secrets.values())
+    log = program_log(
+        home.logs / "rumi.jsonl",
+        max_mb=loaded.settings.log.max_mb,
+        keep=loaded.settings.log.keep,
+        redact=redactor,
+    )
     try:
         model_settings = model_settings_of(loaded, language)
         if lacks_key(model_settings):
@@ -76,10 +88,11 @@ async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[
             model_settings = model_settings_of(loaded, language, default="offline")
         models = build_models(model_settings)
         notes.extend(engine.degraded)
-        tree = _Tree(home, loaded, models, engine, language)
-        async with tree.root.running():
-            await tree.resume()
-            yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes))
+        with log:
+            tree = _Tree(home, loaded, models, engine, language, redactor)
+            async with tree.root.running():
+                await tree.resume()
+                yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes))
     finally:
         with trio.move_on_after(5, shield=True):
             await engine.aclose()
@@ -113,7 +126,13 @@ class _Tree:
     """The actors and who knows whom."""
 
     def __init__(
-        self, home: Home, loaded: Loaded, models: ModelSet, engine: Engine, language: texts.Language
+        self,
+        home: Home,
+        loaded: Loaded,
+        models: ModelSet,
+        engine: Engine,
+        language: texts.Language,
+        redactor: Redactor,
     ) -> None:
         settings = loaded.settings
         self._models = models
@@ -139,7 +158,7 @@ class _Tree:
                 home.logs / "audit.jsonl",
                 max_mb=settings.log.max_mb,
                 keep=settings.log.keep,
-                redact=Redactor(loaded.secrets.values()),
+                redact=redactor,
             ),
             in_hand=InHand(),
             limits=ChatLimits(
@@ -195,17 +214,28 @@ class _Tree:
         chat = request.get("chat")
         if not isinstance(chat, str):
             raise UsageError("The request names no chat.")
-        check_chat_id(chat)
-        with self.means.hub.listening(chat) as events, trio.move_on_after(CONTROL_REPLY_S):
-            number = await self.inbox.accept(chat, text)
-            while True:
-                what = (await events.receive()).what
-                if isinstance(what, Replied) and number in what.messages:
-                    return what.text
-        raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
+        return await say(self.means, self.inbox, check_chat_id(chat), text)
+
+
+async def say(means: Means, inbox: Inbox, chat: str, text: str) -> str:
+    """Send a command to a chat, as a front end would, and wait for its final reply.
+
+    Raises:
+        RumiError: no reply within `CONTROL_REPLY_S`; the chat goes on.
+    """
+    with means.hub.listening(chat) as events, trio.move_on_after(CONTROL_REPLY_S):
+        number = await inbox.accept(chat, text)
+        while True:
+            what = (await events.receive()).what
+            if isinstance(what, Replied) and number in what.messages:
+                await means.journal.tell(Delivered(what.delivery))
+                return what.text
+    raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
 
 
 def _log(event: TreeEvent) -> None:
     """What happens in the tree, for the program's log. An ordinary start or stop is not worth a line."""
     if event.error is not None:
-        logger.warning("%s %s (incarnation %d)", event.path, event.kind, event.incarnation, exc_info=event.error)
+        logger.warning(
+            "%s %s (incarnation %d)", event.path, event.kind, event.incarnation, exc_info=event.error
+        )

@@ -111,7 +111,9 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     if engine.kind == "docker":
         image = await image_state(engine, loaded)
         made_elsewhere = image.source == "alpine"
-        facts.append(("image", image.fault or f"{image.image}, sound, made of {image.source or 'something else'}"))
+        facts.append(
+            ("image", image.fault or f"{image.image}, sound, made of {image.source or 'something else'}")
+        )
     missing = await trio.to_thread.run_sync(missing_programs)
     if missing and not made_elsewhere:
         facts.append(("missing", f"{', '.join(missing)} (this host lacks them)"))

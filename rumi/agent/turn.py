@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 CLOSING_S = 30.0
 """How long the closing answer of a breaker may take, in seconds."""
 
+CUT_OFF = ToolResult(False, "stopped before it ended")
+
 CLOSING = (
     "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "
     "sentences, in their language, what you have found or done so far and what is still missing."
@@ -180,7 +182,11 @@ class _Turn:
         async def run(place: int, call: ToolCall) -> None:
             arguments, problem = _parse(call)
             self.watch(ToolStarted(call, arguments))
-            result = problem or await self._call(call, arguments)
+            try:
+                result = problem or await self._call(call, arguments)
+            except trio.Cancelled:
+                self.watch(ToolFinished(call, CUT_OFF))
+                raise
             self.watch(ToolFinished(call, result))
             done[place] = (call, arguments, result)
 
@@ -198,7 +204,7 @@ class _Turn:
             return await tool.call(arguments)
         except RumiError as error:
             return ToolResult(False, str(error))
-        except Exception as error:  # noqa: BLE001 - a tool's fault is a result, and the turn goes on
+        except Exception as error:  # a tool's fault is a result, and the turn goes on
             logger.warning("the tool %s raised", call.name, exc_info=error)
             return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
 

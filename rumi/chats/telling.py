@@ -1,9 +1,13 @@
 """How a chat tells what happens: to whoever listens, and to the audit log."""
 
+import json
+
 from rumi.agent import ToolFinished, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.means import Means
+from rumi.sandbox import Refused, parse_command
+from rumi.tools import ToolResult
 
 
 def tell(means: Means, chat: str, turn: str, what: Happening) -> None:
@@ -20,14 +24,13 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
         case TurnStarted():
             audit.write("turn_started", chat_id=chat, turn=turn, container_id=container_id)
         case ToolFinished(call, result):
-            trace = result.trace
             audit.write(
-                "command" if trace else "tool",
+                "command" if call.name == "bash" else "tool",
                 chat_id=chat,
                 turn=turn,
-                container_id=trace.container_id if trace else None,
-                argv=list(trace.argv) if trace else None,
-                command=call.arguments,
+                container_id=result.trace.container_id if result.trace else container_id or None,
+                argv=_argv(call.arguments, result),
+                command=_command(call.arguments),
                 exit_code=result.exit_code,
                 duration_ms=result.duration_ms,
                 truncated=result.truncated,
@@ -48,3 +51,22 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
             audit.write("replied", chat_id=chat, messages=list(messages))
         case _:
             pass
+
+
+def _command(arguments: str) -> str:
+    """The command of a bash call as the model wrote it; of other tools their arguments."""
+    try:
+        command = json.loads(arguments)["command"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return arguments
+    return str(command)
+
+
+def _argv(arguments: str, result: ToolResult) -> list[str] | None:
+    """What ran, also where it was cut off; None for what was refused and never ran."""
+    if result.trace is not None:
+        return list(result.trace.argv)
+    try:
+        return list(parse_command(_command(arguments)))
+    except Refused:
+        return None

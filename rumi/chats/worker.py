@@ -118,9 +118,7 @@ class Worker:
         await means.journal.ask(
             Begin(self._chat, job.message, job.turn, conversation.session, (asked,), retries)
         )
-        return await run_turn(
-            self._input(), partial(self._watch, job), partial(conversation.keep, job.turn)
-        )
+        return await run_turn(self._input(), partial(self._watch, job), partial(conversation.keep, job.turn))
 
     def _input(self) -> TurnInput:
         limits, language = self._means.limits, self._means.language

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 from rumi.config import home_from
 from rumi.control import ControlClient, NotRunning, connect, socket_path
@@ -23,13 +24,34 @@ async def connected() -> AsyncIterator[ControlClient]:
         yield client
 
 
-def say(chat: str, call: str) -> None:
-    """Ask the running Rumi to do something to a chat, and print its answer."""
+def say(chat: str, call: Literal["stop", "reset"]) -> None:
+    """Have a chat stopped or reset, by the running Rumi or, where there is none, here; print the answer."""
     import click
     import trio
 
-    async def ask() -> str:
-        async with connected() as client:
-            return str(await client.call(call, chat=chat))
+    from rumi.chats import check_chat_id
 
-    click.echo(trio.run(ask))
+    check_chat_id(chat)
+    home = Home(home_from(os.environ)).make()
+    click.echo(trio.run(_ask if home.holder() else _do, home, chat, call))
+
+
+async def _ask(home: Home, chat: str, call: str) -> str:
+    async with connected() as client:
+        return str(await client.call(call, chat=chat))
+
+
+async def _do(home: Home, chat: str, call: str) -> str:
+    """Work on the files of a home that nobody holds. Nothing runs there, so there is nothing to stop."""
+    from rumi import texts
+    from rumi.app import open_app
+    from rumi.building import find_engine
+    from rumi.config import load_settings
+
+    loaded = load_settings(home.root, os.environ, {"model.default": "offline"})
+    if call == "stop":
+        return texts.nothing_running(texts.detect_language(loaded.settings.language, os.environ))
+    with home.hold(f"rumi {call}"):
+        engine = await find_engine(home, loaded)
+        async with open_app(home, loaded, engine) as app:
+            return await app.command(chat, f"/{call}")

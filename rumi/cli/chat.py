@@ -12,9 +12,7 @@ import click
 @click.option("--chat", "chat_id", default="cli", show_default=True, metavar="ID", help="Which chat.")
 @click.option("--new", is_flag=True, help="Begin a new session; the old history stays stored.")
 @click.option("--model", metavar="PROVIDER:NAME", help="The model, or offline.")
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "docker", "bubblewrap"]), help="Where commands run."
-)
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bubblewrap"]), help="Where commands run.")
 @click.option("--yes", is_flag=True, help="Answer confirmations with yes.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(

@@ -77,7 +77,8 @@ def run() -> None:
         known = next(_known(error), None)
         if known is None:
             click.echo(
-                f"rumi: something unexpected went wrong ({_name(error)}). Run it again with --debug to see where.",
+                f"rumi: something unexpected went wrong ({_name(error)}). "
+                "Run it again with --debug to see where.",
                 err=True,
             )
             sys.exit(1)

@@ -55,15 +55,11 @@ class ControlServer(Actor[None]):
         try:
             async with trio.open_nursery() as nursery:
                 with trio.fail_after(HANDSHAKE_S):
-                    request = await wrap_server_stream(
-                        nursery, stream, max_message_size=MAX_REQUEST_BYTES
-                    )
+                    request = await wrap_server_stream(nursery, stream, max_message_size=MAX_REQUEST_BYTES)
                     connection = await request.accept()
                 async with connection:
                     while True:
-                        await connection.send_message(
-                            await self._answer(await connection.get_message())
-                        )
+                        await connection.send_message(await self._answer(await connection.get_message()))
         except* (ConnectionClosed, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass
 

@@ -48,8 +48,8 @@ class Journal(Actor[JournalMessage]):
     """Group commit: what arrives while one transaction is written goes into the next, all together.
 
     It is started with a concurrency of many, so that requests reach `receive` while others wait for the
-    disk; one sender's are written in the order of its asks; tells have no order. A write error is a crash: the supervisor
-    tries again, and gives up when the disk stays as it is.
+    disk; one sender's are written in the order of its asks; tells have no order. A write error is a
+    crash: the supervisor tries again, and gives up when the disk stays as it is.
     """
 
     CONCURRENCY = 4096

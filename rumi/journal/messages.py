@@ -81,8 +81,9 @@ class Append(Request[None]):
 class Settle(Request[int]):
     """The final reply to messages, and the state that goes with it, in one transaction.
 
-    The first of them is the one that was worked on, and `reason` how that ended. Replies with the delivery's number. A message that has its reply already keeps it. `due` moves the
-    session's end; it is None where the session has not changed.
+    The first of them is the one that was worked on, and `reason` how that ended. Replies with the
+    delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
+    None where the session has not changed.
     """
 
     chat: str

@@ -10,6 +10,7 @@ import os
 import termios
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -109,7 +110,8 @@ class PromptScreen:
                     self._finish()
                     scope.deadline = trio.current_time() + _CLOSING_S
         finally:
-            termios.tcsetattr(fd, termios.TCSANOW, before)
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(fd, termios.TCSANOW, before)
 
     # Called from trio, seen by the thread
 

@@ -252,6 +252,7 @@ async def test_a_cancelled_turn_leaves_no_tool_running(autojump_clock: object) -
         await run.go()
     assert echo.inside == 0
     assert any(isinstance(event, ToolStarted) for event in run.events)
+    assert [result.content for result in run.results()] == ["stopped before it ended"]
 
 
 def roles(messages: Sequence[Message]) -> list[str]:

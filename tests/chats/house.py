@@ -1,4 +1,4 @@
-"""A small house for tests of chats: the real journal, chats and texts, a scripted model, sandboxes in memory."""
+"""A small house for tests of chats: the real journal and chats, a scripted model, sandboxes in memory."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
