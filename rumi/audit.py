@@ -114,23 +114,38 @@ def read_audit(path: Path, *, old: bool = False) -> Iterator[dict[str, Any]]:
 
 def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
     """One line of JSON, without its newline and without anything secret."""
-    text = json.dumps(_clean(fields, redact), ensure_ascii=False, separators=(",", ":"))
+    texts: list[str] = []
+    line = _plain(fields, texts)
+    # Nearly no line has a secret in it: one search in all of its texts is much faster than one in each.
+    together = "\n".join(texts)
+    if redact.text(together) != together:
+        line = _hidden(line, redact)
+    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
     # Half a surrogate pair becomes its JSON escape.
     return text.translate(_LINE_BREAKS).encode("utf-8", "backslashreplace")
 
 
-def _clean(value: object, redact: Redactor) -> object:
-    if isinstance(value, str):
-        return redact.text(value)
+def _plain(value: object, texts: list[str]) -> object:
+    """The value in what JSON has; every text in it is added to `texts`."""
     if value is None or isinstance(value, bool | int):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return value
     if isinstance(value, Mapping):
-        return {redact.text(str(key)): _clean(each, redact) for key, each in value.items()}
+        return {_plain(str(key), texts): _plain(each, texts) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_clean(each, redact) for each in value]
-    return redact.text(str(value))
+        return [_plain(each, texts) for each in value]
+    text = str(value)
+    texts.append(text)
+    return text
+
+
+def _hidden(value: object, redact: Redactor) -> object:
+    if isinstance(value, str):
+        return redact.text(value)
+    if isinstance(value, dict):
+        return {redact.text(key): _hidden(each, redact) for key, each in value.items()}
+    return [_hidden(each, redact) for each in value] if isinstance(value, list) else value
 
 
 def _utc(seconds: float) -> str:
