@@ -95,6 +95,11 @@ class ScriptedChat:
     def texts(self) -> list[str]:
         return [text for _, text in self.sent]
 
+    @property
+    def idle(self) -> bool:
+        """Whether all that was told has been acknowledged."""
+        return self._scope is None and self._delivery in (100, *self.acknowledged)
+
     def subscribe(self) -> Listener:
         send, receive = trio.open_memory_channel[ChatEvent](math.inf)
         self._listeners.append(send)
