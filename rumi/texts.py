@@ -11,13 +11,17 @@ QUOTED_CHARS = 120
 
 
 def detect_language(setting: Literal["auto", "es", "en"], environment: Mapping[str, str]) -> Language:
-    """The language of the configuration; with `auto` that of the environment's locale, otherwise English."""
+    """The language of the configuration; with `auto` that of the environment's locale, otherwise English.
+
+    The C locale says nothing about a person: servers set it so that programs agree.
+    """
     if setting != "auto":
         return setting
-    locale = next(
-        (environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), ""
-    )
-    return "es" if locale.lower().startswith("es") else "en"
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        locale = environment.get(name, "").lower()
+        if locale and locale.split(".")[0] not in ("c", "posix"):
+            return "es" if locale.startswith("es") else "en"
+    return "en"
 
 
 def _pick(language: Language, es: str, en: str) -> str:
