@@ -12,8 +12,9 @@ SPEC = ToolSpec(
     description=(
         "Run one program in the sandbox and get its exit code, output and error output. "
         "Working folder: /workspace (files there last).\n"
-        'Plain commands have no shell: no pipes, redirections or &&. For those: sh -c "…" with | && || ; '
-        "and > >> < 2> into /workspace, /tmp or relative paths, without $ or backticks.\n"
+        "Plain commands have no shell: no pipes, redirections, && or expanded *, and $ is only text. For "
+        'those: sh -c "…" with globs, | && || ; and > >> < 2> into /workspace, /tmp or relative paths, '
+        "without $ or backticks.\n"
         "To write a file: command='tee FILE' with the text in stdin. There is no network."
     ),
     parameters={

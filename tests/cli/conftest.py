@@ -1,0 +1,39 @@
+"""Homes for whole programs, on both engines."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Program
+
+
+@pytest.fixture
+def bubblewrap(tmp_path: Path) -> Program:
+    return Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+
+
+@pytest.fixture
+def docker(tmp_path: Path) -> Iterator[Program]:
+    program = Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "docker"})
+    yield program
+    program.run("sandbox", "clean", code=None)
+
+
+@pytest.fixture(params=[pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+                        pytest.param("docker", marks=pytest.mark.docker)])  # fmt: skip
+def program(request: pytest.FixtureRequest) -> Program:
+    found: Program = request.getfixturevalue(request.param)
+    return found
+
+
+def containers(installation: str) -> list[str]:
+    """Names of an installation's containers, whatever their state."""
+    done = subprocess.run(
+        ["docker", "ps", "-a", "--filter", f"label=rumi.installation={installation}", "--format", "{{.Names}}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()

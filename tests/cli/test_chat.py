@@ -1,0 +1,201 @@
+"""`rumi chat` from outside: one turn, lines from a pipe, JSON, exit codes, kills."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import containers
+from tests.cli.program import Program
+
+
+def wait_for(what: Callable[[], object], bound_s: float = 30) -> None:
+    """Real processes need real time: look until it is so."""
+    until = time.monotonic() + bound_s
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_pipe_gets_the_answers_line_by_line(program: Program) -> None:
+    done = program.run("chat", text="run echo hola\n/exit\n")
+    assert "hola" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "No GROQ_API_KEY" in done.stderr
+
+
+def test_one_turn_with_three_steps_and_a_second_that_sees_file_and_history(program: Program) -> None:
+    events = program.events("-p", "write a.txt: one; then run wc -c a.txt; then read a.txt")
+    calls = [e["arguments"]["command"] for e in events if e["event"] == "tool_call"]
+    assert calls == ["tee a.txt", "wc -c a.txt", "cat a.txt"]
+    assert [e["exit_code"] for e in events if e["event"] == "tool_result"] == [0, 0, 0]
+    assert events[-1]["event"] == "turn_finished"
+    assert events[-1]["reason"] == "complete"
+    again = program.events("-p", "read a.txt")
+    assert "one" in again[-1]["answer"]
+    assert again[-1]["usage"]["prompt_tokens"] > events[-1]["usage"]["prompt_tokens"] / 4
+    with sqlite3.connect(program.home / "state.db") as db:
+        turns = db.execute("SELECT count(DISTINCT turn), count(DISTINCT session) FROM history").fetchone()
+    assert turns == (2, 1)
+
+
+def test_a_failing_command_gives_its_code_and_its_error_output(program: Program) -> None:
+    (result,) = [e for e in program.events("-p", "run ls /nonexistent") if e["event"] == "tool_result"]
+    assert result["ok"]
+    assert result["exit_code"] == 2
+    assert "No such file" in result["content"]
+
+
+def test_a_command_over_time_is_ended_and_keeps_its_output(program: Program) -> None:
+    program.env["RUMI_SANDBOX__TIMEOUT_S"] = "1"
+    events = program.events("-p", 'run sh -c "echo begun; sleep 600"')
+    (result,) = [e for e in events if e["event"] == "tool_result"]
+    assert not result["ok"]
+    assert "timed out" in result["content"]
+    assert "begun" in result["content"]
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.parametrize(
+    ("command", "ok"),
+    [
+        ("run cat a | wc -l", False),
+        ("run curl x", False),
+        ('run sh -c "cat a.txt | wc -l"', True),
+        ('run echo "a | b"', True),
+    ],
+)
+def test_the_policy_judges_commands(bubblewrap: Program, command: str, ok: bool) -> None:
+    (result,) = [e for e in bubblewrap.events("-p", command) if e["event"] == "tool_result"]
+    assert result["ok"] is ok
+
+
+@pytest.mark.bubblewrap
+def test_exit_codes_tell_how_it_ended(bubblewrap: Program, tmp_path: Path) -> None:
+    bubblewrap.run("chat", "-p", "run echo 1; then run echo 1", code=3)
+    assert bubblewrap.audit()[-1]["stopped_reason"] == "repeated_call"
+    bubblewrap.run("chat", "--chat", "tg1", "-p", "hi", code=2)
+    bubblewrap.run("chat", "--chat", "no spaces", "-p", "hi", code=2)
+    bubblewrap.run("chat", "--model", "nobody:nothing", "-p", "hi", code=2)
+    bubblewrap.run("chat", "--nonsense", code=2)
+    bubblewrap.run("frobnicate", code=2)
+    (bubblewrap.home / "config.toml").write_text("[agent]\nmax_turn = 3\n")
+    done = bubblewrap.run("chat", "-p", "hi", code=2)
+    assert "max_turn" in done.stderr
+
+
+@pytest.mark.bubblewrap
+def test_an_interrupted_turn_exits_130_and_leaves_nothing(bubblewrap: Program) -> None:
+    chat = bubblewrap.start("chat", "-p", "run sleep 612")
+    wait_for(lambda: "sleep 612" in (bubblewrap.run("status", code=None).stdout))
+    chat.send_signal(signal.SIGINT)
+    out, err = chat.communicate(timeout=30)
+    assert chat.returncode == 130, out + err
+    assert "Stopped" in out + err
+    assert not processes("sleep 612")
+    last = bubblewrap.audit()
+    assert [line["argv"] for line in last if line["event"] == "command"] == [["sleep", "612"]]
+    assert last[-1]["stopped_reason"] == "stopped"
+
+
+def processes(words: str) -> list[str]:
+    found = subprocess.run(["pgrep", "-f", f"^{words}"], capture_output=True, text=True, check=False)
+    return found.stdout.split()
+
+
+@pytest.mark.bubblewrap
+def test_a_second_holder_is_told_who_has_the_home(bubblewrap: Program) -> None:
+    first = bubblewrap.start("chat")
+    try:
+        wait_for(lambda: bubblewrap.run("status", code=None).returncode == 0)
+        done = bubblewrap.run("chat", "-p", "hi", code=2)
+        assert f"process {first.pid}" in done.stderr
+        status = json.loads(bubblewrap.run("status", "--json").stdout)
+        assert [child["id"] for child in status["tree"]["children"]][0] == "journal"
+        assert bubblewrap.run("stop", "cli").stdout == "Nothing is running.\n"
+    finally:
+        first.communicate("/exit\n", timeout=30)
+    assert first.returncode == 0
+    assert "No Rumi is running" in bubblewrap.run("status", code=1).stderr
+
+
+@pytest.mark.bubblewrap
+def test_stop_in_a_pipe_goes_out_at_once_and_other_lines_wait(bubblewrap: Program) -> None:
+    done = bubblewrap.run("chat", text="run sleep 600\n/stop\nrun echo later\n")
+    assert done.stdout.index("Stopped") < done.stdout.index("later")
+
+
+@pytest.mark.docker
+def test_containers_end_with_the_program_and_after_a_kill_at_the_next_start(
+    docker: Program, tmp_path: Path
+) -> None:
+    other = Program(tmp_path / "other", {"RUMI_SANDBOX__BACKEND": "docker"})
+    neighbour = other.start("chat")
+    assert neighbour.stdin is not None
+    try:
+        neighbour.stdin.write("run sleep 600\n")
+        neighbour.stdin.flush()
+        docker.run("chat", "-p", "run echo hi")
+        ours = (docker.home / "installation").read_text().strip()
+        assert containers(ours) == []
+        killed = docker.start("chat", "-p", "run sleep 600")
+        wait_for(lambda: containers(ours))
+        wait_for(lambda: (other.home / "installation").exists())
+        theirs = (other.home / "installation").read_text().strip()
+        wait_for(lambda: containers(theirs))
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate(timeout=30)
+        assert containers(ours) != []
+        done = docker.run("chat", "-p", "hello")
+        assert "I was restarted while working on: “run sleep 600”" in done.stderr + done.stdout
+        assert containers(ours) == []
+        assert containers(theirs) != []
+    finally:
+        neighbour.send_signal(signal.SIGTERM)
+        neighbour.communicate(timeout=30)
+    assert containers(theirs) == []
+
+
+@pytest.mark.bubblewrap
+def test_a_kill_leaves_no_process_and_the_turn_is_reported_and_retried(bubblewrap: Program) -> None:
+    killed = bubblewrap.start("chat", "-p", "run sleep 613")
+    wait_for(lambda: processes("sleep 613"))
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate(timeout=30)
+    wait_for(lambda: not processes("sleep 613"))
+    bubblewrap.env["RUMI_SANDBOX__TIMEOUT_S"] = "1"
+    done = bubblewrap.run("chat", text="/retry\n")
+    assert "I was restarted while working on: “run sleep 613”" in done.stdout + done.stderr
+    assert "timed out" in done.stdout
+    again = bubblewrap.run("chat", text="/help\n")
+    assert "restarted" not in again.stdout + again.stderr
+
+
+@pytest.mark.bubblewrap
+def test_new_begins_a_session_and_keeps_the_old_history_stored(bubblewrap: Program) -> None:
+    bubblewrap.run("chat", "-p", "hello there")
+    bubblewrap.run("chat", "--new", "-p", "hello again")
+    with sqlite3.connect(bubblewrap.home / "state.db") as db:
+        sessions = db.execute("SELECT DISTINCT session FROM history ORDER BY session").fetchall()
+    assert sessions == [(1,), (2,)]
+
+
+@pytest.mark.bubblewrap
+def test_what_is_spoken_is_the_languages(bubblewrap: Program) -> None:
+    bubblewrap.env["LANG"] = "es_AR.UTF-8"
+    assert bubblewrap.run("chat", text="/stop\n").stdout.strip() == "No hay ninguna operación en curso."
+
+
+@pytest.mark.bubblewrap
+def test_output_without_end_keeps_head_and_tail(bubblewrap: Program) -> None:
+    bubblewrap.env["RUMI_SANDBOX__TIMEOUT_S"] = "2"
+    (result,) = [e for e in bubblewrap.events("-p", "run yes") if e["event"] == "tool_result"]
+    assert result["truncated"]
+    assert len(result["content"]) < 60_000
+    assert "bytes left out" in result["content"]

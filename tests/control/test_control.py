@@ -1,0 +1,112 @@
+"""The control socket: who may connect, what it answers, and that bad clients harm nobody."""
+
+import json
+import os
+import stat
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from actors import ChildSpec, Supervisor
+from rumi.control import ControlServer, NotRunning, connect, socket_path
+from rumi.errors import RumiError
+
+
+async def echo(request: Mapping[str, object]) -> object:
+    await trio.lowlevel.checkpoint()
+    return request["word"]
+
+
+async def fail(request: Mapping[str, object]) -> object:
+    await trio.lowlevel.checkpoint()
+    raise RumiError("It did not work.", "Try again.")
+
+
+@asynccontextmanager
+async def serving(path: Path) -> AsyncIterator[Supervisor]:
+    root = Supervisor("root")
+    root.add(ChildSpec("control", lambda: ControlServer(path, {"echo": echo, "fail": fail})))
+    async with root.running():
+        yield root
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "control.sock"
+
+
+async def test_a_call_is_answered(path: Path) -> None:
+    async with serving(path), connect(path) as client:
+        assert await client.call("echo", word="hóla") == "hóla"
+        assert await client.call("echo", word=[1, {"a": None}]) == [1, {"a": None}]
+
+
+async def test_our_errors_reach_the_client_as_they_are(path: Path) -> None:
+    async with serving(path), connect(path) as client:
+        with pytest.raises(RumiError, match=r"It did not work\. Try again\."):
+            await client.call("fail")
+        with pytest.raises(RumiError, match="unknown request"):
+            await client.call("launch")
+
+
+async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(path: Path) -> None:
+    async with serving(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert not path.exists()
+
+
+async def test_a_stale_socket_is_replaced(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.touch()
+    async with serving(path), connect(path) as client:
+        assert await client.call("echo", word=1) == 1
+
+
+async def test_where_nothing_listens_the_client_is_told_so(path: Path) -> None:
+    with pytest.raises(NotRunning):
+        async with connect(path):
+            pass
+
+
+async def test_a_client_that_talks_nonsense_or_leaves_harms_nobody(path: Path) -> None:
+    async with serving(path) as root:
+        for garbage in (b"", b"GET / HTTP/1.1\r\n\r\n", os.urandom(200)):
+            stream = await trio.open_unix_socket(path)
+            await stream.send_all(garbage)
+            await stream.aclose()
+        async with connect(path) as client:
+            assert await client.call("echo", word="still here") == "still here"
+        assert root.status().children[0].restarts == 0
+
+
+async def test_many_clients_are_served_at_once(path: Path) -> None:
+    async with serving(path), trio.open_nursery() as nursery:
+
+        async def one(number: int) -> None:
+            async with connect(path) as client:
+                assert await client.call("echo", word=number) == number
+
+        for number in range(30):
+            nursery.start_soon(one, number)
+
+
+def test_a_path_that_is_too_long_moves_to_the_runtime_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert socket_path(Path("/home/me/.rumi/run"), "abc") == Path("/home/me/.rumi/run/control.sock")
+    assert socket_path(Path("/" + "x" * 100), "abc") == tmp_path / "rumi-abc.sock"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/nonexistent")
+    assert f"rumi-{os.getuid()}" in str(socket_path(Path("/" + "x" * 100), "abc"))
+
+
+def test_the_dump_is_plain_data() -> None:
+    root = Supervisor("root")
+    root.add(ChildSpec("control", lambda: ControlServer(Path("x"), {})))
+    from rumi.status import node
+
+    assert json.loads(json.dumps(node(root.status(), 0.0)))["children"][0]["id"] == "control"
