@@ -17,6 +17,7 @@ from rumi.models import Emit, ModelRequest, Reply
 from rumi.models.chat_completions import ChatCompletions, Seen
 from rumi.models.wire import messages_json, tools_json
 
+KEY = "gsk_benchmark"
 TURNS = 40
 ROUNDS = 9
 
@@ -29,7 +30,7 @@ def cpu_s() -> float:
 async def ours(app: App) -> float:
     began = cpu_s()
     for _ in range(TURNS):
-        await house.turn(app, "bench", "hello there")
+        assert not (await house.turn(app, "bench", "hello there")).startswith("❌")
     return (cpu_s() - began) / TURNS
 
 
@@ -45,17 +46,17 @@ async def bare(client: AsyncGroq, body: dict[str, object]) -> float:
 
 async def main() -> None:
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.fakes.groq_server", "--port", "0", "--script", "ok"],
+        [sys.executable, "-m", "tests.fakes.groq_server", "--port", "0", "--script", "ok", "--key", KEY],
         stdout=subprocess.PIPE,
         text=True,
     )
     try:
         assert server.stdout is not None
         url = server.stdout.readline().split()[-1]
-        env = {"GROQ_API_KEY": "gsk_benchmark", "GROQ_BASE_URL": url}
+        env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": url}
         async with (
             house.app({"sandbox.backend": "bubblewrap"}, env) as app,
-            AsyncGroq(api_key="gsk_benchmark", base_url=url, max_retries=0) as client,
+            AsyncGroq(api_key=KEY, base_url=url, max_retries=0) as client,
         ):
             await ours(app)  # fills the history, so that every request is as long as the next
             body = await request_of(app)
