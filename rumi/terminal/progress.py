@@ -90,13 +90,18 @@ class Progress:
 @asynccontextmanager
 async def progress(*, moving: bool | None = None, output: Output | None = None) -> AsyncIterator[Progress]:
     """Show the steps of the block. `moving` defaults to whether the error output is a capable terminal."""
-    target = Output(2) if output is None else output
+    target = Output(2, required=False) if output is None else output
     shown = Progress(target, moving=capable(target) if moving is None else moving)
+    failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(shown.run)
         try:
             yield shown
+        except Exception as error:  # noqa: BLE001 - raised below, as it was: not in the nursery's group
+            failure = error
         finally:
             nursery.cancel_scope.cancel()
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await shown.finish()
+    if failure is not None:
+        raise failure

@@ -11,6 +11,7 @@ import termios
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
@@ -28,6 +29,14 @@ from rumi.terminal.words import Words
 _CLOSING_S = 2.0
 
 
+@dataclass(slots=True, eq=False)
+class _Drawing:
+    """One call of `draw`: when it is over, and whether it could be drawn."""
+
+    over: trio.Event = field(default_factory=trio.Event)
+    drawn: bool = False
+
+
 class PromptScreen:
     """A `Screen` with an input line. `run` must be running; what is typed goes to its channel."""
 
@@ -39,7 +48,7 @@ class PromptScreen:
         self._lock = threading.Lock()  # guards the next three, which both threads touch
         self._above: list[str] = []
         self._live: list[str] = []
-        self._drawn: list[trio.Event] = []
+        self._drawings: list[_Drawing] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._ended = False
@@ -50,15 +59,17 @@ class PromptScreen:
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
         """Print `above` for good and show `live` between it and the input line."""
-        drawn = trio.Event()
+        drawing = _Drawing()
         with self._lock:
             if self._ended:
                 raise OutputClosedError
             self._above += above
             self._live = list(live)
-            self._drawn.append(drawn)
+            self._drawings.append(drawing)
         self._poke()
-        await drawn.wait()
+        await drawing.over.wait()
+        if not drawing.drawn:
+            raise OutputClosedError
 
     async def run(
         self,
@@ -166,10 +177,10 @@ class PromptScreen:
         finally:
             with self._lock:
                 self._ended = True
-                waiting, self._drawn = self._drawn, []
+                waiting, self._drawings = self._drawings, []
             try:
-                for drawn in waiting:
-                    token.run_sync_soon(drawn.set)
+                for drawing in waiting:
+                    token.run_sync_soon(drawing.over.set)
                 post(End())
             except trio.RunFinishedError:
                 pass
@@ -178,23 +189,30 @@ class PromptScreen:
         self, app: Application[None], interface: Interface, token: trio.lowlevel.TrioToken
     ) -> None:
         assert self._wake is not None
-        while True:
+        ended = False
+        while not ended:
             await self._wake.wait()
             self._wake.clear()
             with self._lock:
                 above, self._above = self._above, []
-                drawn, self._drawn = self._drawn, []
+                drawings = list(self._drawings)
                 interface.live, ended = self._live, self._ended
-            if above:
-                self._print(app, above)
-            else:
-                app.invalidate()
-            for event in drawn:
-                token.run_sync_soon(event.set)
-            if ended:
-                interface.live = []
-                app.exit()
+            try:
+                if above:
+                    self._print(app, above)
+            except Exception as error:  # noqa: BLE001 - ends the interface, which raises it in its thread
+                if not app.is_done:
+                    app.exit(exception=error)
                 return
+            app.invalidate()
+            with self._lock:
+                del self._drawings[: len(drawings)]
+            for drawing in drawings:
+                drawing.drawn = True
+                token.run_sync_soon(drawing.over.set)
+        interface.live = []
+        if not app.is_done:
+            app.exit()
 
     def _print(self, app: Application[None], lines: list[str]) -> None:
         """Print above the interface, which is taken away and drawn again below, in one go."""

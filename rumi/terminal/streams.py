@@ -42,10 +42,14 @@ class Writer(Protocol):
 
 
 class Output:
-    """A descriptor that is written to in a thread: a slow reader delays this writer and nobody else."""
+    """A descriptor that is written to in a thread: a slow reader delays this writer and nobody else.
 
-    def __init__(self, fd: int) -> None:
+    Without `required`, what can't be written because nobody reads it is lost without a word.
+    """
+
+    def __init__(self, fd: int, *, required: bool = True) -> None:
         self.fd = fd
+        self._required = required
         self._limiter = trio.CapacityLimiter(1)
         self._lock = trio.Lock()
 
@@ -74,9 +78,10 @@ class Output:
                     _write_all, self.fd, data, abandon_on_cancel=True, limiter=self._limiter
                 )
             except OSError as error:
-                if error.errno in (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO):
+                if error.errno not in (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO):
+                    raise
+                if self._required:
                     raise OutputClosedError from error
-                raise
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -163,7 +168,7 @@ class Streams:
     def __init__(self, stdin: int = 0, stdout: int = 1, stderr: int = 2) -> None:
         self.input = Input(stdin)
         self.output = Output(stdout)
-        self.errors = Output(stderr)
+        self.errors = Output(stderr, required=False)
 
 
 def capable(output: Output) -> bool:

@@ -90,6 +90,7 @@ class ScriptedChat:
         self._confirming: trio.Event | None = None
         self._said_yes = False
         self.nursery: trio.Nursery
+        self.began = trio.Event()
 
     @property
     def texts(self) -> list[str]:
@@ -153,6 +154,7 @@ class ScriptedChat:
         assert self._scope is not None
         finished: TurnFinished | None = None
         with self._scope:
+            self.began.set()
             self._tell(turn, TurnStarted(text))
             finished = await self._play(turn, self.scripts.get(text, answering(text)))
         if self._scope.cancelled_caught or finished is None:
