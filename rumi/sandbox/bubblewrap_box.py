@@ -1,7 +1,6 @@
 """One chat's box of the embedded engine: its keeper process, and what is asked of it."""
 
 import contextlib
-import fcntl
 import os
 import secrets
 import signal
@@ -9,8 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -18,14 +17,13 @@ import trio
 from rumi.sandbox import keeper
 from rumi.sandbox.cgroups import Cgroup, Cgroups
 from rumi.sandbox.processes import counts_by_namespace, descendants, holders
+from rumi.sandbox.spare import LOST, Spare, closing, pump
 from rumi.sandbox.types import BoxGoneError, Command, Limits, SandboxError, Sink
 
 START_S = 10.0
 KILL_S = 2.0
-CHUNK_BYTES = 65536
 MAX_WORD_BYTES, MAX_WORDS_BYTES = 131_072, 1_500_000
 """What the kernel takes: one word, and all together with room for bubblewrap's own."""
-LOST = ("The sandbox went away.", "Send the request again: it is made afresh.")
 CANNOT_EXECUTE = 126
 """A shell's exit code for a program that is there and does not start."""
 
@@ -61,6 +59,7 @@ class BubblewrapBox:
         self._requests: socket.socket | None = None
         self._life: int | None = None
         self._id = ""
+        self._spare: Spare | None = None
         self._quiet = True  # no command was begun whose end is not known
 
     @property
@@ -120,23 +119,13 @@ class BubblewrapBox:
         if sum(map(len, words)) > MAX_WORDS_BYTES or max(map(len, words)) >= MAX_WORD_BYTES:
             stderr(words[0] + b": Argument list too long\n")
             return CANNOT_EXECUTE
-        with contextlib.ExitStack() as passed:
-            argv = passed.enter_context(_sealed(b"".join(word + b"\0" for word in words)))
-            stdin = passed.enter_context(_sealed(command.stdin) if command.stdin else _nothing())
-            streams, theirs = [], []
-            for _ in range(3):
-                ours, end = os.pipe()
-                streams.append(trio.lowlevel.FdStream(ours))
-                theirs.append(passed.enter_context(_closing(end)))
-            try:
-                self._ask(b"run", [argv, stdin, *theirs])
-                self._quiet = False
-            except BaseException:
-                for stream in streams:
-                    await trio.aclose_forcefully(stream)
-                raise
-        code = await self._listen(streams, stdout, stderr)
+        running = await self._begin(words, command.stdin)
+        try:
+            code = await running.finish(stdout, stderr)
+        finally:
+            running.close()
         self._quiet = True
+        self._prepare()
         return code
 
     async def kill_all(self) -> None:
@@ -152,6 +141,7 @@ class BubblewrapBox:
             return
         if await self._kill():
             self._quiet = True
+            self._prepare()
             return
         await self.stop()
         await self.start()
@@ -162,6 +152,7 @@ class BubblewrapBox:
         Raises:
             SandboxError: something still runs. Call it again.
         """
+        self._drop_spare()
         if self._process is not None:
             self._close_requests()
             if not await self._gone():
@@ -183,11 +174,11 @@ class BubblewrapBox:
         life, held = os.pipe()
         with contextlib.ExitStack() as passed:
             passed.callback(theirs.close)
-            held = passed.enter_context(_closing(held))
+            held = passed.enter_context(closing(held))
             members = self._cgroup.open_members() if self._cgroup else []
             for fd in members:
-                passed.enter_context(_closing(fd))
-            filters = passed.enter_context(_sealed(plan.seccomp)) if plan.seccomp else None
+                passed.enter_context(closing(fd))
+            filters = passed.enter_context(closing(_file(plan.seccomp))) if plan.seccomp else None
             bounded = self._cgroups.bounded
             settings: dict[str, object] = {
                 "name": plan.name,
@@ -241,34 +232,51 @@ class BubblewrapBox:
         except OSError as error:
             raise BoxGoneError(*LOST) from error
 
-    async def _listen(self, streams: list[trio.lowlevel.FdStream], stdout: Sink, stderr: Sink) -> int:
-        said = bytearray()
-        async with streams[0], streams[1], streams[2], trio.open_nursery() as nursery:
-            nursery.start_soon(_pump, streams[0], stdout)
-            nursery.start_soon(_pump, streams[1], stderr)
-            await _pump(streams[2], said.extend)
-            # Nothing of the command is left, or the keeper is gone and with it whatever would end these.
-            nursery.cancel_scope.deadline = trio.current_time() + (KILL_S if said else 0)
-        text = said.decode("utf-8", "replace")
-        if not text:
-            raise SandboxError(*LOST)
-        if not text.isdigit():
-            raise SandboxError(f"The sandbox could not start the command: {text}.", "Look at `rumi doctor`.")
-        return int(text)
+    async def _begin(self, words: list[bytes], stdin: bytes) -> Spare:
+        for _ in range(2):
+            running, self._spare = self._spare, None
+            if running is not None and running.over:
+                running.close()
+                running = None
+            running = running or Spare(partial(self._ask, b"run"))
+            self._quiet = False
+            try:
+                await running.begin(words, stdin)
+                return running
+            except trio.BrokenResourceError:  # ended just now: once more, in a new one
+                running.close()
+                await self._kill()
+            except BaseException:
+                running.close()
+                raise
+        raise BoxGoneError(*LOST)
+
+    def _prepare(self) -> None:
+        """Have the next command's sandbox ready. Where that fails, the next command says so."""
+        if self._spare is not None:
+            return  # a command and a kill that ended it both come here
+        with contextlib.suppress(BoxGoneError):
+            self._spare = Spare(partial(self._ask, b"run"))
 
     async def _kill(self) -> bool:
         """Whether the keeper says, within two seconds, that no process is left."""
+        self._drop_spare()
         said = bytearray()
         ours, theirs = os.pipe()
         async with trio.lowlevel.FdStream(ours) as stream:
-            with _closing(theirs) as end:
+            with closing(theirs) as end:
                 try:
                     self._ask(b"kill", [end])
                 except SandboxError:
                     return False
             with trio.move_on_after(KILL_S):
-                await _pump(stream, said.extend)
+                await pump(stream, said.extend)
         return said == b"clean"
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
 
     def _close_requests(self) -> None:
         if self._requests is not None:
@@ -282,7 +290,7 @@ class BubblewrapBox:
         with trio.move_on_after(KILL_S):
             await trio.lowlevel.wait_readable(self._life)
             if self._process.poll() is None:
-                with _closing(os.pidfd_open(self._process.pid)) as ended:
+                with closing(os.pidfd_open(self._process.pid)) as ended:
                     await trio.lowlevel.wait_readable(ended)
                 self._process.wait()  # it has ended: this only fetches how
             return True
@@ -304,34 +312,8 @@ class BubblewrapBox:
         self._life = self._process = None
 
 
-async def _pump(stream: trio.lowlevel.FdStream, sink: Sink) -> None:
-    while chunk := await stream.receive_some(CHUNK_BYTES):
-        sink(bytes(chunk))
-
-
-@contextlib.contextmanager
-def _closing(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-@contextlib.contextmanager
-def _sealed(content: bytes) -> Iterator[int]:
-    """A file of `content` in memory that whoever gets it can read, and can neither change nor grow."""
-    fd = os.memfd_create("rumi", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with _closing(fd):
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.lseek(fd, 0, os.SEEK_SET)
-        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
-        yield fd
-
-
-@contextlib.contextmanager
-def _nothing() -> Iterator[int]:
-    with _closing(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)) as fd:
-        yield fd
+def _file(content: bytes) -> int:
+    """A file of `content` in memory, at its start."""
+    fd = os.memfd_create("seccomp", os.MFD_CLOEXEC)
+    os.pwrite(fd, content, 0)
+    return fd

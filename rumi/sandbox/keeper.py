@@ -4,7 +4,7 @@ A program, not a module of Rumi: it is run as `python -I -S keeper.py KEY=VALUEâ
 It makes a mount namespace that holds the root file system, the workspace and the chat's /tmp, gives up
 root where it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
 
-    run   argv (a file, NUL after each word), stdin, stdout, stderr, reply
+    run   words (of the command; what waits for them is set up at once), stdin, stdout, stderr, reply
     kill  reply
 
 `run` is answered with the exit code once nothing of the command is left, `kill` with `clean`. It is no
@@ -16,6 +16,7 @@ It ends, and all its commands with it, when the socket closes or its parent dies
 import _socket
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import select
@@ -27,6 +28,13 @@ BASE = "/tmp"  # any folder would do: what is mounted here is seen by this proce
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
+
+WAIT_FOR_WORDS = """
+mapfile -t -d '' -u 3 words; exec 3<&-
+[ "${#words[@]}" = "${words[0]}" ] || exit 125
+exec -- "${words[@]:1:${#words[@]}-2}"
+"""
+"""Takes the command from a pipe and becomes it; says of a missing program what people expect, with 127."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -136,8 +144,7 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
         flags += ["--setenv", name, value]
     if settings["seccomp_fd"]:
         flags += ["--seccomp", settings["seccomp_fd"]]
-    # A shell in between says what a missing program is called, and with which exit code, as people know it.
-    return [*flags, "--", "sh", "-c", 'exec "$@"', "sh"]
+    return flags
 
 
 def limit(settings: dict[str, str]) -> None:
@@ -155,11 +162,9 @@ def limit(settings: dict[str, str]) -> None:
 
 
 def start(settings: dict[str, str], fds: list[int]) -> int:
-    """Start a command; return its bubblewrap's pid. Raises StepError if not even that could be started."""
-    words, own, heard = fds[0], os.getpid(), os.pipe()
-    size = os.fstat(words).st_size
-    argv: list[str | bytes] = [settings["name"], *bwrap_flags(settings)]
-    argv += os.pread(words, size, 0).split(b"\0")[:-1]
+    """Start a sandbox for a command; return its bubblewrap's pid. Raises StepError if that fails."""
+    own, heard = os.getpid(), os.pipe()
+    argv = [settings["name"], *bwrap_flags(settings), "--", "bash", "-c", WAIT_FOR_WORDS]
     pid = os.fork()
     if pid == 0:
         try:
@@ -171,7 +176,7 @@ def start(settings: dict[str, str], fds: list[int]) -> int:
                 file.write("1000")  # of all processes of this host, these are the first to go
             os.nice(int(settings["nice"]))
             limit(settings)
-            for number, fd in enumerate(fds[1:4]):
+            for number, fd in enumerate([*fds[1:4], fds[0]]):
                 os.dup2(fd, number)
             if settings["seccomp_fd"]:
                 os.lseek(int(settings["seccomp_fd"]), 0, os.SEEK_SET)
@@ -277,14 +282,22 @@ def serve(settings: dict[str, str], requests: _socket.socket) -> None:
             os.close(fd)
 
 
+def keep_low_numbers_free(settings: dict[str, str]) -> None:
+    """Renumber what was passed, not to be inherited: 0 to 3 will be a command's, which gets nothing else."""
+    for name in ("socket_fd", "life_fd", "seccomp_fd", "cgroup_fds"):
+        moved = []
+        for word in settings[name].split(",") if settings[name] else []:
+            moved.append(str(fcntl.fcntl(int(word), fcntl.F_DUPFD_CLOEXEC, 10)))
+            os.close(int(word))
+        settings[name] = ",".join(moved)
+    os.dup2(0, 3, inheritable=False)
+
+
 def main() -> None:
     """Settle, say so (or why not) on the socket's other end, serve, leave nothing."""
     settings = dict(word.split("=", 1) for word in sys.argv[1:])
+    keep_low_numbers_free(settings)
     requests = _socket.socket(fileno=int(settings["socket_fd"]))
-    passed = [settings[name] for name in ("socket_fd", "life_fd", "seccomp_fd")]
-    for fd in [*passed, *settings["cgroup_fds"].split(",")]:
-        if fd:
-            os.set_inheritable(int(fd), False)  # a command gets only what `start` hands on
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         settle(settings)
