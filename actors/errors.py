@@ -1,5 +1,5 @@
 """What the runtime raises on purpose."""
-# ruff: noqa: N818  # they say what happened: most of them are no faults
+# they say what happened: most of them are no faults
 
 
 class ActorError(Exception):

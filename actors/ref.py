@@ -93,7 +93,12 @@ class ActorRef(Generic[M_contra]):
             raise
 
     async def wait_stopped(self) -> StopReason:
-        """Wait for the final stop of this place (a restart is none) and return its reason."""
+        """Wait for the final stop of this place (a restart is none) and return its reason.
+
+        Raises AskedItself at once when called from the actor's own handler.
+        """
+        if self._cell.runs_this_task():
+            raise AskedItself(self._cell.path)
         return await self._cell.wait_stopped()
 
     def statistics(self) -> MailboxStatistics:

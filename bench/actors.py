@@ -20,11 +20,11 @@ from pathlib import Path
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import trio
-import trio.testing
+import trio  # noqa: E402
+import trio.testing  # noqa: E402
 
-from actors import Actor, ChildSpec, DynamicSupervisor, Request, Supervisor
-from bench.rounds import ratios, row, spread
+from actors import Actor, ChildSpec, DynamicSupervisor, Request, Supervisor  # noqa: E402
+from bench.rounds import ratios, row, spread  # noqa: E402
 
 TRIOTP = "triotp not installed: pip install --no-deps triotp==0.2.1 logbook tenacity trio-util"
 
@@ -227,17 +227,16 @@ async def triotp_ask(calls: int) -> float:
 
 async def trio_start(starts: int) -> float:
     total = 0.0
+
+    async def task(begun: float, running: trio.Event) -> None:
+        nonlocal total
+        total += time.perf_counter() - begun
+        running.set()
+
     async with trio.open_nursery() as nursery:
         for _ in range(starts):
             running = trio.Event()
-
-            async def task(running: trio.Event = running) -> None:
-                nonlocal total
-                total += time.perf_counter() - begun
-                running.set()
-
-            begun = time.perf_counter()
-            nursery.start_soon(task)
+            nursery.start_soon(task, time.perf_counter(), running)
             await running.wait()
     return total / starts
 

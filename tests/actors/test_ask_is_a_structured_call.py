@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.lowlevel
 
 from actors import ActorCrashed, ActorStopped, AskedItself, ChildSpec, MailboxFull, Supervisor
 from tests.fakes.actors import Broken, Crash, Do, Echo, End, House, Note, Probe, Work
@@ -237,7 +238,7 @@ async def test_at_the_final_stop_queued_asks_get_actor_stopped_and_queued_tells_
         ref.tell_nowait(Note(1))
         ref.tell_nowait(Note(2))
         assert await ref.wait_stopped() == "crashed"
-        await trio.sleep(0)
+        await trio.lowlevel.checkpoint()
         assert results == ["told"]
         assert ref.statistics().dead_letters == 2
         assert house.node("a").dead_letters == 2

@@ -391,7 +391,9 @@ async def test_a_child_cannot_wait_for_its_own_end_or_start() -> None:
         async def started(self) -> None:
             await supervisor.get_or_start("a")
 
-    supervisor: DynamicSupervisor[Any_] = DynamicSupervisor("chats", lambda key: ChildSpec(key, lambda: Impatient([])))
+    supervisor: DynamicSupervisor[Any_] = DynamicSupervisor(
+        "chats", lambda key: ChildSpec(key, lambda: Impatient([]))
+    )
     with trio.fail_after(10):
         async with supervisor.running():
             with pytest.raises(AskedItself):

@@ -21,7 +21,7 @@ def _quiet() -> Any:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(plan=plans, order=st.random_module())
+@given(plan=plans(), order=st.random_module())
 def test_asks_settle_once_nothing_is_handled_twice_and_no_task_is_left(plan: Plan, order: object) -> None:
     play(plan)
 
@@ -56,7 +56,10 @@ def test_a_restart_is_refused_only_when_the_window_is_full(
 
 
 @given(
-    first_s=st.floats(0.001, 100), factor=st.floats(1, 10), more=st.floats(0, 1000), attempt=st.integers(0, 10_000)
+    first_s=st.floats(0.001, 100),
+    factor=st.floats(1, 10),
+    more=st.floats(0, 1000),
+    attempt=st.integers(0, 10_000),
 )
 def test_a_backoff_grows_and_stays_between_its_bounds(
     first_s: float, factor: float, more: float, attempt: int

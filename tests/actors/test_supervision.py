@@ -276,7 +276,10 @@ async def test_a_message_that_takes_longer_than_shutdown_is_cancelled() -> None:
         await ref.tell(Work(60))
         await settle()
     assert trio.current_time() - begun == 5
-    assert house.said("work cancelled", "stopped") == [("a", 1, "work cancelled"), ("a", 1, "stopped", "stopped")]
+    assert house.said("work cancelled", "stopped") == [
+        ("a", 1, "work cancelled"),
+        ("a", 1, "stopped", "stopped"),
+    ]
 
 
 async def test_the_stopped_hook_is_shielded_and_bounded_by_shutdown() -> None:
@@ -421,11 +424,14 @@ async def test_a_nested_limit_applies_the_parents_strategy(strategy: Strategy) -
         await ref.ask(Echo(1))
         await settle()
         incarnations = [child.incarnation for child in root.status().children]
-        assert incarnations == {
-            "one_for_one": [1, 2, 1],
-            "rest_for_one": [1, 2, 2],
-            "one_for_all": [2, 2, 2],
-        }[strategy]
+        assert (
+            incarnations
+            == {
+                "one_for_one": [1, 2, 1],
+                "rest_for_one": [1, 2, 2],
+                "one_for_all": [2, 2, 2],
+            }[strategy]
+        )
 
 
 async def test_limits_escalate_to_the_root() -> None:

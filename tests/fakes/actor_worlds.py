@@ -5,9 +5,10 @@ that bugs planted in the runtime make a check fail.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import trio
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from actors import (
     NodeStatus,
     Request,
     RestartLimitExceeded,
+    StopReason,
     Supervisor,
     TooManyChildren,
 )
@@ -31,11 +33,22 @@ from actors.supervisor import Strategy
 from tests.fakes import virtual_time
 
 SHUTDOWN_S = 4.0
+CLEANUP_S = 1.0  # less than that, so that an asker who gives up never leaves before the handler
 STATIC = ("s0", "s1", "s2")
 KEYS = ("k0", "k1")
 
 MessageId = tuple[int, int]
-Deed = Literal["return", "sleep", "crash", "sleep and crash", "crash in cleanup", "end", "spawn and crash"]
+Deed = Literal[
+    "return",
+    "sleep",
+    "crash",
+    "sleep and crash",
+    "crash in cleanup",
+    "slow cleanup",
+    "end",
+    "spawn",
+    "spawn and crash",
+]
 
 
 class Planned(Exception):
@@ -76,35 +89,46 @@ class Plan:
     idle_s: float | None
     start_failures: frozenset[int]
     """Incarnations, from the second on, that fail to start."""
+    start_s: float
+    stop_s: float
+    """How long the hooks take."""
+    over_after_s: float | None
+    """When the whole tree is cancelled."""
     clients: tuple[tuple[Step, ...], ...]
 
 
-deeds: st.SearchStrategy[Deed] = st.sampled_from(
-    ["return", "sleep", "crash", "sleep and crash", "crash in cleanup", "end", "spawn and crash"]
-)
+DEEDS = get_args(Deed)
 moments = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 10.0])
-steps = st.builds(
-    Step,
-    way=st.sampled_from(["tell", "tell_nowait", "ask", "ask", "stop key", "sleep"]),
-    to=st.sampled_from(STATIC + KEYS),
-    deed=deeds,
-    seconds=moments,
-    patience_s=st.none() | moments,
-)
 restarts: st.SearchStrategy[Restart] = st.sampled_from(["permanent", "transient", "temporary"])
-plans = st.builds(
-    Plan,
-    strategy=st.sampled_from(["one_for_one", "rest_for_one", "one_for_all"]),
-    restarts=st.tuples(restarts, restarts, restarts, restarts),
-    overflow=st.sampled_from(["wait", "reject"]),
-    capacity=st.integers(1, 4),
-    concurrency=st.sampled_from([1, 1, 1, 3]),
-    max_restarts=st.sampled_from([0, 1, 2, 50]),
-    within=st.sampled_from([1.0, 5.0]),
-    idle_s=st.none() | st.sampled_from([0.5, 1.0, 3.0]),
-    start_failures=st.frozensets(st.integers(2, 5), max_size=2),
-    clients=st.lists(st.lists(steps, min_size=1, max_size=8).map(tuple), min_size=1, max_size=4).map(tuple),
-)
+
+
+def plans(deeds: Sequence[Deed] = DEEDS, **fixed: Any) -> st.SearchStrategy[Plan]:
+    """All plans, or those with these deeds and these fields."""
+    steps = st.builds(
+        Step,
+        way=st.sampled_from(["tell", "tell_nowait", "ask", "ask", "stop key", "sleep"]),
+        to=st.sampled_from(STATIC + KEYS),
+        deed=st.sampled_from(deeds),
+        seconds=moments,
+        patience_s=st.none() | moments,
+    )
+    clients = st.lists(st.lists(steps, min_size=1, max_size=8).map(tuple), min_size=1, max_size=4)
+    drawn: dict[str, st.SearchStrategy[Any]] = {
+        "strategy": st.sampled_from(["one_for_one", "rest_for_one", "one_for_all"]),
+        "restarts": st.tuples(restarts, restarts, restarts, restarts),
+        "overflow": st.sampled_from(["wait", "reject"]),
+        "capacity": st.integers(1, 4),
+        "concurrency": st.sampled_from([1, 1, 1, 3]),
+        "max_restarts": st.sampled_from([0, 1, 2, 50]),
+        "within": st.sampled_from([1.0, 5.0]),
+        "idle_s": st.none() | st.sampled_from([0.5, 1.0, 3.0]),
+        "start_failures": st.frozensets(st.integers(2, 5), max_size=2),
+        "start_s": st.sampled_from([0.0, 0.0, 1.0]),
+        "stop_s": st.sampled_from([0.0, 0.0, 1.0]),
+        "over_after_s": st.none() | moments,
+        "clients": clients.map(tuple),
+    }
+    return st.builds(Plan, **(drawn | {name: st.just(value) for name, value in fixed.items()}))
 
 
 @dataclass
@@ -120,8 +144,12 @@ class Account:
     asked: set[MessageId] = field(default_factory=set)
     settled: Counter[MessageId] = field(default_factory=Counter)
     wrong_replies: list[tuple[MessageId, object]] = field(default_factory=list)
+    alive: Counter[str] = field(default_factory=Counter)
+    """Incarnations that have started and not ended, for each id."""
+    twins: set[str] = field(default_factory=set)
+    """Ids that had two at once."""
     left_behind: set[MessageId] = field(default_factory=set)
-    """Asks whose asker had left while the handler still worked, although it cleans up quickly."""
+    """Asks whose asker had left while the handler still worked, although it cleans up within `shutdown`."""
     restarts: dict[tuple[int, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     """Times at which an incarnation after the first was made, for each place."""
     places: dict[int, Any] = field(default_factory=dict)
@@ -134,11 +162,22 @@ class Worker(Actor[Job]):
         self.plan = plan
 
     async def started(self) -> None:
+        account = self.account
+        if self.plan.start_s:
+            await trio.sleep(self.plan.start_s)
         self.account.places[id(self.ref)] = self.ref
         if self.incarnation > 1:
             self.account.restarts[id(self.ref), self.id].append(trio.current_time())
             if self.incarnation in self.plan.start_failures:
                 raise Planned("start")
+        account.alive[self.id] += 1
+        if account.alive[self.id] > 1:
+            account.twins.add(self.id)
+
+    async def stopped(self, reason: StopReason) -> None:
+        if self.plan.stop_s:
+            await trio.sleep(self.plan.stop_s)
+        self.account.alive[self.id] -= 1
 
     async def receive(self, job: Job) -> MessageId:
         self.account.begun.append((id(self.ref), self.id, job.id))
@@ -165,8 +204,16 @@ class Worker(Actor[Job]):
                     await trio.sleep(job.seconds)
                 finally:
                     raise Planned("cleanup")
+            case "slow cleanup":
+                try:
+                    await trio.sleep(job.seconds)
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await trio.sleep(CLEANUP_S)
             case "end":
                 self.stop()
+            case "spawn":
+                self.start_soon(trio.sleep_forever)
             case "spawn and crash":
                 self.start_soon(self.crash_soon, job.seconds)
 
@@ -184,9 +231,13 @@ class World:
         self.root = Supervisor(
             "root", strategy=plan.strategy, max_restarts=plan.max_restarts, within=plan.within
         )
-        self.static = {
-            key: self.root.add(self.spec(key, restart)) for key, restart in zip(STATIC, plan.restarts, strict=False)
-        }
+        s0, s1, s2 = (self.spec(key, restart) for key, restart in zip(STATIC, plan.restarts, strict=False))
+        self.static = {"s0": self.root.add(s0)}
+        nested = self.root.add_supervisor(
+            Supervisor("nested", max_restarts=plan.max_restarts, within=plan.within)
+        )
+        self.static["s2"] = nested.add(s2)
+        self.static["s1"] = self.root.add(s1)
         self.keyed: DynamicSupervisor[Job] = self.root.add_supervisor(
             DynamicSupervisor(
                 "keyed",
@@ -211,18 +262,18 @@ class World:
 
     async def run(self) -> None:
         try:
-            async with self.root.running(), trio.open_nursery() as nursery:
-                for number, steps_of_one in enumerate(self.plan.clients):
-                    nursery.start_soon(self.client, number, steps_of_one)
+            over_after_s = float("inf") if self.plan.over_after_s is None else self.plan.over_after_s
+            with trio.move_on_after(over_after_s):
+                async with self.root.running(), trio.open_nursery() as nursery:
+                    for number, steps_of_one in enumerate(self.plan.clients):
+                        nursery.start_soon(self.client, number, steps_of_one)
         except RestartLimitExceeded:
             pass
 
     async def client(self, number: int, steps_of_one: tuple[Step, ...]) -> None:
         for place, step in enumerate(steps_of_one):
-            try:
+            with suppress(ActorStopped, ActorCrashed, MailboxFull, TooManyChildren, Planned):
                 await self.step((number, place), step)
-            except (ActorStopped, ActorCrashed, MailboxFull, TooManyChildren, Planned):
-                pass
 
     async def step(self, id: MessageId, step: Step) -> None:
         if step.way == "sleep":
@@ -254,19 +305,21 @@ class World:
     async def ask(self, ref: ActorRef[Job], job: Job, patience_s: float | None) -> None:
         account = self.account
         account.asked.add(job.id)
+        answered = False
         try:
             with trio.move_on_after(float("inf") if patience_s is None else patience_s):
                 reply = await ref.ask(job)
+                answered = True
                 if reply != job.id:
                     account.wrong_replies.append((job.id, reply))
-        except MailboxFull:
-            account.refused.add(job.id)
-            raise
         finally:
             account.settled[job.id] += 1
-            # No handler here takes longer than nothing to clean up.
             if job.id in account.working:
                 account.left_behind.add(job.id)
+            if not answered and all(id != job.id for _, _, id in account.begun):
+                account.refused.add(
+                    job.id
+                )  # whatever the reason: nobody waits for it, so nobody may begin it
 
 
 def play(plan: Plan) -> World:
@@ -294,6 +347,8 @@ def check(world: World) -> None:
     assert set(account.settled) == account.asked, "an ask did not settle"
     assert all(times == 1 for times in account.settled.values()), "an ask settled more than once"
     assert not account.left_behind, f"askers left their work behind: {account.left_behind}"
+    assert not account.twins, f"two incarnations at once: {account.twins}"
+    assert not +account.alive, f"did not stop: {+account.alive}"
     assert not account.working, f"handlers are at work after the end: {account.working}"
     refused = account.refused & set(handled)
     assert not refused, f"handled although it was refused: {refused}"
@@ -315,12 +370,15 @@ def check_order(account: Account) -> None:
 def check_intensity(world: World) -> None:
     """Where each restart is one child's own, no window holds more of them than allowed."""
     plan = world.plan
-    keyed = [times for (_, id), times in world.account.restarts.items() if id in KEYS]
-    for times in keyed:
-        check_windows(times, plan.max_restarts, plan.within)
-    if plan.strategy == "one_for_one":
-        static = [times for (_, id), times in world.account.restarts.items() if id in STATIC]
-        check_windows(sorted(sum(static, [])), plan.max_restarts, plan.within)
+    if plan.strategy != "one_for_one":
+        return  # there, most new incarnations are a sibling's fault
+    restarts = world.account.restarts
+    for (_, id), times in restarts.items():
+        if id in KEYS:
+            check_windows(times, plan.max_restarts, plan.within)
+    # Not s2: it also begins anew with its supervisor.
+    static = [time for (_, id), times in restarts.items() if id in ("s0", "s1") for time in times]
+    check_windows(sorted(static), plan.max_restarts, plan.within)
 
 
 def check_windows(times: list[float], most: int, within: float) -> None:
@@ -332,5 +390,3 @@ def check_windows(times: list[float], most: int, within: float) -> None:
 def dead_letters(node: NodeStatus) -> int:
     """Of the whole tree."""
     return node.dead_letters + sum(dead_letters(child) for child in node.children)
-
-
