@@ -80,7 +80,7 @@ async def test_a_disk_that_stays_full_ends_the_program_with_a_clear_error(
     def full(self: Store, requests: list[object]) -> list[object]:
         raise JournalError("state.db cannot be written: database or disk is full.")
 
-    with pytest.raises(RestartLimitExceeded) as raised:  # noqa: PT012
+    with pytest.raises(RestartLimitExceeded) as raised:
         async with root.running():
             await journal.ask(Count())
             monkeypatch.setattr(Store, "run", full)
