@@ -5,6 +5,7 @@ this host's own programs. That work is the docker SDK's, in threads with a room 
 """
 
 import io
+import json
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -165,9 +166,14 @@ def _from_alpine(address: str, image: str, progress: Progress) -> None:
     progress(f"asking the registry for {':'.join(BASE)}")
     with _client(address, REGISTRY_S) as client:
         try:
-            for event in client.pull(*BASE, stream=True, decode=True):
-                if "error" in event:
-                    raise SandboxError(f"The registry has no {':'.join(BASE)}: {event['error'].rstrip('.')}.")
+            # Not client.pull: that waits without a bound.
+            url = f"{client.base_url}/v{client.api_version}/images/create"
+            base = {"fromImage": BASE[0], "tag": BASE[1]}
+            with client.post(url, params=base, stream=True, timeout=REGISTRY_S) as answer:
+                for line in answer.iter_lines():
+                    event = json.loads(line)
+                    if fault := event.get("error") or event.get("message"):
+                        raise SandboxError(f"The registry has no {':'.join(BASE)} ({fault.rstrip('.')}).")
         except SandboxError:
             raise
         except Exception as error:  # of requests, urllib3 or docker: all mean that no registry is reached
@@ -175,7 +181,7 @@ def _from_alpine(address: str, image: str, progress: Progress) -> None:
     dockerfile = resources.files("runner").joinpath("Dockerfile").read_bytes()
     with _client(address, STEP_S) as client:
         events = client.build(
-            fileobj=io.BytesIO(dockerfile), tag=image, rm=True, forcerm=True, pull=False, decode=True
+            fileobj=io.BytesIO(dockerfile), tag=image, rm=True, forcerm=True, decode=True, timeout=STEP_S
         )
         for line in _lines(events):
             progress(line)

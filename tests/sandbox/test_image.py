@@ -1,0 +1,128 @@
+"""The image: built where a registry is reached, imported from this host otherwise, and looked at."""
+
+import json
+import re
+import secrets
+import socket
+import subprocess
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import trio
+
+from rumi.sandbox import Command, Limits, SandboxError, image
+from rumi.sandbox.docker import DockerEngine
+from rumi.sandbox.engine_api import EngineApi
+from rumi.sandbox.image import ImageState, build_image, look_at_image
+from runner.programs import PROGRAMS
+from tests.fakes.engines import cleaned_up
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    name = f"rumi-runner-tests-{secrets.token_hex(4)}:x"
+    yield name
+    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=False)
+
+
+async def look(name: str) -> ImageState:
+    api = EngineApi()
+    state = await look_at_image(api, name)
+    await api.aclose()
+    return state
+
+
+@pytest.mark.docker
+async def test_an_image_that_is_not_there_says_how_to_make_it(name: str) -> None:
+    state = await look(name)
+    assert not state.sound
+    assert "rumi sandbox build" in state.fault
+
+
+@pytest.mark.docker
+async def test_an_image_is_made_of_this_hosts_programs_and_tried(name: str, tmp_path: Path) -> None:
+    lines: list[str] = []
+    report = await build_image(name, lines.append, sources=("host",))
+    assert report.source == "host"
+    assert set(report.missing) < set(PROGRAMS)
+    assert "sh" not in report.missing
+    assert lines
+    state = await look(name)
+    assert state.sound
+    assert (state.image_id, state.source) == (report.image_id, "host")
+
+
+@pytest.mark.docker
+async def test_making_it_again_leaves_one_image(name: str) -> None:
+    first = await build_image(name, lambda _: None, sources=("host",))
+    second = await build_image(name, lambda _: None, sources=("host",))
+    assert first.image_id != second.image_id
+    listed = await trio.run_process(["docker", "images", "--quiet", "--no-trunc"], capture_stdout=True)
+    assert first.image_id not in listed.stdout.decode()
+
+
+@pytest.mark.docker
+async def test_an_image_of_another_version_is_told_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await build_image(name, lambda _: None, sources=("host",))
+    monkeypatch.setattr(image, "FORMAT", "2")
+    state = await look(name)
+    assert "another version" in state.fault
+
+
+@pytest.mark.docker
+async def test_the_image_has_no_network_tool_no_compiler_and_no_package_manager(
+    docker_image: str, tmp_path: Path
+) -> None:
+    async with cleaned_up(DockerEngine(secrets.token_hex(6), Limits(), image=docker_image)) as engine:
+        box = await engine.create("a", tmp_path)
+        found = bytearray()
+        names = (
+            "wget curl nc ncat ssh telnet ftp busybox apk apt dpkg pip python3 perl cc gcc ld mount su sudo"
+        )
+        await box.execute(Command(("bash", "-c", f"type -P {names}")), found.extend, found.extend)
+        await box.execute(Command(("find", "/", "-xdev", "-perm", "/6000")), found.extend, ignore)
+        assert found == b""
+
+
+def ignore(_: bytes) -> None:
+    pass
+
+
+async def test_a_registry_that_keeps_silent_is_given_up_in_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Real time: the docker SDK waits in a thread, which no virtual clock moves.
+    monkeypatch.setattr(image, "REGISTRY_S", 1)
+    listener = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    await listener.bind(str(tmp_path / "d.sock"))
+    listener.listen(8)
+    lines: list[str] = []
+
+    async def daemon(stream: trio.SocketStream) -> None:
+        async with stream:
+            asked = bytes(await stream.receive_some())
+            if b"/images/create" in asked:
+                await trio.sleep_forever()
+            body = json.dumps({"ApiVersion": "1.41", "message": "nothing here"}).encode()
+            status = b"200 OK" if b"/_ping" in asked or b"/version" in asked else b"404 Not Found"
+            head = b"HTTP/1.1 %s\r\nApi-Version: 1.41\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+            await stream.send_all(head % (status, len(body)) + body)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, daemon, [trio.SocketListener(listener)])
+        began = trio.current_time()
+        with pytest.raises(SandboxError, match="No registry is reached"):
+            await build_image("x:y", lines.append, address=f"unix://{tmp_path}/d.sock", sources=("alpine",))
+        assert trio.current_time() - began < 10
+        nursery.cancel_scope.cancel()
+
+
+def test_the_dockerfile_checks_every_program_and_a_supported_base() -> None:
+    text = resources.files("runner").joinpath("Dockerfile").read_text()
+    checked = re.search(r"for program in \\\n(.*?); \\\n", text, re.DOTALL)
+    assert checked is not None
+    assert set(checked[1].replace("\\\n", " ").split()) == set(PROGRAMS)
+    assert f"FROM {':'.join(image.BASE)} AS" in text
+    assert f'{image.LABEL_FORMAT}="{image.FORMAT}"' in text

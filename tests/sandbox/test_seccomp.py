@@ -1,0 +1,138 @@
+"""The filter of system calls, judged by running its own program as the kernel would."""
+
+import errno
+import json
+import platform
+import struct
+import sys
+
+import pytest
+
+from rumi.sandbox import SandboxError
+from rumi.sandbox.seccomp import bpf_program, docker_profile
+from rumi.sandbox.syscalls import BY_MACHINE, DENIED_ON_PURPOSE, EVERYWHERE
+
+X86_64, I386 = 0xC000003E, 0x40000003
+ALLOW, KILL = 0x7FFF0000, 0x00000000
+ERRNO = 0x00050000
+here = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64")
+
+
+def judged(number: int, *arguments: int, architecture: int = X86_64) -> int:
+    """What the filter returns for a call: classic BPF over `struct seccomp_data`."""
+    words = (*arguments, *(0,) * (6 - len(arguments)))
+    data = struct.pack("<iIQ6Q", number, architecture, 0, *words)
+    program = list(struct.iter_unpack("<HBBI", bpf_program()))
+    accumulator, at = 0, 0
+    for _ in range(len(program)):
+        code, jump_true, jump_false, k = program[at]
+        at += 1
+        match code:
+            case 0x20:  # load a word
+                accumulator = int(struct.unpack_from("<I", data, k)[0])
+            case 0x54:  # and
+                accumulator &= k
+            case 0x05:  # jump
+                at += k
+            case 0x15:  # equal
+                at += jump_true if accumulator == k else jump_false
+            case 0x25:  # greater
+                at += jump_true if accumulator > k else jump_false
+            case 0x35:  # greater or equal
+                at += jump_true if accumulator >= k else jump_false
+            case 0x06:  # return
+                return int(k)
+            case _:
+                raise AssertionError(f"unknown instruction {code:#x}")
+    raise AssertionError("the program does not end")
+
+
+@here
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (425, "io_uring_setup"),
+        (426, "io_uring_enter"),
+        (427, "io_uring_register"),
+        (206, "io_setup"),
+        (248, "add_key"),
+        (249, "request_key"),
+        (250, "keyctl"),
+        (101, "ptrace"),
+        (310, "process_vm_readv"),
+        (311, "process_vm_writev"),
+        (321, "bpf"),
+        (298, "perf_event_open"),
+        (323, "userfaultfd"),
+        (165, "mount"),
+        (272, "unshare"),
+        (308, "setns"),
+        (29, "shmget"),
+        (240, "mq_open"),
+        (447, "memfd_secret"),
+        (9999, "one that is yet to come"),
+    ],
+)
+def test_a_call_without_need_is_refused(number: int, name: str) -> None:
+    assert judged(number) == ERRNO | errno.EPERM
+
+
+@here
+def test_ordinary_calls_are_allowed() -> None:
+    for number in (0, 1, 2, 9, 39, 59, 61, 62, 157, 217, 257, 262, 302, 318, 332, 334, 437, 439):
+        assert judged(number) == ALLOW, number
+
+
+@here
+def test_only_unix_sockets_can_be_made() -> None:
+    assert judged(41, 1, 1, 0) == ALLOW
+    for family in (0, 2, 10, 16, 17, 38, 40, (1 << 32) | 40, 1 << 32):
+        assert judged(41, family, 1, 0) == ERRNO | errno.EAFNOSUPPORT, family
+    # The kernel looks at the lower half alone; that a Unix socket is refused here harms nobody.
+    assert judged(41, (1 << 32) | 1, 1, 0) != ALLOW
+
+
+@here
+def test_threads_and_processes_can_be_made_and_namespaces_cannot() -> None:
+    assert judged(56, 17) == ALLOW
+    assert judged(56, 0x3D0F00) == ALLOW
+    for bit in (0x20000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
+        assert judged(56, bit | 17) == ERRNO | errno.EPERM, hex(bit)
+    assert judged(435) == ERRNO | errno.ENOSYS
+
+
+@here
+def test_address_randomisation_cannot_be_switched_off() -> None:
+    assert judged(135, 0) == ALLOW
+    assert judged(135, 0xFFFFFFFF) == ALLOW
+    assert judged(135, 0x0040000) == ERRNO | errno.EPERM
+
+
+@here
+def test_calls_of_other_architectures_end_the_process() -> None:
+    assert judged(20, architecture=I386) == KILL
+    assert judged(0x40000000 | 1) == KILL  # x32
+
+
+def test_what_is_denied_on_purpose_is_nowhere_allowed() -> None:
+    allowed = EVERYWHERE.union(*BY_MACHINE.values())
+    assert not allowed & DENIED_ON_PURPOSE
+    profile = docker_profile()
+    calls = profile["syscalls"]
+    assert isinstance(calls, list)
+    granted = {name for rule in calls if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+    assert not granted & DENIED_ON_PURPOSE
+
+
+def test_dockers_profile_refuses_by_default_and_names_no_second_architecture() -> None:
+    profile = json.loads(json.dumps(docker_profile()))
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    assert all(entry["subArchitectures"] == [] for entry in profile["archMap"])
+
+
+def test_without_libseccomp_there_is_a_sentence_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    bpf_program.cache_clear()
+    monkeypatch.setitem(sys.modules, "pyseccomp", None)
+    with pytest.raises(SandboxError, match="apt install libseccomp2"):
+        bpf_program()
+    bpf_program.cache_clear()
