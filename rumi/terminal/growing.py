@@ -25,10 +25,16 @@ class GrowingAnswer:
         """Whether nothing has been said in the current piece."""
         return not self._raw
 
-    @property
-    def tail(self) -> str:
-        """The part that still changes: the last block."""
-        return "\n".join(self._lines())
+    def end(self, rows: int, width: int) -> str:
+        """The end of the last block, long enough to fill `rows` lines of `width` cells and not much longer.
+
+        A long code block keeps its opening line: without it, code would be read as Markdown.
+        """
+        lines = self._lines()
+        kept = [line[-rows * width :] for line in lines[-rows:]]
+        if len(kept) < len(lines) and lines[0].lstrip().startswith(("```", "~~~")):
+            kept.insert(0, lines[0])
+        return "\n".join(kept)
 
     def take_finished(self) -> str:
         """The blocks that are complete and were not taken before; empty where there are none."""
@@ -39,7 +45,7 @@ class GrowingAnswer:
 
     def take_rest(self) -> str:
         """The piece is complete: all of it that was not taken before."""
-        rest, whole = self.tail, clean(self._raw).strip()
+        rest, whole = "\n".join(self._lines()), clean(self._raw).strip()
         if whole:
             self._pieces.append(whole)
         self._raw, self._printed = "", 0

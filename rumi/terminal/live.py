@@ -7,35 +7,29 @@ always smaller than the screen, whatever the length of the answer.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Discarded, TextDelta, Waiting
-from rumi.terminal.calls import duration, excerpt_of, outcome_of, title_of
+from rumi.terminal.called import Called
+from rumi.terminal.calls import duration, title_of
 from rumi.terminal.clean import clean, one_line
 from rumi.terminal.conversation import Settled
 from rumi.terminal.growing import GrowingAnswer
-from rumi.terminal.paint import Answer, Painter
+from rumi.terminal.paint import Answer, Painter, hanging
 from rumi.terminal.words import Words
 
 TICK_S = 0.1
+_LONG = 4000
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"
-
-
-def _hanging(mark: Text, text: Text) -> Table:
-    """`text` behind `mark`, its further lines below its first."""
-    table = Table.grid()
-    table.add_row(mark, text)
-    return table
 
 
 class Screen(Protocol):
@@ -56,6 +50,15 @@ class Screen(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Something to print for good; nothing but an empty line where `what` is None."""
+
+    what: RenderableType | None
+    gap: bool = False
+    characters: int = 0
+
+
 class LiveView:
     """Draws a conversation on a `Screen`. `run` must be running: it moves what moves.
 
@@ -69,9 +72,9 @@ class LiveView:
         self._painter = painter
         self._words = words
         self._lock = trio.Lock()
-        self._above: list[str] = []
+        self._pieces: list[_Piece] = []  # what is to be printed for good, in order
         self._drawn: list[str] = []
-        self._after_blank = True
+        self._after_blank = True  # of what was laid out; the holder of the lock changes it
         self._after_tool = False  # tool calls that follow each other stand together
         self._status: tuple[str, float] | None = None
         self._until = 0.0
@@ -83,11 +86,8 @@ class LiveView:
     async def run(self) -> None:
         """Redraw what moves, until cancelled."""
         while True:
-            before = trio.current_time()
             await self._draw()
-            # Painting a very long block may take longer than a tick; it gets a fifth of the time at most.
-            took = trio.current_time() - before
-            await trio.sleep(max(TICK_S, 4 * took))
+            await trio.sleep(TICK_S)
 
     async def event(self, event: ChatEvent) -> None:
         """Change what is shown; drawn with the next tick, or now when something became final."""
@@ -126,7 +126,7 @@ class LiveView:
                 self._finish(finished, now)
             case _:
                 return
-        if self._above:
+        if self._pieces:
             await self._draw()
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
@@ -139,13 +139,11 @@ class LiveView:
             reason = settled.finished.reason
             rest = self._answer.missing(text)
             if reason == "complete":
-                if rest:
-                    self._print(Answer(rest), gap=True)
+                self._print_answer(rest)
             elif reason in ("max_turns", "repeated_call", "consecutive_errors", "timeout"):
                 # The warning is the last paragraph; what was found so far comes before it.
                 found, _, warning = rest.rpartition("\n\n")
-                if found:
-                    self._print(Answer(found), gap=True)
+                self._print_answer(found)
                 self._print(Text(warning, style=_WARNING), gap=True)
             else:
                 self._print(Text(rest, style=_STYLES.get(reason, _WARNING)), gap=True)
@@ -159,7 +157,7 @@ class LiveView:
 
     async def typed(self, text: str) -> None:
         """What the person sent."""
-        self._print(_hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
+        self._print(hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
         await self._draw()
 
     async def stopping(self, presses: int) -> None:
@@ -183,59 +181,53 @@ class LiveView:
     # What is final
 
     def _print(self, what: RenderableType, *, gap: bool = False) -> None:
-        """Paint for good; with `gap`, an empty line stands before it. Leading and last empty lines go."""
-        lines = self._painter.paint(what, self._screen.size()[0])
-        while lines and not lines[-1]:
-            lines.pop()
-        while lines and not lines[0]:
-            lines.pop(0)
-        if lines:
-            if gap:
-                self._gap()
-            self._above += lines
-            self._after_blank = self._after_tool = False
+        """Print for good with the next drawing; with `gap`, an empty line stands before it."""
+        self._pieces.append(_Piece(what, gap))
+        self._after_tool = False
+
+    def _print_answer(self, text: str) -> None:
+        if text.strip():
+            self._pieces.append(_Piece(Answer(text), gap=True, characters=len(text)))
+            self._after_tool = False
 
     async def _end(self) -> None:
         """Draw; what was printed last stands alone."""
         if self._prompted and self._status is None:
-            self._gap()
+            self._pieces.append(_Piece(None, gap=True))
         await self._draw()
 
-    def _gap(self) -> None:
-        if not self._after_blank:
-            self._above.append("")
-            self._after_blank = True
+    def _lay_out(self, pieces: list[_Piece], width: int) -> list[str]:
+        """The pieces as lines, without empty ones at the beginning and the end of each."""
+        above: list[str] = []
+        for piece in pieces:
+            lines = [] if piece.what is None else self._painter.paint(piece.what, width)
+            while lines and not lines[-1]:
+                lines.pop()
+            while lines and not lines[0]:
+                lines.pop(0)
+            if piece.gap and not self._after_blank and (lines or piece.what is None):
+                above.append("")
+                self._after_blank = True
+            if lines:
+                above += lines
+                self._after_blank = False
+        return above
 
     def _tool_finished(self, finished: ToolFinished) -> None:
         call, result = finished.call, finished.result
         title, _ = self._running.pop(call.id, (call.name, 0.0))
-        style = ("green", "dim") if result.ok and not result.exit_code else ("red", "red")
-        outcome = outcome_of(result, self._words)
-        width = self._screen.size()[0]
-        mark, rest = Text("● ", style[0]), Text(outcome, style[1])
-        if len(title) + rest.cell_len + 6 <= width:
-            self._print(Text.assemble(mark, (title, "bold"), "  ", rest), gap=not self._after_tool)
-        else:
-            long = Text(title, "bold")
-            for cells in range(2 * (width - 3), 0, -8):  # words that do not fit a line leave it shorter
-                long.truncate(cells, overflow="ellipsis")
-                if len(self._painter.paint(_hanging(mark, long), width)) <= 2:
-                    break
-            self._print(_hanging(mark, long), gap=not self._after_tool)
-            self._print(Padding(rest, (0, 0, 0, 2)))
-        for said in excerpt_of(result, self._words):
-            excerpt = Text(said, style="dim", no_wrap=True, overflow="ellipsis")
-            excerpt.truncate(width - 4, overflow="ellipsis")
-            self._print(Padding(excerpt, (0, 0, 0, 4)))
+        self._print(Called(title, result, self._words), gap=not self._after_tool)
         self._after_tool = True
 
     def _print_finished_blocks(self) -> None:
-        self._print(Answer(self._answer.take_finished()), gap=True)
+        if not self._answer.empty:
+            self._print_answer(self._answer.take_finished())
 
     def _end_piece(self) -> None:
         """The words of one model call are complete: print what is left of them."""
-        self._print_finished_blocks()
-        self._print(Answer(self._answer.take_rest()), gap=True)
+        if not self._answer.empty:
+            self._print_finished_blocks()
+            self._print_answer(self._answer.take_rest())
 
     def _finish(self, finished: TurnFinished, now: float) -> None:
         self._end_piece()
@@ -249,8 +241,14 @@ class LiveView:
     async def _draw(self) -> None:
         async with self._lock:
             self._print_finished_blocks()
+            pieces, self._pieces = self._pieces, []
+            width = self._screen.size()[0]
+            if sum(piece.characters for piece in pieces) > _LONG:
+                # Painting a thousand lines takes a second, which nobody else should have to wait for.
+                above = await trio.to_thread.run_sync(self._lay_out, pieces, width)
+            else:
+                above = self._lay_out(pieces, width)
             live = self._live()
-            above, self._above = self._above, []
             if above or live != self._drawn:
                 self._drawn = live
                 await self._screen.draw(above, live)
@@ -262,11 +260,12 @@ class LiveView:
         if self._status is None:
             return []
         width, rows = self._screen.size()
-        lines = self._painter.paint(Answer(self._answer.tail), width)
+        room = max(1, rows - 6 - len(self._running))
+        lines: list[str] = []
+        if not self._answer.empty:
+            lines = self._painter.paint(Answer(self._answer.end(room, width)), width)[-room:]
         while lines and not lines[0]:
             lines.pop(0)
-        room = max(1, rows - 6 - len(self._running))
-        lines = lines[-room:]
         if lines and not self._after_blank:
             lines.insert(0, "")
         return [*lines, *([""] if lines or not self._after_blank else []), *self._status_lines(width)]

@@ -18,6 +18,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 from rich.theme import Theme
 
 from rumi.terminal.blocks import parser
@@ -101,6 +102,13 @@ def _visible(style: Style | None) -> bool:
     return style is not None and bool(
         style.reverse or style.underline or (style.bgcolor is not None and not style.bgcolor.is_default)
     )
+
+
+def hanging(mark: Text, text: Text) -> Table:
+    """`text` behind `mark`, its further lines below its first."""
+    table = Table.grid()
+    table.add_row(mark, text)
+    return table
 
 
 class Answer(Markdown):

@@ -95,3 +95,13 @@ def test_an_answer_of_several_pieces_or_of_the_last_one_is_recognised() -> None:
         answer.add(piece)
         answer.take_rest()
     assert answer.missing("Let me look.\n\nFound it.") == ""
+
+
+def test_the_live_end_of_a_long_block_is_short_and_code_stays_code() -> None:
+    answer = GrowingAnswer()
+    answer.add("Before\n\n```python\n" + "".join(f"line {number}\n" for number in range(5000)) + "last")
+    answer.take_finished()
+    assert answer.end(4, 80).split("\n") == ["```python", "line 4997", "line 4998", "line 4999", "last"]
+    answer.begin()
+    answer.add("word " * 10_000)
+    assert len(answer.end(4, 80)) == 4 * 80
