@@ -147,7 +147,7 @@ async def fake_daemon(folder: Path) -> AsyncIterator[FakeDaemon]:
     path = folder / "docker.sock"
     listener = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     await listener.bind(str(path))
-    listener.listen(64)
+    listener.listen(1024)
     daemon = FakeDaemon(f"unix://{path}")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, daemon.serve, [trio.SocketListener(listener)])
