@@ -10,6 +10,7 @@ import trio
 from actors.actor import Actor
 from actors.errors import ActorCrashed, ActorStopped
 from actors.mailbox import Item
+from actors.own_tasks import own_task, own_task_with_start
 from actors.place import logger
 from actors.request import Ask
 from actors.status import Outcome, StopReason, one_line
@@ -18,6 +19,19 @@ if TYPE_CHECKING:
     from actors.cell import Cell
 
 M = TypeVar("M")
+
+NOTHING = object()  # None may be a message
+
+
+class Handling:
+    """A message in the hand of a task of its own, with concurrency > 1."""
+
+    __slots__ = ("item", "task", "work")
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.work = trio.CancelScope()
+        self.task: trio.lowlevel.Task | None = None
 
 
 class Incarnation(Generic[M]):
@@ -28,7 +42,7 @@ class Incarnation(Generic[M]):
     """
 
     __slots__ = (
-        "_actor", "_closed", "_ending", "_handled", "_handlers", "_in_hand", "_nursery", "_reason",
+        "_actor", "_closed", "_ending", "_in_hand", "_in_hands", "_nursery", "_reason",
         "_started", "_starts", "_task", "cell", "crash", "number", "since",
     )  # fmt: skip
 
@@ -45,9 +59,8 @@ class Incarnation(Generic[M]):
         self._ending = False
         self._reason: StopReason = "normal"
         self._closed = False  # its tasks have ended
-        self._in_hand: Item = None  # with concurrency=1
-        self._handled: dict[trio.CancelScope, Item] = {}  # with concurrency > 1
-        self._handlers: set[trio.lowlevel.Task] = set()
+        self._in_hand: Item = NOTHING  # with concurrency=1
+        self._in_hands: dict[Handling, None] | None = None  # with more, in order
 
     async def run(self) -> Outcome:
         """Live, and say how it ended. Raises only cancellation from outside, which no tree does by itself."""
@@ -67,13 +80,12 @@ class Incarnation(Generic[M]):
             self._sort_out(group)
         finally:
             self._closed = True
-            item, self._in_hand = self._in_hand, None
+            item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
         outcome = self._outcome()
         cell._ends(outcome)
         actor, self._actor = self._actor, None
-        if self._started and type(actor).stopped is not Actor.stopped:
-            assert actor is not None
+        if actor is not None and self._started and type(actor).stopped is not Actor.stopped:
             await self._run_stopped_hook(actor, outcome.reason)
         return outcome
 
@@ -120,13 +132,13 @@ class Incarnation(Generic[M]):
                             item.answer(reply)
                         else:
                             await receive(item)
-                        self._in_hand = None
+                        self._in_hand = NOTHING
                         self.since = now()
                         if queue:
                             await trio.lowlevel.checkpoint()
             except Exception as error:  # noqa: BLE001  # as above
                 self._failed(error, work)
-            item, self._in_hand = self._in_hand, None
+            item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
 
     async def _serve_many(self) -> None:
@@ -134,27 +146,28 @@ class Incarnation(Generic[M]):
         assert self._nursery is not None
         mailbox = self.cell.mailbox
         limit = self.cell.spec.concurrency
+        in_hands: dict[Handling, None] = {}
+        self._in_hands = in_hands
         while not self._ending:
-            room = len(self._handled) < limit
+            room = len(in_hands) < limit
             if not room or not mailbox.queue:
                 await mailbox.wait(listen=room)
                 continue
-            item = mailbox.pop()
-            work = trio.CancelScope()
-            if type(item) is Ask:
-                item.take(work)
-            self._handled[work] = item
+            handling = Handling(mailbox.pop())
+            if type(handling.item) is Ask:
+                handling.item.take(handling.work)
+            in_hands[handling] = None
             self.since = trio.current_time()
-            self._nursery.start_soon(self._handle, work, item)
-        while self._handled:
+            self._nursery.start_soon(self._handle, handling, in_hands)
+        while in_hands:
             await mailbox.wait(listen=False)
 
-    async def _handle(self, work: trio.CancelScope, item: Item) -> None:
+    async def _handle(self, handling: Handling, in_hands: dict[Handling, None]) -> None:
         assert self._actor is not None
-        task = trio.lowlevel.current_task()
-        self._handlers.add(task)
+        handling.task = trio.lowlevel.current_task()
+        item = handling.item
         try:
-            with work:
+            with handling.work:
                 if type(item) is Ask:
                     reply = await self._actor.receive(item.message)
                     if not item.given_up:
@@ -162,10 +175,9 @@ class Incarnation(Generic[M]):
                 else:
                     await self._actor.receive(item)
         except Exception as error:  # noqa: BLE001  # as above
-            self._failed(error, work)
+            self._failed(error, handling.work)
         finally:
-            self._handlers.discard(task)
-            del self._handled[work]
+            del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
             self.cell.mailbox.wake()
@@ -202,8 +214,10 @@ class Incarnation(Generic[M]):
         cancelled, rest = group.split(trio.Cancelled)
         if rest is not None and not isinstance(rest, Exception):
             self.crash = _alone(rest)  # KeyboardInterrupt and its like: not the actor's, ends the tree
-        elif rest is not None:
+        elif rest is not None and self._ending:
             self._log_cleanup(_alone(rest))
+        elif rest is not None:
+            self.crash = _alone(rest)  # nothing was cancelled before it
         if cancelled is not None:
             raise cancelled
 
@@ -224,14 +238,14 @@ class Incarnation(Generic[M]):
 
     def start_soon(self, fn: Callable[..., Awaitable[object]], *args: object) -> None:
         """See `Actor.start_soon`."""
-        self._open_nursery().start_soon(self._own_task, fn, args, name=fn)
+        self._open_nursery().start_soon(own_task, self._failed, fn, args, name=fn)
 
     async def start(self, fn: Callable[..., Awaitable[object]], *args: object) -> Any:
         """See `Actor.start`."""
         nursery = self._open_nursery()
         self._starts += 1
         try:
-            return await nursery.start(self._own_started_task, fn, args, name=fn)
+            return await nursery.start(own_task_with_start, self._failed, fn, args, name=fn)
         finally:
             self._starts -= 1
 
@@ -239,26 +253,6 @@ class Incarnation(Generic[M]):
         if self._nursery is None or self._closed:
             raise RuntimeError(f"{self.cell.path}: this incarnation has ended")
         return self._nursery
-
-    async def _own_task(self, fn: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
-        try:
-            await fn(*args)
-        except Exception as error:  # noqa: BLE001  # as above
-            self._failed(error)
-
-    async def _own_started_task(
-        self,
-        fn: Callable[..., Awaitable[object]],
-        args: tuple[object, ...],
-        task_status: trio.TaskStatus[Any],
-    ) -> None:
-        reported = Reported(task_status)
-        try:
-            await fn(*args, task_status=reported)
-        except Exception as error:
-            if not reported.done:
-                raise  # to whoever called start()
-            self._failed(error)
 
     def request_end(self) -> None:
         """End normally after the message in hand."""
@@ -284,9 +278,10 @@ class Incarnation(Generic[M]):
 
         Tasks that the actor started for itself are not: its messages are handled while they run.
         """
-        if self._started and not self._closed and self._in_hand is None and not self._handlers:
+        if self._started and not self._closed and self._in_hand is NOTHING and not self._in_hands:
             return False
-        while task is not self._task and task not in self._handlers:
+        handlers = {self._task}.union(handling.task for handling in self._in_hands or () if handling.task)
+        while task not in handlers:
             nursery = task.parent_nursery
             if nursery is None or nursery is self._nursery:
                 return False
@@ -296,7 +291,7 @@ class Incarnation(Generic[M]):
     @property
     def idle(self) -> bool:
         """No message in hand, and the actor does not call itself busy."""
-        if not self._started or self._ending or self._in_hand is not None or self._handled:
+        if not self._started or self._ending or self._in_hand is not NOTHING or self._in_hands:
             return False
         assert self._actor is not None
         try:
@@ -313,24 +308,9 @@ class Incarnation(Generic[M]):
             words = f"doing() raised {one_line(error)}"
         if words:
             return words
-        items = list(self._handled.values()) if self._handled else [self._in_hand]
-        names = [
-            type(item.message if type(item) is Ask else item).__name__ for item in items if item is not None
-        ]
-        return ", ".join(names)
-
-
-class Reported:
-    """A task status that remembers whether it was told."""
-
-    def __init__(self, task_status: trio.TaskStatus[Any]) -> None:
-        self._task_status = task_status
-        self.done = False
-
-    def started(self, value: object = None) -> None:
-        """See `trio.TaskStatus.started`."""
-        self._task_status.started(value)
-        self.done = True
+        items = [self._in_hand, *(handling.item for handling in self._in_hands or ())]
+        messages = [item.message if type(item) is Ask else item for item in items if item is not NOTHING]
+        return ", ".join(type(message).__name__ for message in messages)
 
 
 def _alone(group: BaseException) -> BaseException:

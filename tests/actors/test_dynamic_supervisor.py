@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from actors import (
+    Actor,
     ActorCrashed,
     ActorRef,
     ActorStopped,
@@ -542,3 +543,19 @@ async def test_a_tree_that_stops_while_keyed_children_are_suspended_stops_them_t
     assert asked == ["told"]
     assert await ref.wait_stopped() == "stopped"
     assert house.node("chats").dead_letters == 1
+
+
+async def test_a_message_may_be_none_and_is_in_hand_like_any_other() -> None:
+    class Sleeper(Actor[None]):
+        async def receive(self, message: None) -> None:
+            await trio.sleep(100)
+
+    supervisor: DynamicSupervisor[None] = DynamicSupervisor(
+        "chats", lambda key: ChildSpec(key, Sleeper, idle_s=1)
+    )
+    async with supervisor.running():
+        ref = await supervisor.get_or_start("a")
+        await ref.tell(None)
+        await trio.sleep(50)
+        assert supervisor.lookup("a") is ref
+        assert supervisor.status().children[0].doing == "NoneType"
