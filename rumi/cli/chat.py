@@ -40,13 +40,13 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, object], options: dict
     from rumi.chats import check_chosen_chat_id
     from rumi.config import home_from, load_settings
     from rumi.home import Home
-    from rumi.terminal import TerminalOptions, progress, run_terminal
+    from rumi.terminal import TerminalOptions, run_terminal, show_progress
 
     check_chosen_chat_id(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
     with home.hold("rumi chat"):
-        async with progress() as steps:
+        async with show_progress() as steps:
             engine = await ready_engine(home, loaded, steps.step)
         async with open_app(home, loaded, engine) as app:
             for note in app.notes:

@@ -49,12 +49,12 @@ def _here() -> "tuple[Home, Loaded]":
 
 async def _build() -> None:
     from rumi.building import build_image, build_rootfs, find_engine
-    from rumi.terminal import progress
+    from rumi.terminal import show_progress
 
     home, loaded = _here()
     engine = await find_engine(home, loaded)
     await engine.aclose()
-    async with progress() as steps:
+    async with show_progress() as steps:
         if engine.kind == "docker":
             lines = await build_image(loaded, steps.step)
         else:

@@ -30,7 +30,7 @@ _OPERATORS = (
 _ALLOWED_OPERATORS = frozenset({"&&", "||", ";", "|", "<", ">", ">>"})
 
 
-class Refused(RumiError):  # noqa: N818 - it is an answer to a model, not a fault
+class Refused(RumiError):
     """A command that is not run: the message names what was refused, the advice what is allowed instead."""
 
 

@@ -1,12 +1,12 @@
 """The terminal: a person at the keyboard, a pipe, one turn for a script, or JSON lines for a program.
 
 `run_terminal` picks the kind that fits the streams and the options. All of them talk to a `ChatPort` and
-know nothing of what is behind it. `progress` shows what happens before the chat begins.
+know nothing of what is behind it. `show_progress` shows what happens before the chat begins.
 """
 
 from rumi.terminal.options import TerminalOptions
-from rumi.terminal.progress import Progress, progress
+from rumi.terminal.progress import Progress, show_progress
 from rumi.terminal.run import run_terminal
 from rumi.terminal.streams import Streams
 
-__all__ = ["Progress", "Streams", "TerminalOptions", "progress", "run_terminal"]
+__all__ = ["Progress", "Streams", "TerminalOptions", "run_terminal", "show_progress"]

