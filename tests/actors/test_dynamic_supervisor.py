@@ -382,11 +382,15 @@ async def test_a_child_cannot_wait_for_its_own_end_or_start() -> None:
     async def stops(probe: Probe) -> None:
         await house.chats.stop("a")
 
+    async def waits(probe: Probe) -> None:
+        await probe.ref.wait_stopped()
+
     async with house.up():
         ref = await house.chats.get_or_start("a")
-        with pytest.raises(ActorCrashed) as caught:
-            await ref.ask(Do(stops))
-        assert isinstance(caught.value.__cause__, AskedItself)
+        for fn in (stops, waits):
+            with pytest.raises(ActorCrashed) as caught:
+                await ref.ask(Do(fn))
+            assert isinstance(caught.value.__cause__, AskedItself)
 
     class Impatient(Probe):
         async def started(self) -> None:
