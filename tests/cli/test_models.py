@@ -1,0 +1,147 @@
+"""`rumi chat` with a real server that speaks Groq's protocol: what works, what fails, and that no key is shown."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Program
+from tests.conftest import ROOT
+
+KEY = "gsk_0123456789abcdefghijKLMNOPQRSTUV"
+
+pytestmark = pytest.mark.bubblewrap
+
+
+@contextmanager
+def server(script: str, *more: str) -> Iterator[str]:
+    """A model server in a process of its own; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.fakes.groq_server", "--port", "0", "--script", script, "--key", KEY, *more],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+        process.stdout.close()
+
+
+@pytest.fixture
+def groq(bubblewrap: Program) -> Iterator[Callable[..., Program]]:
+    """A program whose model is a server that behaves as it is told."""
+    with_servers: list[object] = []
+
+    def behave(script: str, *more: str, key: str = KEY) -> Program:
+        context = server(script, *more)
+        with_servers.append(context)
+        address = context.__enter__()
+        bubblewrap.env |= {"GROQ_API_KEY": key, "GROQ_BASE_URL": address}
+        return bubblewrap
+
+    yield behave
+    for context in with_servers:
+        context.__exit__(None, None, None)  # type: ignore[attr-defined]
+
+
+def test_a_model_calls_a_tool_and_answers(groq: Callable[..., Program]) -> None:
+    events = groq("tool").events("-p", "say hola")
+    assert [e["event"] for e in events][0] == "turn_started"
+    (result,) = [e for e in events if e["event"] == "tool_result"]
+    assert "hola" in result["content"]
+    assert events[-1]["reason"] == "complete"
+    assert events[-1]["usage"]["completion_tokens"] > 0
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("404", "does not know"),
+        ("500", "500"),
+        ("cut", "cut"),
+        ("bad-json", ""),
+        ("empty", ""),
+        ("413", ""),
+    ],
+)
+def test_failures_of_the_model_exit_4_with_one_clear_sentence(
+    groq: Callable[..., Program], script: str, says: str
+) -> None:
+    done = groq(script).run("chat", "-p", "hello", code=4)
+    assert "❌" in done.stderr + done.stdout
+    assert says in done.stderr + done.stdout
+    assert "/retry" in done.stderr + done.stdout
+
+
+def test_a_wrong_key_is_told_and_shown_nowhere(groq: Callable[..., Program]) -> None:
+    wrong = "gsk_wrongwrongwrongwrongwrongwrong0"
+    program = groq("ok", key=wrong)
+    done = program.run("chat", "--debug", "-p", "hello", code=4)
+    assert "GROQ_API_KEY" in done.stderr + done.stdout
+    everything = done.stdout + done.stderr
+    for path in (program.home / "logs").iterdir():
+        everything += path.read_text()
+    everything += (program.home / "state.db").read_bytes().decode("latin-1")
+    everything += program.run("config", "show").stdout
+    assert wrong not in everything
+    assert wrong[4:20] not in everything
+
+
+def test_a_hung_server_ends_at_its_time(groq: Callable[..., Program]) -> None:
+    program = groq("hang")
+    program.env["RUMI_MODEL__TIMEOUT_S"] = "1"
+    began = time.monotonic()
+    done = program.run("chat", "-p", "hello", code=4)
+    assert time.monotonic() - began < 30
+    assert "1 s" in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(("script", "phase"), [("hang", "thinking"), ("slow", "answering"), ("429", "waiting")])
+def test_an_interrupt_ends_the_turn_while_the_model(
+    groq: Callable[..., Program], script: str, phase: str
+) -> None:
+    program = groq(script, "--pause", "5")
+    chat = program.start("chat", "-p", "hello")
+    for _ in range(100):
+        if phase in program.run("status", code=None).stdout:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail(f"never came to {phase}")
+    began = time.monotonic()
+    chat.send_signal(signal.SIGINT)
+    out, err = chat.communicate(timeout=20)
+    assert chat.returncode == 130, out + err
+    assert time.monotonic() - began < 10
+    assert "Stopped" in out + err
+
+
+def test_a_server_of_ones_own_works_without_a_key(bubblewrap: Program, tmp_path: Path) -> None:
+    with server("ok", "--key", "") as address:
+        bubblewrap.home.mkdir(mode=0o700)
+        (bubblewrap.home / "config.toml").write_text(
+            f'[model]\ndefault = "custom:mine"\n'
+            f'[model.custom.mine]\nbase_url = "{address}/v1"\nmodel = "openai/gpt-oss-120b"\n'
+        )
+        bubblewrap.run("chat", "-p", "hello")
+
+
+def test_a_dotenv_in_the_working_folder_is_never_read(bubblewrap: Program, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("GROQ_API_KEY=gsk_someone_elses\n")
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        done = bubblewrap.run("chat", "-p", "hello")
+    finally:
+        os.chdir(before)
+    assert "No GROQ_API_KEY" in done.stderr
