@@ -164,12 +164,12 @@ BUGS: list[tuple[Callable[[Patch], None], st.SearchStrategy[Plan]]] = [
     (request_of_a_gone_asker_handled, plans()),
     (mailbox_lost_at_a_crash, plans(CRASHES)),
     (mailbox_not_drained_at_the_final_stop, plans(CRASHES)),
-    (order_lost, plans()),
+    (order_lost, plans(["return"], capacity=4, concurrency=1, over_after_s=None)),
     (waiting_sender_forgotten, plans(["return", "sleep"], capacity=1, overflow="wait", over_after_s=None)),
     (tasks_not_cancelled, plans(["return", "spawn", "crash"], over_after_s=None, max_restarts=50)),
     (successor_started_before_the_end, plans(["sleep"], stop_s=1.0)),
     (key_reserved_too_late, plans()),
-    (sibling_crash_missed, plans(CRASHES, strategy="rest_for_one", over_after_s=None)),
+    (sibling_crash_missed, plans(CRASHES, strategy="rest_for_one", over_after_s=None, max_restarts=50)),
 ]
 
 
