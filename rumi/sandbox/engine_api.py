@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, TypeAlias
 
 import httpx
+import trio
 
 from rumi.sandbox.types import SandboxError
 
@@ -59,16 +60,16 @@ class EngineApi:
                 "DOCKER_TLS_VERIFY is set, and Docker over TLS is not supported.",
                 "The sandbox mounts folders of this machine: use the daemon of this machine by its socket.",
             )
-        # No limit: with one, 100 running commands would keep the kill of one of them waiting. And no
-        # connection is kept: one that a restarted daemon closed would fail the next call.
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        # No limit: with one, 100 running commands would keep the kill of one of them waiting.
+        # The transport without the client around it: there are no cookies, redirects or proxies here, and
+        # looking for them takes as long as the rest of a call.
         uds = rest if scheme == "unix" else None
-        self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=uds, limits=limits, trust_env=False),
-            base_url="http://docker" if uds else f"http://{rest.rstrip('/')}",
-            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
-            trust_env=False,
-        )
+        kept = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5)
+        self._transport = httpx.AsyncHTTPTransport(uds=uds, limits=kept, trust_env=False)
+        # For what must not be said twice: a connection that was kept may turn out to be closed.
+        fresh = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        self._fresh = httpx.AsyncHTTPTransport(uds=uds, limits=fresh, trust_env=False)
+        self._base = "http://docker" if uds else f"http://{rest.rstrip('/')}"
         self._version = ""
 
     async def ping(self, timeout_s: float = 2.0) -> None:
@@ -125,12 +126,9 @@ class EngineApi:
         """
         await self._agree()
         headers = {"Connection": "Upgrade", "Upgrade": "tcp"}
-        timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S, read=ANSWER_S)
-        request = self._client.build_request(
-            "POST", self._version + path, json=body, headers=headers, timeout=timeout
-        )
+        request = self._request("POST", self._version + path, body, None, ANSWER_S, headers)
         with self._explained():
-            response = await self._client.send(request, stream=True)
+            response = await self._fresh.handle_async_request(request)
         try:
             if response.status_code != 101:
                 with self._explained():
@@ -144,7 +142,8 @@ class EngineApi:
 
     async def aclose(self) -> None:
         """Close connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
+        await self._fresh.aclose()
 
     async def _agree(self) -> None:
         if not self._version:
@@ -159,9 +158,45 @@ class EngineApi:
         params: Mapping[str, str] | None = None,
         timeout_s: float,
     ) -> httpx.Response:
-        timeout = httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s))
+        request = self._request(method, path, body, params, timeout_s)
         with self._explained():
-            return await self._client.request(method, path, json=body, params=params, timeout=timeout)
+            # httpx bounds each read; a daemon that drips must not get around the whole's bound.
+            with trio.fail_after(timeout_s):
+                try:
+                    return await self._exchange(request)
+                except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+                    if isinstance(error, httpx.ConnectError):
+                        raise
+                    # Closed by the daemon while it was kept. Every call that comes this way may come twice:
+                    # of two creates of one name the second is a conflict, and an exec is only prepared.
+                    return await self._exchange(request)
+
+    async def _exchange(self, request: httpx.Request) -> httpx.Response:
+        response = await self._transport.handle_async_request(request)
+        try:
+            await response.aread()
+        finally:
+            await response.aclose()
+        return response
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        params: Mapping[str, str] | None,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Request:
+        timeout = httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)).as_dict()
+        return httpx.Request(
+            method,
+            self._base + path,
+            params=params,
+            headers=headers,
+            json=body,
+            extensions={"timeout": timeout},
+        )
 
     @contextlib.contextmanager
     def _explained(self) -> Any:  # a Generator; contextlib's types want no more
@@ -173,7 +208,7 @@ class EngineApi:
             if "Permission denied" in str(error):
                 advice = "Add this user to the group docker, or set [sandbox] backend to bubblewrap."
             raise SandboxError(f"No Docker daemon answers at {self.address}.", advice) from error
-        except httpx.TimeoutException as error:
+        except (httpx.TimeoutException, trio.TooSlowError) as error:
             raise SandboxError("The Docker daemon does not answer in time.", _HUNG) from error
         except httpx.HTTPError as error:
             raise SandboxError("The Docker daemon broke the connection off.", _HUNG) from error
