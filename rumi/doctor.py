@@ -173,6 +173,10 @@ def _journal(home: Home) -> Check:
             (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         finally:
             db.close()
+    except sqlite3.OperationalError as error:
+        return Check(
+            "state.db", "failure", f"cannot be read: {error}", "Make room on the disk, then try again."
+        )
     except sqlite3.Error as error:
         found = str(error)
     if found != "ok":

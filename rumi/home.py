@@ -1,7 +1,9 @@
 """`RUMI_HOME`: where everything of an installation lives, and who holds it."""
 
+import contextlib
 import fcntl
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.errors import UsageError
+
+_INSTALLATION = re.compile(r"[0-9a-f]{12}")
 
 
 class HomeHeld(UsageError):
@@ -58,25 +62,42 @@ class Home:
         return self
 
     def installation(self) -> str:
-        """This installation's id, which marks its containers; made once."""
+        """This installation's id: twelve hexadecimal digits, made once. Blocking, briefly.
+
+        It tells this installation's containers from everybody else's, so it never changes.
+
+        Raises:
+            UsageError: the home cannot be written, or the file holds something else.
+        """
         path = self.root / "installation"
         try:
-            return path.read_text("ascii").strip()
-        except FileNotFoundError:
-            pass
-        self.make()
-        draft = path.with_suffix(f".{os.getpid()}")
-        with draft.open("w", encoding="ascii") as file:
-            file.write(secrets.token_hex(4) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+            if not path.exists():
+                self.make()
+                self._make_installation(path)
+            found = path.read_text("ascii").strip()
+        except (OSError, UnicodeError) as error:
+            raise UsageError(
+                f"The home {self.root} cannot be used: {error}.", "Set RUMI_HOME to a folder you own."
+            ) from error
+        if _INSTALLATION.fullmatch(found) is None:
+            raise UsageError(
+                f"{path} should hold twelve hexadecimal digits and holds {found[:40]!r}.",
+                "Restore it from a backup. If you delete it, remove this installation's containers yourself.",
+            )
+        return found
+
+    def _make_installation(self, path: Path) -> None:
+        """Complete before it has its name; of two processes that start at once the first one's stays."""
+        draft = self.root / f".installation-{secrets.token_hex(4)}"
         try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass  # another process was quicker: its id counts
+            with draft.open("x", encoding="ascii") as file:
+                file.write(secrets.token_hex(6) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
         finally:
-            draft.unlink()
-        return path.read_text("ascii").strip()
+            draft.unlink(missing_ok=True)
 
     @contextmanager
     def hold(self, purpose: str) -> Iterator[None]:

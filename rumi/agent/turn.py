@@ -17,6 +17,7 @@ import trio
 from rumi import texts
 from rumi.agent.breakers import Breakers, Limits
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.fitting import fit
 from rumi.errors import RumiError
 from rumi.models import (
     Message,
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 CLOSING_S = 30.0
 """How long the closing answer of a breaker may take, in seconds."""
 
+PROMPT_SHARE = 0.75
+"""How much of a model's context the prompt may take; the rest is the reply's."""
+
 CUT_OFF = ToolResult(False, "stopped before it ended")
 
 CLOSING = (
@@ -47,7 +51,10 @@ CLOSING = (
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """All that a turn works with. The last message of `history` is what is asked."""
+    """All that a turn works with. The last message of `history` is what is asked.
+
+    `context_tokens` is how much the model takes, prompt and reply together.
+    """
 
     instructions: str
     history: Sequence[Message]
@@ -55,6 +62,7 @@ class TurnInput:
     tools: Sequence[Tool]
     limits: Limits
     language: Language
+    context_tokens: int = 131_072
 
 
 Watch = Callable[[TurnEvent], None]
@@ -134,7 +142,8 @@ class _Turn:
         return await self.given.model.reply(request, emit)
 
     def _conversation(self) -> tuple[Message, ...]:
-        return (Message("system", self.given.instructions), *self.given.history, *self.messages)
+        whole = (Message("system", self.given.instructions), *self.given.history, *self.messages)
+        return fit(whole, int(self.given.context_tokens * PROMPT_SHARE))
 
     async def _remember(self, message: Message) -> None:
         self.messages.append(message)

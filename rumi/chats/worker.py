@@ -146,6 +146,7 @@ class Worker:
             tools=self._tools,
             limits=limits.turn,
             language=language,
+            context_tokens=limits.context_tokens,
         )
 
     def _watch(self, job: Job, event: TurnEvent) -> None:

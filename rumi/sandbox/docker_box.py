@@ -123,6 +123,17 @@ class DockerBox:
                 await trio.sleep(0.02)
         await self._restart()
 
+    def processes(self) -> list[int]:
+        """The pids on this machine of all that runs in the container; empty with a daemon elsewhere."""
+        if self._tasks_file is None:
+            return []
+        try:
+            return [
+                int(line) for line in self._tasks_file.with_name("cgroup.procs").read_text("ascii").split()
+            ]
+        except (OSError, ValueError):
+            return []
+
     async def _start(self, stack: AsyncExitStack, exec_id: str) -> Duplex:
         """Have the daemon start it. Shielded: if this were broken off, nobody could say whether it will."""
         self._unfinished.add(exec_id)

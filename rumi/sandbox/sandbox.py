@@ -1,6 +1,6 @@
 """The sandbox actor: one for each chat, owner of that chat's box for as long as it lives."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -11,6 +11,7 @@ from actors import Actor, ActorError, ActorRef, Request
 from rumi.sandbox.collect import HeadTail
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.intents import IntentMessage, Make, Remove
+from rumi.sandbox.open_files import ShowsProcesses
 from rumi.sandbox.types import Box, BoxGoneError, Command, CommandResult, Ending, Limits, Output, SandboxError
 from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 
@@ -51,7 +52,8 @@ class Use(Protocol):
         ...
 
 
-Measure: TypeAlias = Callable[[Path], Awaitable[Use]]
+Measure: TypeAlias = Callable[[Path, Sequence[int]], Awaitable[Use]]
+"""Measures a folder, and what processes hold open in it that has no name any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ class Sandbox(Actor[SandboxMessage]):
         """Run it under its time limit and the watch. What they end is killed, and still listened to."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._execute, box, message.command, course)
-            nursery.start_soon(self._watch, course, before)
+            nursery.start_soon(self._watch, box, course, before)
             with trio.move_on_after(message.timeout_s or self._limits.timeout_s):
                 await course.over.wait()
             killed = not course.executed.is_set()
@@ -232,7 +234,7 @@ class Sandbox(Actor[SandboxMessage]):
         course.executed.set()
         course.over.set()
 
-    async def _watch(self, course: _Course, before: Use | None) -> None:
+    async def _watch(self, box: Box, course: _Course, before: Use | None) -> None:
         """Measure the workspace while the command runs; over the limit, the command is over.
 
         `before` is what it held if it was over already: then only growth counts.
@@ -245,7 +247,8 @@ class Sandbox(Actor[SandboxMessage]):
         while True:
             await trio.sleep(pause)
             began = trio.current_time()
-            use = await self._measure(self._workspace)
+            processes = box.processes() if isinstance(box, ShowsProcesses) else []
+            use = await self._measure(self._workspace, processes)
             if use.bytes > max_bytes or use.files > max_files:
                 course.full = True
                 course.over.set()
@@ -254,7 +257,7 @@ class Sandbox(Actor[SandboxMessage]):
             pause = min(max(WATCH_FIRST_S, 2 * (trio.current_time() - began)), WATCH_LONGEST_S)
 
     async def _measured(self) -> Use:
-        self._use = await self._measure(self._workspace)
+        self._use = await self._measure(self._workspace, ())
         return self._use
 
     async def _end_all(self) -> None:

@@ -1,7 +1,7 @@
 """The sandboxes of all chats: what chats and tools call, and the actors behind it."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import trio
@@ -183,14 +183,19 @@ def add_sandboxes(
 
 def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
     """Measure workspaces in worker threads with a room of their own."""
+    from rumi.sandbox.open_files import nameless_bytes
     from rumi.sandbox.workspace import measure
 
     limiter = trio.CapacityLimiter(at_once)
     # Twice the limit is enough to know that it is passed, and whether it grows.
-    look = partial(measure, stop_after=2 * limits.workspace_files + 1000)
+    stop_after = 2 * limits.workspace_files + 1000
 
-    async def measured(path: Path) -> Use:
+    def look(path: Path, processes: Sequence[int]) -> Use:
+        use = measure(path, stop_after=stop_after)
+        return replace(use, bytes=use.bytes + nameless_bytes(processes, path)) if processes else use
+
+    async def measured(path: Path, processes: Sequence[int]) -> Use:
         # A thread that is no longer waited for ends by itself, and keeps its place in the room until then.
-        return await trio.to_thread.run_sync(look, path, limiter=limiter, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(look, path, processes, limiter=limiter, abandon_on_cancel=True)
 
     return measured
