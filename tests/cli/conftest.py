@@ -31,7 +31,15 @@ def program(request: pytest.FixtureRequest) -> Program:
 def containers(installation: str) -> list[str]:
     """Names of an installation's containers, whatever their state."""
     done = subprocess.run(
-        ["docker", "ps", "-a", "--filter", f"label=rumi.installation={installation}", "--format", "{{.Names}}"],
+        [
+            "docker",
+            "ps",
+            "-a",
+            "--filter",
+            f"label=rumi.installation={installation}",
+            "--format",
+            "{{.Names}}",
+        ],
         capture_output=True,
         text=True,
         check=True,

@@ -117,7 +117,7 @@ def test_a_second_holder_is_told_who_has_the_home(bubblewrap: Program) -> None:
         done = bubblewrap.run("chat", "-p", "hi", code=2)
         assert f"process {first.pid}" in done.stderr
         status = json.loads(bubblewrap.run("status", "--json").stdout)
-        assert [child["id"] for child in status["tree"]["children"]][0] == "journal"
+        assert next(child["id"] for child in status["tree"]["children"]) == "journal"
         assert bubblewrap.run("stop", "cli").stdout == "Nothing is running.\n"
     finally:
         first.communicate("/exit\n", timeout=30)

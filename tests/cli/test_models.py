@@ -1,4 +1,4 @@
-"""`rumi chat` with a real server that speaks Groq's protocol: what works, what fails, and that no key is shown."""
+"""`rumi chat` with a real server that speaks Groq's protocol: what works, what fails, no key shown."""
 
 import os
 import signal
@@ -23,7 +23,18 @@ pytestmark = pytest.mark.bubblewrap
 def server(script: str, *more: str) -> Iterator[str]:
     """A model server in a process of its own; its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fakes.groq_server", "--port", "0", "--script", script, "--key", KEY, *more],
+        [
+            sys.executable,
+            "-m",
+            "tests.fakes.groq_server",
+            "--port",
+            "0",
+            "--script",
+            script,
+            "--key",
+            KEY,
+            *more,
+        ],
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
@@ -56,7 +67,7 @@ def groq(bubblewrap: Program) -> Iterator[Callable[..., Program]]:
 
 def test_a_model_calls_a_tool_and_answers(groq: Callable[..., Program]) -> None:
     events = groq("tool").events("-p", "say hola")
-    assert [e["event"] for e in events][0] == "turn_started"
+    assert next(e["event"] for e in events) == "turn_started"
     (result,) = [e for e in events if e["event"] == "tool_result"]
     assert "hola" in result["content"]
     assert events[-1]["reason"] == "complete"
@@ -106,7 +117,9 @@ def test_a_hung_server_ends_at_its_time(groq: Callable[..., Program]) -> None:
     assert "1 s" in done.stderr + done.stdout
 
 
-@pytest.mark.parametrize(("script", "phase"), [("hang", "thinking"), ("slow", "answering"), ("429", "waiting")])
+@pytest.mark.parametrize(
+    ("script", "phase"), [("hang", "thinking"), ("slow", "answering"), ("429", "waiting")]
+)
 def test_an_interrupt_ends_the_turn_while_the_model(
     groq: Callable[..., Program], script: str, phase: str
 ) -> None:

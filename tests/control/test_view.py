@@ -47,7 +47,14 @@ def test_restarts_mail_and_errors_are_shown_where_there_are_any() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "0 s"), (42, "42 s"), (185, "3 min 5 s"), (120, "2 min"), (7800, "2 h 10 min"), (349_200, "4 d 1 h")],
+    [
+        (0.4, "0 s"),
+        (42, "42 s"),
+        (185, "3 min 5 s"),
+        (120, "2 min"),
+        (7800, "2 h 10 min"),
+        (349_200, "4 d 1 h"),
+    ],
 )
 def test_durations_are_told_in_their_largest_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text

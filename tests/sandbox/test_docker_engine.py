@@ -5,7 +5,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def ignore(_: bytes) -> None:
     pass
 
 
-async def no_use(_: Path) -> WorkspaceUse:
+async def no_use(_: Path, __: Sequence[int]) -> WorkspaceUse:
     await trio.lowlevel.checkpoint()
     return WorkspaceUse(0, 0)
 

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable
@@ -305,6 +306,15 @@ async def test_one_large_file_stops_at_the_limit(world: World) -> None:
     result = await world.sh("cat /dev/zero > big")
     assert result.ended == "workspace_full"
     assert measure(world.sandboxes.workspace("one")).bytes < 3 * LIMITS.workspace_bytes
+
+
+async def test_files_without_a_name_count_too(world: World) -> None:
+    await world.sandboxes.prepare("one")
+    free = shutil.disk_usage(world.home).free
+    fill = "while :; do exec {fd}> x; rm x; head -c 4000000 /dev/zero >&$fd; done"
+    result = await world.sh(fill)
+    assert result.ended == "workspace_full"
+    assert free - shutil.disk_usage(world.home).free < 30 * LIMITS.workspace_bytes
 
 
 async def test_touching_files_without_end_is_ended(world: World) -> None:

@@ -1,6 +1,6 @@
 """The sandbox actor and the keeper of intents, over an engine of dicts and in virtual time."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ class Scale:
         self.use = FakeUse()
         self.asked = 0
 
-    async def __call__(self, path: Path) -> FakeUse:
+    async def __call__(self, path: Path, processes: Sequence[int]) -> FakeUse:
         await trio.lowlevel.checkpoint()
         self.asked += 1
         return replace(self.use)

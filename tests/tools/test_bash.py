@@ -56,7 +56,9 @@ async def test_a_refusal_never_reaches_the_sandbox() -> None:
     assert shell.commands == []
 
 
-@pytest.mark.parametrize("arguments", [{}, {"command": 1}, {"command": ["ls"]}, {"command": "ls", "stdin": 2}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"command": 1}, {"command": ["ls"]}, {"command": "ls", "stdin": 2}]
+)
 async def test_arguments_of_the_wrong_kind_are_a_failed_result(arguments: dict[str, object]) -> None:
     assert not (await Bash(Recorder(ended())).call(arguments)).ok
 
