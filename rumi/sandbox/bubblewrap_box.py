@@ -128,6 +128,11 @@ class BubblewrapBox:
         self._prepare()
         return code
 
+    def processes(self) -> list[int]:
+        """The pids on this machine of all that runs in the box. Blocking for some milliseconds."""
+        process = self._process
+        return descendants(process.pid) if process is not None else []
+
     async def kill_all(self) -> None:
         """End every process of the box, and return when the kernel says that none is left.
 

@@ -16,6 +16,8 @@ END_S = 5.0
 KILL_S = 2.0
 RESTART_S = 15.0
 
+PF_EXITING = 0x4  # among the flags in /proc/PID/stat; see proc(5)
+
 FREE_BYTES = 16 * 1024 * 1024
 PACE_BYTES_PER_S = 64 * 1024 * 1024
 """Output beyond the first is read at this pace: a command that only writes must not take a processor from
@@ -169,9 +171,13 @@ class DockerBox:
         Raises:
             SandboxError: it was.
         """
+        gone = SandboxError("The sandbox's container ended during the command.")
+        if self._tasks_file is not None and not lives(self._pid):
+            raise gone
+        # The daemon learns of it later than the command's end, and on this machine we knew before it.
         state = (await self._api.call("GET", f"/containers/{self._id}/json"))["State"]
         if not state["Running"] or state["Pid"] != self._pid:
-            raise SandboxError("The sandbox's container ended during the command.")
+            raise gone
 
     async def _kill(self) -> bool:
         """Kill from inside; True if only the first process was left."""
@@ -236,6 +242,18 @@ class DockerBox:
             return int(self._tasks_file.read_text("ascii"))
         except (OSError, ValueError):
             return None
+
+
+def lives(pid: int) -> bool:
+    """Whether a process of this machine is there and not on its way out.
+
+    The first process of a container begins to end before any other does, and has ended after all of them.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] not in "ZX" and not int(fields[6]) & PF_EXITING
 
 
 def tasks_file(pid: int, container_id: str) -> Path | None:

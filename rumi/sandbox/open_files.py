@@ -15,7 +15,10 @@ class ShowsProcesses(Protocol):
     """A box whose processes this machine can see."""
 
     def processes(self) -> list[int]:
-        """The pids on this machine of all that runs in the box; empty where they are out of sight. Cheap."""
+        """The pids on this machine of all that runs in the box; empty where they are out of sight.
+
+        Called from a worker thread; it may block for some milliseconds.
+        """
         ...
 
 

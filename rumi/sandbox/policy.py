@@ -68,8 +68,8 @@ _KEYWORDS = frozenset(
 ) | {"case", "esac", "in", "select", "function", "time", "coproc"}
 _INSTEAD = {
     "bash": 'Use `sh -c "…"`.',
-    "curl": "There is no network here; use the web_fetch tool.",
-    "wget": "There is no network here; use the web_fetch tool.",
+    "curl": "The sandbox has no network.",
+    "wget": "The sandbox has no network.",
     "nano": "Write files with `tee FILE` and stdin.",
     "vi": "Write files with `tee FILE` and stdin.",
     "vim": "Write files with `tee FILE` and stdin.",

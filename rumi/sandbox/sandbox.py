@@ -1,9 +1,9 @@
 """The sandbox actor: one for each chat, owner of that chat's box for as long as it lives."""
 
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import trio
 
@@ -13,6 +13,7 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.intents import IntentMessage, Make, Remove
 from rumi.sandbox.open_files import ShowsProcesses
 from rumi.sandbox.types import Box, BoxGoneError, Command, CommandResult, Ending, Limits, Output, SandboxError
+from rumi.sandbox.use import Measure, Use, nobody, only_frees, over_limits, with_room_to_free
 from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 
 MAKE_S = 30.0
@@ -26,34 +27,6 @@ SHUTDOWN_S = KILL_ALL_S + REMOVE_S + LINGER_S
 
 WATCH_FIRST_S = 0.2
 WATCH_LONGEST_S = 1.0
-GROWTH_BYTES = 1024 * 1024
-GROWTH_FILES = 64
-"""How much a command that is to free space may use for itself while it does."""
-
-_FREEING = (
-    "rm rmdir ls du df find stat wc cat head tail sort grep pwd basename dirname realpath echo test [ true"
-)
-FREEING = frozenset(_FREEING.split())
-"""The programs that may run while the workspace is over its limit: they free space, or help to find it.
-Those that write all the same (`find -exec`) are watched like any other command."""
-
-
-class Use(Protocol):
-    """What a workspace holds."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes on the disk."""
-        ...
-
-    @property
-    def files(self) -> int:
-        """Entries of any kind."""
-        ...
-
-
-Measure: TypeAlias = Callable[[Path, Sequence[int]], Awaitable[Use]]
-"""Measures a folder, and what processes hold open in it that has no name any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +155,10 @@ class Sandbox(Actor[SandboxMessage]):
     async def _run_in(self, box: Box, message: Run) -> CommandResult:
         command, limits = message.command, self._limits
         before = self._use
-        if before is None or _over(before, limits):
+        if before is None or over_limits(before, limits):
             before = await self._measured()
-        full = _over(before, limits)
-        if full and command.argv[0] not in FREEING:
+        full = over_limits(before, limits)
+        if full and not only_frees(command.argv):
             return CommandResult(None, Output(), Output(), 0, "workspace_full", box.container_id)
         self._doing = f"running {command.argv[0]}"
         course = _Course(HeadTail(limits.output_limit), HeadTail(limits.output_limit))
@@ -201,7 +174,7 @@ class Sandbox(Actor[SandboxMessage]):
             with trio.CancelScope(shield=True):  # bounded inside
                 await self._end_all_quietly()
             raise
-        if _over(await self._measured(), limits) and not full and ended == "exited":
+        if over_limits(await self._measured(), limits) and not full and ended == "exited":
             ended = "workspace_full"
         out, err = course.stdout.output(), course.stderr.output()
         return CommandResult(course.code, out, err, duration_ms, ended, box.container_id)
@@ -239,17 +212,14 @@ class Sandbox(Actor[SandboxMessage]):
 
         `before` is what it held if it was over already: then only growth counts.
         """
-        max_bytes, max_files = self._limits.workspace_bytes, self._limits.workspace_files
-        if before is not None:
-            max_bytes = max(max_bytes, before.bytes) + GROWTH_BYTES
-            max_files = max(max_files, before.files) + GROWTH_FILES
+        limits = self._limits if before is None else with_room_to_free(self._limits, before)
+        processes = box.processes if isinstance(box, ShowsProcesses) else nobody
         pause = WATCH_FIRST_S
         while True:
             await trio.sleep(pause)
             began = trio.current_time()
-            processes = box.processes() if isinstance(box, ShowsProcesses) else []
             use = await self._measure(self._workspace, processes)
-            if use.bytes > max_bytes or use.files > max_files:
+            if over_limits(use, limits):
                 course.full = True
                 course.over.set()
                 return
@@ -257,7 +227,7 @@ class Sandbox(Actor[SandboxMessage]):
             pause = min(max(WATCH_FIRST_S, 2 * (trio.current_time() - began)), WATCH_LONGEST_S)
 
     async def _measured(self) -> Use:
-        self._use = await self._measure(self._workspace, ())
+        self._use = await self._measure(self._workspace, nobody)
         return self._use
 
     async def _end_all(self) -> None:
@@ -302,10 +272,6 @@ class Sandbox(Actor[SandboxMessage]):
             "It is not confirmed that the sandbox's processes have ended.",
             "Its container goes on being removed; restart the Docker daemon if it hangs.",
         )
-
-
-def _over(use: Use, limits: Limits) -> bool:
-    return use.bytes > limits.workspace_bytes or use.files > limits.workspace_files
 
 
 def _unspeakable(command: Command) -> SandboxError | None:

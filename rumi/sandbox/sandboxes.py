@@ -1,6 +1,6 @@
 """The sandboxes of all chats: what chats and tools call, and the actors behind it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,15 +11,14 @@ from rumi.sandbox.intents import IntentMessage, Intents, Remove
 from rumi.sandbox.sandbox import (
     REMOVE_S,
     SHUTDOWN_S,
-    Measure,
     Prepare,
     Quiet,
     Run,
     Sandbox,
     SandboxMessage,
-    Use,
 )
 from rumi.sandbox.types import Command, CommandResult, Engine, EngineKind, Limits, SandboxError
+from rumi.sandbox.use import Measure, Processes, Use
 
 INTENTS_SHUTDOWN_S = 15.0
 AT_ONCE = 4096
@@ -190,11 +189,11 @@ def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
     # Twice the limit is enough to know that it is passed, and whether it grows.
     stop_after = 2 * limits.workspace_files + 1000
 
-    def look(path: Path, processes: Sequence[int]) -> Use:
+    def look(path: Path, processes: Processes) -> Use:
         use = measure(path, stop_after=stop_after)
-        return replace(use, bytes=use.bytes + nameless_bytes(processes, path)) if processes else use
+        return replace(use, bytes=use.bytes + nameless_bytes(processes(), path))
 
-    async def measured(path: Path, processes: Sequence[int]) -> Use:
+    async def measured(path: Path, processes: Processes) -> Use:
         # A thread that is no longer waited for ends by itself, and keeps its place in the room until then.
         return await trio.to_thread.run_sync(look, path, processes, limiter=limiter, abandon_on_cancel=True)
 

@@ -36,6 +36,10 @@ def title_of(call: ToolCall, arguments: Mapping[str, object]) -> str:
             return f"{one_line(call.name)} {one_line(call.arguments)}".strip()
 
 
+LINE_CHARS = 160
+"""How much of a line an excerpt shows."""
+
+
 def outcome_of(result: ToolResult, words: Words) -> str:
     """`exit 0 · 12 ms`, `failed · 3.0 s`, or empty where there is nothing to tell."""
     parts = []
@@ -56,7 +60,7 @@ def excerpt_of(result: ToolResult, words: Words, lines: int = 5) -> list[str]:
     if result.ok and result.exit_code is not None:
         # A command's content opens with its exit code and duration, which `outcome_of` shows.
         said = [line for line in said[1:] if line not in ("output:", "(no output)")]
-    said = [line for line in said if line]
+    said = [line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…" for line in said if line]
     if len(said) <= lines:
         return said
     return [*said[: lines - 1], words.more_lines.format(count=len(said) - lines + 1)]

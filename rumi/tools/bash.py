@@ -63,7 +63,7 @@ class Bash:
         try:
             argv = parse_command(command)
         except Refused as refusal:
-            return ToolResult(False, f"refused: {refusal}")
+            return ToolResult(False, str(refusal))
         return report(argv, await self._shell.run(Command(argv, stdin.encode())))
 
 

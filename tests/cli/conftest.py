@@ -1,6 +1,5 @@
 """Homes for whole programs, on both engines."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,18 +29,11 @@ def program(request: pytest.FixtureRequest) -> Program:
 
 def containers(installation: str) -> list[str]:
     """Names of an installation's containers, whatever their state."""
-    done = subprocess.run(
-        [
-            "docker",
-            "ps",
-            "-a",
-            "--filter",
-            f"label=rumi.installation={installation}",
-            "--format",
-            "{{.Names}}",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split()
+    import docker
+
+    client = docker.from_env()
+    try:
+        found = client.api.containers(all=True, filters={"label": f"rumi.installation={installation}"})
+        return [container["Names"][0].lstrip("/") for container in found]
+    finally:
+        client.close()

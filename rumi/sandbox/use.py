@@ -1,0 +1,88 @@
+"""What a workspace holds, and what that means for the next command."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from rumi.sandbox.shell import Operator, Refused, read_script
+from rumi.sandbox.types import Limits
+
+GROWTH_BYTES = 1024 * 1024
+GROWTH_FILES = 64
+"""How much a command that is to free space may use for itself while it does."""
+
+_FREEING = (
+    "rm rmdir ls du df find stat wc cat head tail sort grep pwd basename dirname realpath echo test [ true"
+)
+FREEING = frozenset(_FREEING.split())
+"""The programs that may run while the workspace is over its limit: they free space, or help to find it.
+Those that write all the same (`find -exec`) are watched like any other command."""
+_CONTROLS = ("|", "&&", "||", ";")
+
+
+class Use(Protocol):
+    """What a workspace holds."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the disk."""
+        ...
+
+    @property
+    def files(self) -> int:
+        """Entries of any kind."""
+        ...
+
+
+Processes: TypeAlias = Callable[[], Sequence[int]]
+Measure: TypeAlias = Callable[[Path, Processes], Awaitable[Use]]
+"""Measures a folder, and what the processes hold open in it that has no name any more."""
+
+
+def nobody() -> Sequence[int]:
+    """The processes of a box that does not show them."""
+    return ()
+
+
+def over_limits(use: Use, limits: Limits) -> bool:
+    """Whether a workspace holds more than it may."""
+    return use.bytes > limits.workspace_bytes or use.files > limits.workspace_files
+
+
+def only_frees(argv: Sequence[str]) -> bool:
+    """Whether a command may run while its workspace is over the limit.
+
+    A script for `sh -c` may if all its programs may, and it writes no file but an empty one (`true > FILE`).
+    """
+    if argv[0] != "sh":
+        return argv[0] in FREEING
+    if len(argv) != 3 or argv[1] != "-c":
+        return False
+    try:
+        tokens = read_script(argv[2])
+    except Refused:
+        return False
+    program = ""
+    for before, token in pairwise([None, *tokens]):
+        if isinstance(token, Operator):
+            if token.text in _CONTROLS:
+                program = ""
+        elif isinstance(before, Operator) and before.text not in _CONTROLS and before.text != "2>&1":
+            if before.text != "<" and token.text != "/dev/null" and program != "true":
+                return False
+        elif not program:
+            program = token.text
+            if program != "cd" and program not in FREEING:
+                return False
+    return True
+
+
+def with_room_to_free(limits: Limits, before: Use) -> Limits:
+    """The limits for a command that is to free space: what is there already, and a little to work with."""
+    return replace(
+        limits,
+        workspace_bytes=max(limits.workspace_bytes, before.bytes) + GROWTH_BYTES,
+        workspace_files=max(limits.workspace_files, before.files) + GROWTH_FILES,
+    )
