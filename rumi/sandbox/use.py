@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -64,14 +63,17 @@ def only_frees(argv: Sequence[str]) -> bool:
         tokens = read_script(argv[2])
     except Refused:
         return False
-    program = ""
-    for before, token in pairwise([None, *tokens]):
+    program = redirection = ""
+    for token in tokens:
         if isinstance(token, Operator):
             if token.text in _CONTROLS:
                 program = ""
-        elif isinstance(before, Operator) and before.text not in _CONTROLS and before.text != "2>&1":
-            if before.text != "<" and token.text != "/dev/null" and program != "true":
+            elif token.text != "2>&1":
+                redirection = token.text
+        elif redirection:
+            if redirection != "<" and token.text != "/dev/null" and program != "true":
                 return False
+            redirection = ""
         elif not program:
             program = token.text
             if program != "cd" and program not in FREEING:

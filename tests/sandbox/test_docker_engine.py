@@ -5,7 +5,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from rumi.sandbox.docker import DockerEngine
 from rumi.sandbox.docker_box import DockerBox
 from rumi.sandbox.sandboxes import add_sandboxes
 from rumi.sandbox.types import BoxGoneError
+from rumi.sandbox.use import Processes
 from rumi.sandbox.workspace import WorkspaceUse
 from tests.fakes.docker_daemon import FakeDaemon, fake_daemon
 from tests.fakes.engines import MakeEngine, cleaned_up
@@ -30,7 +31,7 @@ def ignore(_: bytes) -> None:
     pass
 
 
-async def no_use(_: Path, __: Sequence[int]) -> WorkspaceUse:
+async def no_use(_: Path, __: Processes) -> WorkspaceUse:
     await trio.lowlevel.checkpoint()
     return WorkspaceUse(0, 0)
 

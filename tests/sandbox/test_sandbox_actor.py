@@ -1,6 +1,6 @@
 """The sandbox actor and the keeper of intents, over an engine of dicts and in virtual time."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from trio.testing import MockClock
 from actors import Supervisor
 from rumi.sandbox import Command, Limits, SandboxError
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
+from rumi.sandbox.use import Processes, only_frees
 from tests.fakes.boxes import FakeBox, FakeEngine
 
 LIMITS = Limits(timeout_s=5, workspace_bytes=1000, workspace_files=10, idle_ttl_s=60, output_limit=100)
@@ -32,7 +33,7 @@ class Scale:
         self.use = FakeUse()
         self.asked = 0
 
-    async def __call__(self, path: Path, processes: Sequence[int]) -> FakeUse:
+    async def __call__(self, path: Path, processes: Processes) -> FakeUse:
         await trio.lowlevel.checkpoint()
         self.asked += 1
         return replace(self.use)
@@ -232,6 +233,27 @@ async def test_over_the_limit_only_what_frees_space_runs(autojump_clock: MockClo
     assert bench.engine.commands == [("a", "rm")]
     bench.scale.use = FakeUse(500, 3)
     assert (await bench.sandboxes.run("a", Command(("say", "x")))).ended == "exited"
+
+
+@pytest.mark.parametrize(
+    ("argv", "may"),
+    [
+        (("rm", "-r", "x"), True),
+        (("tee", "x"), False),
+        (("sh", "-c", "rm *; ls | wc -l"), True),
+        (("sh", "-c", "cd a && find . -delete 2> /dev/null"), True),
+        (("sh", "-c", "true > x; ls 2>&1"), True),
+        (("sh", "-c", "cat x > y"), False),
+        (("sh", "-c", "ls >> y"), False),
+        (("sh", "-c", "rm x; tee y < z"), False),
+        (("sh", "-c", "yes | cat"), False),
+        (("sh", "-c", "rm $(x)"), False),
+        (("sh", "x"), False),
+        (("bash", "-c", "rm x"), False),
+    ],
+)
+def test_a_script_frees_space_if_all_its_programs_do(argv: tuple[str, ...], may: bool) -> None:
+    assert only_frees(argv) is may
 
 
 async def test_a_command_that_ended_over_the_limit_is_told_so(

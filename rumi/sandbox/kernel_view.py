@@ -1,0 +1,40 @@
+"""What this machine's kernel says of a container, where the daemon is on this machine.
+
+These files are the kernel's memory: reading them waits for nothing, so it is done in place.
+"""
+
+from pathlib import Path
+
+PF_EXITING = 0x4  # among the flags in /proc/PID/stat; see proc(5)
+
+
+def lives(pid: int) -> bool:
+    """Whether a process of this machine is there and not on its way out.
+
+    The first process of a container begins to end before any other does, and has ended after all of them.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] not in "ZX" and not int(fields[6]) & PF_EXITING
+
+
+def tasks_file(pid: int, container_id: str) -> Path | None:
+    """The file in which this machine's kernel counts the container's tasks; None if the daemon is elsewhere.
+
+    The process must be known here to belong to that very container: with a daemon on another machine, or
+    seen from inside a container, the number means some other process or none.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text("utf-8").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if container_id not in path:
+            continue
+        root = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}.get(controllers)
+        if root is not None and (found := Path(f"{root}{path}/pids.current")).exists():
+            return found
+    return None
