@@ -168,8 +168,8 @@ async def test_calls_that_run_at_once_are_shown_at_once(autojump_clock: MockCloc
 
 async def test_a_wait_counts_down(autojump_clock: MockClock) -> None:
     sheet = await play(Thinking(1), Waiting(9.5, "rate limit of groq"), 9.5, Thinking(1), 1.0, finish("done"))
-    assert sheet.at(0.6) == ["⏳ rate limit of groq · 9 s"]
-    assert sheet.at(9.0) == ["⏳ rate limit of groq · 1 s"]
+    assert sheet.at(0.6) == ["⏳ 9 s · rate limit of groq"]
+    assert sheet.at(9.0) == ["⏳ 1 s · rate limit of groq"]
     assert sheet.at(9.9) == ["* thinking 0 s · Ctrl-C stops"]
 
 

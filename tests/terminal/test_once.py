@@ -214,7 +214,7 @@ async def test_words_that_became_void_are_not_in_the_output(autojump_clock: Mock
     ]
     code, output, errors = await run_once(ScriptedChat({"hi": steps}))
     assert (code, output) == (0, "whole answer\n")
-    assert errors == "⏳ the connection was cut · 3 s\n"
+    assert errors == "⏳ 3 s · the connection was cut\n"
 
 
 async def test_escape_sequences_of_models_and_tools_do_not_get_through(autojump_clock: MockClock) -> None:
