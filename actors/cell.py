@@ -38,8 +38,15 @@ class Cell(Place, Generic[M]):
         return self._life.run()
 
     def _ends(self, outcome: Outcome) -> None:
-        """An incarnation's tasks have ended. Where no other can follow, nothing more is taken."""
-        if self._final or not self._restarts_after(outcome):
+        """An incarnation's tasks have ended. Where no other can follow, nothing more is taken.
+
+        One that was stopped for a while, because of what it depends on, is begun again by its supervisor,
+        and so is one whose supervisor failed because this one did not start.
+        """
+        suspended = outcome.reason == "stopped" or (self._initial and not outcome.started)
+        if not self._final and not suspended and not self._restarts_after(outcome):
+            self._final = True
+        if self._final:
             self._close()
 
     @property

@@ -29,7 +29,7 @@ from rumi.config import Loaded
 from rumi.control import ControlServer, socket_path
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
-from rumi.journal import Count, Delivered, Journal, OneThread, OpenChats
+from rumi.journal import Delivered, Journal, OneThread, OpenChats
 from rumi.logs import program_log
 from rumi.models import CustomServer, ModelSet, ModelSettings, build_models, lacks_key
 from rumi.redact import Redactor
@@ -87,7 +87,7 @@ async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[
             notes.append(texts.no_key(language))
             model_settings = model_settings_of(loaded, language, default="offline")
         models = build_models(model_settings)
-        notes.extend(engine.degraded)
+        notes.extend(f"degraded: {why}" for why in engine.degraded)
         with log:
             tree = _Tree(home, loaded, models, engine, language, redactor)
             async with tree.root.running():
@@ -195,10 +195,12 @@ class _Tree:
         return self.root.status()
 
     async def resume(self) -> None:
-        """Go on numbering where earlier processes ended, and settle what they left open."""
-        self.means.in_hand.resume((await self._journal.ask(Count())).last_message)
+        """Settle what earlier processes left open. A chat that does not start keeps no other from it."""
         for chat in await self._journal.ask(OpenChats()):
-            await self.inbox.open(chat)
+            try:
+                await self.inbox.open(chat)
+            except Exception as error:
+                logger.error("chat %s cannot be started", chat, exc_info=error)
 
     async def _status(self, request: Mapping[str, object]) -> object:
         await trio.lowlevel.checkpoint()

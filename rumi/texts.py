@@ -105,6 +105,20 @@ def restarted(language: Language, message: str) -> str:
     )
 
 
+def lost_command(language: Language, command: str) -> str:
+    """A command was not done before a crash or a restart."""
+    return _pick(
+        language,
+        f"⚠️ Me reinicié antes de terminar con {command}. Mandalo de nuevo.",
+        f"⚠️ I was restarted before {command} was done. Send it again.",
+    )
+
+
+def not_confirmed(text: str, why: str) -> str:
+    """Behind what was done, what is not known to be done."""
+    return f"{text}\n⚠️ {why}"
+
+
 def stranger(language: Language, user: int) -> str:
     """Someone who is not on the list wrote."""
     return _pick(

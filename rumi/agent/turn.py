@@ -262,6 +262,8 @@ async def _prepare(tool: Tool) -> None:
         await tool.prepare()
     except RumiError:
         return  # the call that follows meets the same trouble and tells the model
+    except Exception as error:  # as in a call: a tool's fault does not end the turn
+        logger.warning("the tool %s could not be made ready", tool.spec.name, exc_info=error)
 
 
 def complete(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -15,10 +15,10 @@ from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.conversation import Conversation
 from rumi.chats.events import Happening, Replied
-from rumi.chats.jobs import Job
+from rumi.chats.jobs import FILES, Job
 from rumi.chats.means import Means
-from rumi.chats.orphans import settle_orphan
-from rumi.chats.telling import tell
+from rumi.chats.orphans import settle_orphan, tell_again
+from rumi.chats.telling import tell, tell_reply
 from rumi.chats.worker import Worker
 from rumi.journal import Settle
 
@@ -52,7 +52,8 @@ class Chat(Actor[Deliver]):
         for message in record.open:
             if not self._means.in_hand.holds(self._chat, message.id):
                 session = self._conversation.session
-                self._conversation.remember(await settle_orphan(self._means, self._chat, session, message))
+                self._conversation.remember(*await settle_orphan(self._means, self._chat, session, message))
+        await tell_again(self._means, self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker waits at its channel: the first message must not find it busy.
         await self.start(self._work)
@@ -127,7 +128,8 @@ class Chat(Actor[Deliver]):
             last = last.then
         if last.kind == "reset" and not last.begun:
             last.stops.append(reset.message)
-            last.text = last.text or reset.text
+            if reset.text == FILES:
+                last.text = FILES
         else:
             last.then = reset
             last.scope.cancel()
@@ -150,7 +152,7 @@ class Chat(Actor[Deliver]):
         """Store and tell the replies of the mailbox loop, in its order."""
         async for settle in self._unsent:
             delivery = await self._means.journal.ask(settle)
-            self._tell("", Replied(delivery, settle.messages, settle.text))
+            tell_reply(self._means, self._chat, "", Replied(delivery, settle.messages, settle.text))
 
     # The worker
 
@@ -159,12 +161,12 @@ class Chat(Actor[Deliver]):
         while True:
             job: Job | None = await self._taken.receive()
             while job is not None:
-                replied = await self._worker.do(job)
+                done = await self._worker.do(job)
                 # From here to `receive` nothing is awaited: whoever answers to what is told now finds the
                 # worker waiting, or busy with the reset that was asked for during the turn.
                 turn = "" if job.kind == "reset" else job.turn
                 job = self._job = job.then
-                self._tell(turn, replied)
+                tell_reply(self._means, self._chat, turn, done.replied, done.finished)
 
     def _tell(self, turn: str, what: Happening) -> None:
         tell(self._means, self._chat, turn, what)

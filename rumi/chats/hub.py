@@ -6,11 +6,12 @@ from contextlib import contextmanager
 
 import trio
 
-from rumi.chats.events import ChatEvent
+from rumi.agent import TurnFinished
+from rumi.chats.events import ChatEvent, Replied
 from rumi.models import TextDelta
 
 MAX_WAITING = 10_000
-"""Events that a reader may be behind; one that is further behind loses the oldest."""
+"""Events that a reader may be behind; one that is further behind loses the oldest, but never a reply."""
 
 
 class HubSubscription:
@@ -19,7 +20,7 @@ class HubSubscription:
     def __init__(self, hub: "Hub", chat: str | None) -> None:
         self._hub = hub
         self.chat = chat
-        self._queue: deque[ChatEvent] = deque(maxlen=MAX_WAITING)
+        self._queue: deque[ChatEvent] = deque()
         self._arrived = trio.Event()
 
     async def receive(self) -> ChatEvent:
@@ -43,8 +44,17 @@ class HubSubscription:
                 joined = TextDelta(older.text + newer.text)
                 self._queue[-1] = ChatEvent(last.chat, last.turn, last.time, joined)
                 return
+        if len(self._queue) >= MAX_WAITING:
+            self._lose_one()
         self._queue.append(event)
         self._arrived.set()
+
+    def _lose_one(self) -> None:
+        """Forget the oldest event that nobody waits for: a final reply is told once, and waited for."""
+        for place, event in enumerate(self._queue):
+            if not isinstance(event.what, Replied | TurnFinished):
+                del self._queue[place]
+                return
 
 
 class Hub:

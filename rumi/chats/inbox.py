@@ -2,14 +2,21 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
-from actors import ActorRef, ActorStopped, DynamicSupervisor
+import trio
+
+from actors import ActorError, ActorRef, ActorStopped, DynamicSupervisor, MailboxFull
 from rumi.chats.chat import Deliver
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.chats.means import Means
-from rumi.errors import UsageError
+from rumi.chats.orphans import ChatGaveUp, Stray
+from rumi.errors import RumiError, UsageError
 from rumi.journal import Accept, Delivered, NewSession, Undelivered
+
+START_PAUSES_S = (0.1, 0.5, 2.0)
+"""Between attempts to start a chat for a message that is stored: the journal may be about to come back."""
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -41,34 +48,70 @@ def check_chosen_chat_id(chat: str) -> str:
 class Inbox:
     """Accepts messages for all chats, and starts a chat's actor where it is needed."""
 
-    def __init__(self, means: Means, chats: DynamicSupervisor[Deliver]) -> None:
+    def __init__(
+        self, means: Means, chats: DynamicSupervisor[Deliver], settler: ActorRef[ChatGaveUp | Stray]
+    ) -> None:
         self._means = means
         self._chats = chats
+        self._settler = settler
 
     async def accept(self, chat: str, text: str) -> int:
         """Store a message and deliver it; its number. From here on it will have exactly one final reply.
 
+        Cancelled, it has stored the message or has not; what is stored is delivered all the same.
+
         Raises:
-            ActorStopped: the program is ending, or the journal cannot write; nothing was accepted.
+            RumiError: it could not be stored, or the chat does not start.
         """
-        number = self._means.in_hand.accept(chat)
+        in_hand = self._means.in_hand
+        await trio.lowlevel.checkpoint_if_cancelled()
+        number = in_hand.accept(chat)
         try:
-            await self._means.journal.ask(Accept(number, chat, text))
-            await self._deliver(chat, Deliver(number, text))
-        except BaseException:
-            # What was stored all the same is nobody's now: the chat's next start replies to it.
-            self._means.in_hand.take(chat, number)
+            # A write cannot be called back, only waited for: it lasts as long as the disk takes.
+            with trio.CancelScope(shield=True):
+                await self._means.journal.ask(Accept(number, chat, text))
+        except ActorError as error:
+            in_hand.refuse(chat, number)
+            raise RumiError("The message could not be stored.", "Send it again.") from error
+        bring = partial(self._deliver, chat, Deliver(number, text))
+        try:
+            await bring()
+        except trio.Cancelled:
+            try:
+                self._settler.tell_nowait(Stray(chat, number, bring))
+            except (ActorStopped, MailboxFull):
+                in_hand.abandon(number)
             raise
+        except Exception as error:
+            in_hand.abandon(number)
+            raise RumiError(f"The chat {chat} does not start.", "Look at: rumi status") from error
         return number
 
     async def _deliver(self, chat: str, message: Deliver) -> None:
+        """Put the message into the chat's mailbox. Cancelled or failed: it is still on its way."""
+        in_hand = self._means.in_hand
+        pauses = iter(START_PAUSES_S)
         while True:
-            actor = await self._chats.get_or_start(chat)
+            try:
+                actor = await self._chats.get_or_start(chat)
+            except ActorStopped:
+                raise
+            except Exception:
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+                await trio.sleep(pause)
+                continue
+            in_hand.queue(chat, message.id)
             try:
                 await actor.tell(message)
-            except ActorStopped:
-                continue  # it went idle in between; its successor takes the message
-            return
+            except ActorStopped:  # it went idle in between, or gave up; its successor takes the message
+                in_hand.return_(chat, message.id)
+            except trio.Cancelled:
+                in_hand.return_(chat, message.id)
+                raise
+            else:
+                return
 
     async def open(self, chat: str) -> None:
         """Start the chat's actor, which settles what earlier processes left open."""
@@ -79,7 +122,12 @@ class Inbox:
         return self._chats.lookup(chat)
 
     async def begin_anew(self, chat: str) -> None:
-        """Begin a new session; the old history stays stored, out of the prompt."""
+        """Begin a new session; the old history stays stored, out of the prompt.
+
+        A chat in memory is ended first, with what it does: it knows the old session.
+        """
+        await self._chats.stop(chat)
+        self._means.in_hand.lose(chat)
         await self._means.journal.ask(NewSession(chat))
 
 

@@ -8,6 +8,10 @@ import trio
 JobKind: TypeAlias = Literal["turn", "retry", "reset"]
 
 
+FILES = "files"
+"""A reset's text when the files go too."""
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """A turn or a reset, from the hand-over to its final reply.

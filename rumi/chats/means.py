@@ -52,41 +52,78 @@ class ChatLimits:
 
 @dataclass(slots=True)
 class InHand:
-    """The messages that this process has accepted and not yet handed to a chat's `receive`.
+    """Where this process's messages are: on their way to a chat's mailbox, queued in it, or replied to.
 
-    What is open in the journal and not in here is nobody's any more: a chat that starts settles it.
-    It outlives a chat's incarnations, as the mailbox does. Messages up to `boot` are earlier processes'.
+    What is open in the journal and neither on its way nor queued is nobody's any more: a chat that starts
+    settles it. This outlives a chat's incarnations, as the mailbox does. Messages up to `boot` are earlier
+    processes'.
     """
 
     boot: int = 0
     last: int = 0
+    arriving: set[int] = field(default_factory=set)
     queued: dict[str, set[int]] = field(default_factory=dict)
+    untold: dict[str, set[int]] = field(default_factory=dict)
 
     def resume(self, last: int) -> None:
-        """Go on counting behind the last message that the journal knows."""
-        self.boot = self.last = last
+        """Go on counting behind the last message that the journal knows. Only the first time counts."""
+        if self.last == 0:
+            self.boot = self.last = last
 
     def accept(self, chat: str) -> int:
-        """A number for a new message, which is in hand from now on."""
+        """A number for a new message, which is on its way from now on."""
         self.last += 1
-        self.queued.setdefault(chat, set()).add(self.last)
+        self.arriving.add(self.last)
+        self.untold.setdefault(chat, set()).add(self.last)
         return self.last
+
+    def queue(self, chat: str, number: int) -> None:
+        """The message is about to be put into the chat's mailbox, in the same step."""
+        self.arriving.discard(number)
+        self.queued.setdefault(chat, set()).add(number)
+
+    def return_(self, chat: str, number: int) -> None:
+        """The mailbox did not take it: it is on its way again."""
+        self.take(chat, number)
+        self.arriving.add(number)
 
     def take(self, chat: str, number: int) -> None:
         """The chat has begun with the message."""
-        numbers = self.queued.get(chat)
-        if numbers is not None:
-            numbers.discard(number)
-            if not numbers:
-                del self.queued[chat]
+        _discard(self.queued, chat, number)
 
-    def drop(self, chat: str) -> None:
+    def abandon(self, number: int) -> None:
+        """The message is stored and nobody brings it any more: the chat's next start replies to it."""
+        self.arriving.discard(number)
+
+    def refuse(self, chat: str, number: int) -> None:
+        """The message was not stored: there is none."""
+        self.arriving.discard(number)
+        _discard(self.untold, chat, number)
+
+    def lose(self, chat: str) -> None:
         """Nothing of the chat is queued any more: its mailbox is gone."""
         self.queued.pop(chat, None)
 
     def holds(self, chat: str, number: int) -> bool:
-        """Whether the message still waits in the chat's mailbox."""
-        return number in self.queued.get(chat, ())
+        """Whether the message will still be handled."""
+        return number in self.arriving or number in self.queued.get(chat, ())
+
+    def told(self, chat: str, messages: Sequence[int]) -> bool:
+        """Note that the final reply to these is told now; False if it was told before."""
+        untold = self.untold.get(chat, frozenset[int]())
+        first = any(number in untold or number <= self.boot for number in messages)
+        for number in messages:
+            _discard(self.untold, chat, number)
+        return first
+
+
+def _discard(numbers_of: dict[str, set[int]], chat: str, number: int) -> None:
+    """Take the number out, and the chat with its last one: what is kept by chat must not grow for ever."""
+    numbers = numbers_of.get(chat)
+    if numbers is not None:
+        numbers.discard(number)
+        if not numbers:
+            del numbers_of[chat]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,61 @@
 """Messages that were accepted and that no one will reply to any more: after a crash, after a restart."""
 
+import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from actors import Actor
+from actors import Actor, ActorStopped
 from rumi import texts
 from rumi.agent import Reason, TurnFinished
+from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.conversation import ending
 from rumi.chats.events import Replied
 from rumi.chats.means import Means
-from rumi.chats.telling import tell
-from rumi.journal import Entry, Load, OpenMessage, Settle
+from rumi.chats.telling import tell_reply
+from rumi.journal import Count, Entry, Load, OpenMessage, Settle, Undelivered
+from rumi.models import Message
+
+logger = logging.getLogger(__name__)
 
 
-async def settle_orphan(means: Means, chat: str, session: int, message: OpenMessage) -> Entry:
+async def settle_orphan(means: Means, chat: str, session: int, message: OpenMessage) -> tuple[Entry, ...]:
     """Reply to it, and return what stands in the history in place of its answer."""
+    command = None if message.turn else parse_chat_command(message.text)
+    if command is not None:
+        text = _text_for_command(means, command)
+        delivery = await means.journal.ask(Settle(chat, (message.id,), text))
+        tell_reply(means, chat, "", Replied(delivery, (message.id,), text))
+        return ()
     crashed = message.id > means.in_hand.boot
     reason: Reason = "crashed" if crashed else "interrupted"
     text = texts.crashed(means.language) if crashed else texts.restarted(means.language, message.text)
-    turn = f"t{message.id}"
-    entry = ending(turn, reason)
-    delivery = await means.journal.ask(Settle(chat, (message.id,), text, reason, session, (entry,)))
-    tell(means, chat, turn, TurnFinished(reason, text))
-    tell(means, chat, turn, Replied(delivery, (message.id,), text))
-    return entry
+    turn = message.turn or f"t{message.id}"
+    asked = () if message.turn else (Entry(turn, Message("user", message.text)),)
+    entries = (*asked, ending(turn, reason))
+    delivery = await means.journal.ask(Settle(chat, (message.id,), text, reason, session, entries))
+    tell_reply(means, chat, turn, Replied(delivery, (message.id,), text), TurnFinished(reason, text))
+    return entries
+
+
+def _text_for_command(means: Means, command: ChatCommand | UnknownCommand) -> str:
+    if command.name == "stop":
+        return texts.stopped(means.language)  # the turn has ended, by the crash if not by this
+    name = command.name if isinstance(command, UnknownCommand) else f"/{command.name}"
+    return texts.lost_command(means.language, name)
+
+
+async def tell_again(means: Means, chat: str) -> None:
+    """Tell the replies that were stored just when the chat crashed: whoever waits for them has not heard."""
+    numbers = means.in_hand.untold.get(chat, frozenset[int]())
+    missed = {number for number in numbers if not means.in_hand.holds(chat, number)}
+    if not missed:
+        return
+    for reply in await means.journal.ask(Undelivered(chat)):
+        if missed.isdisjoint(reply.messages):
+            continue
+        finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
+        tell_reply(means, chat, reply.turn, Replied(reply.delivery, reply.messages, reply.text), finished)
+    means.in_hand.told(chat, tuple(missed))  # what is not there has reached a person already
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +65,41 @@ class ChatGaveUp:
     chat: str
 
 
-class Settler(Actor[ChatGaveUp]):
-    """Replies in place of chats that cannot be brought back; the next message starts such a chat afresh."""
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A message was stored, and whoever brought it left before the chat had it."""
 
-    def __init__(self, means: Means) -> None:
+    chat: str
+    number: int
+    bring: Callable[[], Awaitable[None]]
+
+
+class Settler(Actor[ChatGaveUp | Stray]):
+    """Sees to messages whose chat or whose sender is gone. Starts before anything is accepted."""
+
+    def __init__(self, means: Means, open_chat: Callable[[str], Awaitable[None]]) -> None:
         self._means = means
+        self._open = open_chat
 
-    async def receive(self, message: ChatGaveUp) -> None:
-        """Settle all that is open in the chat: its mailbox is gone."""
-        self._means.in_hand.drop(message.chat)
-        record = await self._means.journal.ask(Load(message.chat, 0))
+    async def started(self) -> None:
+        """Go on numbering where earlier processes ended."""
+        self._means.in_hand.resume((await self._means.journal.ask(Count())).last_message)
+
+    async def receive(self, message: ChatGaveUp | Stray) -> None:
+        """Start the chat afresh, which settles what is open in it; bring the stray message to its chat."""
+        try:
+            await (self._open(message.chat) if isinstance(message, ChatGaveUp) else message.bring())
+        except ActorStopped:
+            logger.info("chat %s: the program ends; the next one replies to what is open", message.chat)
+        except Exception as error:  # one chat's trouble must not become the others'
+            logger.error("chat %s cannot be started", message.chat, exc_info=error)
+            if isinstance(message, Stray):
+                self._means.in_hand.abandon(message.number)
+            await self._settle(message.chat)
+
+    async def _settle(self, chat: str) -> None:
+        """Reply in place of a chat that does not start."""
+        record = await self._means.journal.ask(Load(chat, 0))
         for orphan in record.open:
-            await settle_orphan(self._means, message.chat, record.session, orphan)
+            if not self._means.in_hand.holds(chat, orphan.id):
+                await settle_orphan(self._means, chat, record.session, orphan)

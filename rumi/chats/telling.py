@@ -17,6 +17,20 @@ def tell(means: Means, chat: str, turn: str, what: Happening) -> None:
     means.hub.publish(event)
 
 
+def tell_reply(
+    means: Means, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None
+) -> None:
+    """Tell a final reply that is stored, behind the end of the turn that it belongs to. Only once.
+
+    A turn's end is told with its reply and not before, so that no crash in between can end it twice.
+    """
+    if not means.in_hand.told(chat, replied.messages):
+        return
+    if finished is not None:
+        tell(means, chat, turn, finished)
+    tell(means, chat, turn, replied)
+
+
 def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
     """Write the audit line of an event, if it has one."""
     chat, turn = event.chat, event.turn

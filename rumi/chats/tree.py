@@ -10,14 +10,23 @@ IDLE_CHAT_S = 300.0
 """A chat with neither work nor sandbox leaves memory after this time; its next message brings it back."""
 
 SHUTDOWN_S = 15.0
-"""How long a chat may take to end: a stopped command is killed, and its sandbox removed, within it."""
+"""How long a chat waits at its end for the removal of its sandbox, which otherwise goes on behind."""
+
+SETTLED_AT_ONCE = 100
 
 
 def add_chats(root: Supervisor, means: Means) -> Inbox:
     """Add the chats below what they depend on, and return what accepts messages for them."""
-    settler = root.add(ChildSpec("settler", lambda: Settler(means), capacity=10_000))
+
+    async def open_chat(chat: str) -> None:
+        await inbox.open(chat)
+
+    settler = root.add(
+        ChildSpec("settler", lambda: Settler(means, open_chat), capacity=10_000, concurrency=SETTLED_AT_ONCE)
+    )
 
     def give_up(chat: str, error: BaseException) -> None:
+        means.in_hand.lose(chat)  # in the step in which its mailbox was closed
         settler.tell_nowait(ChatGaveUp(chat))
 
     def spec(chat: str) -> ChildSpec[Deliver]:
@@ -25,4 +34,6 @@ def add_chats(root: Supervisor, means: Means) -> Inbox:
             chat, lambda: Chat(chat, means), restart="transient", shutdown=SHUTDOWN_S, idle_s=IDLE_CHAT_S
         )
 
-    return Inbox(means, root.add_supervisor(DynamicSupervisor("chats", spec, on_limit=give_up)))
+    chats = root.add_supervisor(DynamicSupervisor("chats", spec, on_limit=give_up))
+    inbox = Inbox(means, chats, settler)
+    return inbox

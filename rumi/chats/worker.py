@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+import trio
+
 from rumi import texts
 from rumi.agent import (
     Surroundings,
@@ -22,7 +24,7 @@ from rumi.agent import (
 from rumi.chats.conversation import Conversation, ending
 from rumi.chats.events import Happening, Replied, TurnStarted
 from rumi.chats.history import window
-from rumi.chats.jobs import Job
+from rumi.chats.jobs import FILES, Job
 from rumi.chats.means import Means
 from rumi.journal import Begin, Entry, Retriable, Settle
 from rumi.models import Message, TextDelta, Waiting
@@ -51,6 +53,14 @@ class ChatShell:
         return await self.means.sandboxes.run(self.chat, command)
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A job's final reply, which is stored and not yet told, and the end of its turn if it was one."""
+
+    replied: Replied
+    finished: TurnFinished | None = None
+
+
 class Worker:
     """Does one chat's jobs. `tell` publishes what happens and must not block."""
 
@@ -63,21 +73,33 @@ class Worker:
         self._tell = tell
         self._tools: tuple[Tool, ...] = (Bash(ChatShell(means, chat_id)),)
 
-    async def do(self, job: Job) -> Replied:
-        """Do a job to its end and return its final reply, which is stored and not yet told."""
+    async def do(self, job: Job) -> Done:
+        """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
         job.begun = True
         if job.kind == "reset":
             return await self._reset(job)
+        # Outside of the scope that a `/stop` cancels: what is stored of the turn's beginning is complete.
+        nothing = await self._begin(job)
+        if nothing is not None:
+            job.sealed = True
+            return Done(await self._settle(Settle(self._chat, job.messages, nothing)))
         finished = None
         with job.scope:
-            finished = await self._turn(job)
-        await self._quiet(job)
+            await trio.lowlevel.checkpoint()  # a stop that came by now finds nothing begun
+            finished = await run_turn(
+                self._input(), partial(self._watch, job), partial(self._conversation.keep, job.turn)
+            )
+        unconfirmed = await self._quiet(job)
         job.sealed = True
-        if isinstance(finished, str):  # there was nothing to do a turn for
-            return await self._settle(Settle(self._chat, job.messages, finished))
         if finished is None:
-            finished = TurnFinished("stopped", texts.stopped(self._means.language))
-            self._tell(job.turn, finished)
+            answer = texts.stopped(self._means.language)
+            if unconfirmed is not None:
+                answer = texts.not_confirmed(answer, str(unconfirmed))
+            finished = TurnFinished("stopped", answer)
+        return Done(await self._settle(self._end(job, finished)), finished)
+
+    def _end(self, job: Job, finished: TurnFinished) -> Settle:
+        """The turn's last word: what the history keeps, and the reply that goes with it."""
         entry = (
             ending(job.turn, finished.reason)
             if finished.reason in WITHOUT_ANSWER
@@ -85,24 +107,22 @@ class Worker:
         )
         self._conversation.remember(entry)
         self._conversation.due = self._means.now() + self._means.limits.session_ttl_s
-        return await self._settle(
-            Settle(
-                self._chat,
-                job.messages,
-                finished.answer,
-                finished.reason,
-                self._conversation.session,
-                (entry,),
-                self._conversation.due,
-            )
+        return Settle(
+            self._chat,
+            job.messages,
+            finished.answer,
+            finished.reason,
+            self._conversation.session,
+            (entry,),
+            self._conversation.due,
         )
 
     async def _settle(self, settle: Settle) -> Replied:
         delivery = await self._means.journal.ask(settle)
         return Replied(delivery, settle.messages, settle.text)
 
-    async def _turn(self, job: Job) -> TurnFinished | str:
-        """Run the turn; a text where there is nothing to run."""
+    async def _begin(self, job: Job) -> str | None:
+        """Store the turn's beginning; a text where there is nothing to run."""
         conversation, means = self._conversation, self._means
         if conversation.due and means.now() > conversation.due:
             await conversation.begin_anew(forget=False)
@@ -118,7 +138,7 @@ class Worker:
         await means.journal.ask(
             Begin(self._chat, job.message, job.turn, conversation.session, (asked,), retries)
         )
-        return await run_turn(self._input(), partial(self._watch, job), partial(conversation.keep, job.turn))
+        return None
 
     def _input(self) -> TurnInput:
         limits, language = self._means.limits, self._means.language
@@ -151,39 +171,43 @@ class Worker:
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
         job.phase = phase(event) or job.phase
-        self._tell(job.turn, event)
+        if not isinstance(event, TurnFinished):  # which is told with the reply
+            self._tell(job.turn, event)
 
-    async def _quiet(self, job: Job) -> None:
+    async def _quiet(self, job: Job) -> SandboxError | None:
         """Leave no process behind: the job is over only when this has returned.
 
-        A sandbox that cannot show it is removed instead, which ends all that is in it.
+        A sandbox that cannot show it is removed instead, which ends all that is in it. Returns what to
+        tell where that is not confirmed either.
         """
-        if not self._means.sandboxes.container_id(self._chat):
-            return
         job.phase = "ending what still runs"
         try:
             await self._means.sandboxes.quiet(self._chat)
         except SandboxError:
-            await self._remove_sandbox()
+            return await self._remove_sandbox()
+        return None
 
-    async def _remove_sandbox(self) -> None:
+    async def _remove_sandbox(self) -> SandboxError | None:
         """Remove it. What is not confirmed goes on behind, and the next sandbox waits for it."""
         try:
             await self._means.sandboxes.stop(self._chat)
         except SandboxError as error:
             logger.warning("chat %s: %s", self._chat, error)
+            return error
+        return None
 
-    async def _reset(self, job: Job) -> Replied:
+    async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for."""
         job.phase = "resetting"
-        await self._remove_sandbox()
+        unconfirmed = await self._remove_sandbox()
         await self._conversation.begin_anew(forget=True)
-        if job.text == "files":
+        if job.text == FILES:
             await self._means.offload(partial(clear_workspace, self._means.workspaces / self._chat))
         job.sealed = True
-        return await self._settle(
-            Settle(self._chat, job.messages, texts.reset(self._means.language, facts=0))
-        )
+        text = texts.reset(self._means.language, facts=0)
+        if unconfirmed is not None:
+            text = texts.not_confirmed(text, str(unconfirmed))
+        return Done(await self._settle(Settle(self._chat, job.messages, text)))
 
 
 def phase(event: TurnEvent) -> str:
@@ -196,7 +220,7 @@ def phase(event: TurnEvent) -> str:
         case Waiting(_, why):
             return f"waiting: {why}"
         case ToolStarted(call, arguments):
-            return f"{call.name} {arguments.get('command', '')}".strip()[:80]
+            return " ".join(f"{call.name} {arguments.get('command', '')}".split())[:80]
         case ToolFinished():
             return "thinking"
         case _:

@@ -10,7 +10,8 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_st
 
 from rumi.errors import RumiError
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 65.0
+"""Longer than the other side waits for a chat: what it has to say about that is better than our guess."""
 HOST = "rumi"
 """A name for the handshake's Host header; there is no host behind a Unix socket."""
 

@@ -5,6 +5,7 @@ Status is read from the tree without asking an actor, so it is answered however 
 """
 
 import json
+import logging
 import os
 import socket
 import stat
@@ -16,6 +17,8 @@ from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from actors import Actor
 from rumi.errors import RumiError
+
+logger = logging.getLogger(__name__)
 
 Call = Callable[[Mapping[str, object]], Awaitable[object]]
 
@@ -73,6 +76,9 @@ class ControlServer(Actor[None]):
             return json.dumps({"ok": True, "result": await call(request)}, ensure_ascii=False)
         except RumiError as error:
             return json.dumps({"ok": False, "error": str(error)}, ensure_ascii=False)
+        except Exception as error:  # a call's fault is its caller's news, not the end of this server
+            logger.error("the control call %s failed", request["call"], exc_info=error)
+            return json.dumps({"ok": False, "error": "It failed. The program's log says why."})
 
 
 def _listen(path: Path) -> socket.socket:

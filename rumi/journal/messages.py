@@ -19,19 +19,25 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OpenMessage:
-    """An accepted message without a final reply."""
+    """An accepted message without a final reply, or one to run again. `turn` is empty if it began none."""
 
     id: int
     text: str
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """A final reply in the outbox, and the messages that share it."""
+    """A final reply in the outbox, and the messages that share it.
+
+    `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none.
+    """
 
     delivery: int
     messages: tuple[int, ...]
     text: str
+    turn: str = ""
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import singledispatchmethod
 from pathlib import Path
 
@@ -49,6 +49,7 @@ CREATE TABLE messages (
     reply    INTEGER REFERENCES outbox (id)  -- null while it is open
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
+CREATE INDEX messages_of_reply ON messages (reply);
 CREATE INDEX messages_of_chat ON messages (chat, id);
 CREATE TABLE outbox (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -148,7 +149,7 @@ class Store:
     def _accept(self, request: Accept) -> None:
         self._db.execute(
             "INSERT INTO messages (id, chat, text, received) VALUES (?, ?, ?, ?)",
-            (request.id, request.chat, request.text, self._now()),
+            (request.id, request.chat, clean(request.text), self._now()),
         )
 
     @_do.register
@@ -192,7 +193,8 @@ class Store:
                 (request.due, request.chat, request.session),
             )
         cursor = self._db.execute(
-            "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?)", (request.chat, request.text, now)
+            "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?)",
+            (request.chat, clean(request.text), now),
         )
         delivery = cursor.lastrowid
         assert delivery is not None
@@ -220,14 +222,20 @@ class Store:
     @_do.register
     def _undelivered(self, request: Undelivered) -> tuple[StoredReply, ...]:
         rows = self._db.execute(
-            "SELECT id, text, (SELECT group_concat(m.id) FROM messages m WHERE m.reply = outbox.id)"
-            " FROM outbox WHERE chat = ? AND delivered IS NULL ORDER BY id",
+            "SELECT outbox.id, outbox.text, messages.id, turn, reason"
+            " FROM outbox LEFT JOIN messages ON reply = outbox.id"
+            " WHERE outbox.chat = ? AND delivered IS NULL ORDER BY outbox.id, messages.id",
             (request.chat,),
         )
-        return tuple(
-            StoredReply(delivery, tuple(int(m) for m in (messages or "").split(",") if m), text)
-            for delivery, text, messages in rows
-        )
+        replies: dict[int, StoredReply] = {}
+        for delivery, text, message, turn, reason in rows:
+            reply = replies.get(delivery, StoredReply(delivery, (), text))
+            if message is not None:
+                reply = replace(reply, messages=(*reply.messages, message))
+            if reason is not None:
+                reply = replace(reply, turn=turn or f"t{message}", reason=reason)
+            replies[delivery] = reply
+        return tuple(replies.values())
 
     @_do.register
     def _load(self, request: Load) -> ChatRecord:
@@ -238,7 +246,8 @@ class Store:
             (request.chat, session, request.limit),
         ).fetchall()
         waiting = self._db.execute(
-            "SELECT id, text FROM messages WHERE chat = ? AND reply IS NULL ORDER BY id", (request.chat,)
+            "SELECT id, text, coalesce(turn, '') FROM messages WHERE chat = ? AND reply IS NULL ORDER BY id",
+            (request.chat,),
         )
         return ChatRecord(
             session=session,
@@ -302,7 +311,19 @@ class Store:
 
 def dump_message(message: Message) -> str:
     """A history message as JSON text."""
-    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":"))
+    return clean(json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")))
+
+
+def clean(text: str) -> str:
+    """The text without lone halves of surrogate pairs, which models write and no file takes.
+
+    One such character must not be a write error: that would restart the journal, and with it every chat.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
 
 
 def load_message(text: str) -> Message:

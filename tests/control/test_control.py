@@ -25,10 +25,17 @@ async def fail(request: Mapping[str, object]) -> object:
     raise RumiError("It did not work.", "Try again.")
 
 
+async def break_down(request: Mapping[str, object]) -> object:
+    await trio.lowlevel.checkpoint()
+    raise ValueError("a fault of ours")
+
+
 @asynccontextmanager
 async def serving(path: Path) -> AsyncIterator[Supervisor]:
     root = Supervisor("root")
-    root.add(ChildSpec("control", lambda: ControlServer(path, {"echo": echo, "fail": fail})))
+    root.add(
+        ChildSpec("control", lambda: ControlServer(path, {"echo": echo, "fail": fail, "break": break_down}))
+    )
     async with root.running():
         yield root
 
@@ -80,6 +87,15 @@ async def test_a_client_that_talks_nonsense_or_leaves_harms_nobody(path: Path) -
             await stream.aclose()
         async with connect(path) as client:
             assert await client.call("echo", word="still here") == "still here"
+        assert root.status().children[0].restarts == 0
+
+
+async def test_a_call_that_breaks_down_is_its_callers_news_alone(path: Path) -> None:
+    async with serving(path) as root, connect(path) as client, connect(path) as other:
+        with pytest.raises(RumiError, match="log says why"):
+            await client.call("break")
+        assert await other.call("echo", word=1) == 1
+        assert await client.call("echo", word=2) == 2
         assert root.status().children[0].restarts == 0
 
 
