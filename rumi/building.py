@@ -103,6 +103,22 @@ async def build_rootfs(home: Home, progress: Progress) -> list[str]:
     return lines
 
 
+async def remove_leftovers(engine: Engine) -> list[str]:
+    """Remove all boxes of this installation; their names. The caller holds the home.
+
+    Raises:
+        SandboxError: one of them could not be removed, or not be proved to be.
+    """
+    from rumi.sandbox.bubblewrap import BubblewrapEngine
+
+    if isinstance(engine, BubblewrapEngine):
+        return await engine.sweep()
+    boxes = await engine.boxes()
+    for box in boxes:
+        await engine.remove(box.chat_id)
+    return [box.name for box in boxes]
+
+
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
     """What `rumi sandbox status` shows, as names and values."""
     facts: list[tuple[str, str]] = [("engine", engine.kind)]
@@ -117,10 +133,11 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     missing = await trio.to_thread.run_sync(missing_programs)
     if missing and not made_elsewhere:
         facts.append(("missing", f"{', '.join(missing)} (this host lacks them)"))
-    boxes = await engine.boxes()
-    facts.extend(("container", f"{box.name}  {box.state}  {box.container_id[:12]}") for box in boxes)
-    if not boxes:
-        facts.append(("containers", "none"))
+    if engine.kind == "docker":
+        boxes = await engine.boxes()
+        facts.extend(("container", f"{box.name}  {box.state}  {box.container_id[:12]}") for box in boxes)
+        if not boxes:
+            facts.append(("containers", "none"))
     return facts
 
 

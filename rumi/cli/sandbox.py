@@ -56,9 +56,10 @@ async def _build() -> None:
     await engine.aclose()
     async with show_progress() as steps:
         if engine.kind == "docker":
-            lines = await build_image(loaded, steps.step)
+            lines = await build_image(loaded, steps.step)  # boxes that run keep the image they have
         else:
-            lines = await build_rootfs(home, steps.step)
+            with home.hold("rumi sandbox build"):  # boxes that run would lose their root file system
+                lines = await build_rootfs(home, steps.step)
     for line in lines:
         click.echo(line)
 
@@ -76,17 +77,16 @@ async def _status() -> None:
 
 
 async def _clean() -> None:
-    from rumi.building import find_engine
+    from rumi.building import find_engine, remove_leftovers
 
     home, loaded = _here()
     with home.hold("rumi sandbox clean"):
         engine = await find_engine(home, loaded)
         try:
-            boxes = await engine.boxes()
-            for box in boxes:
-                await engine.remove(box.chat_id)
-                click.echo(f"removed {box.name}")
-            if not boxes:
-                click.echo("There was nothing to remove.")
+            removed = await remove_leftovers(engine)
         finally:
             await engine.aclose()
+    for name in removed:
+        click.echo(f"removed {name}")
+    if not removed:
+        click.echo("There was nothing to remove.")

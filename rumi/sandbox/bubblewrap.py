@@ -54,6 +54,8 @@ class BubblewrapEngine:
         self._boxes: dict[str, BubblewrapBox] = {}
         self._prepared: tuple[Path, bytes] | None = None
         self._preparing = trio.Lock()
+        self._swept = False
+        self._sweeping = trio.Lock()
         self._threads = trio.CapacityLimiter(1)
         self.missing_programs: tuple[str, ...] = ()
         """Allowed programs that this host lacks; known after the first box or `probe`."""
@@ -85,16 +87,17 @@ class BubblewrapEngine:
         """Make the chat's box and start it. A box that the chat has already is removed first.
 
         The workspace's folder must exist and belong to the commands' user. Cancelled half-way it may have
-        created: the caller then calls `remove`.
+        created: the caller then calls `remove`. The first call removes what a killed process of this
+        installation left, so only the process that holds the home may make boxes.
 
         Raises:
             SandboxError: with what to do about it.
         """
-        await self.remove(chat_id)
-        box = BubblewrapBox(await self._plan(chat_id, workspace), self._cgroups)
-        self._boxes[chat_id] = box
-        await box.start()
-        return box
+        async with self._sweeping:
+            if not self._swept:
+                await self.sweep()
+                self._swept = True
+        return await self._make(chat_id, workspace)
 
     async def remove(self, chat_id: str) -> None:
         """Remove the chat's box and return only when nothing of it is there. Idempotent.
@@ -117,7 +120,10 @@ class BubblewrapEngine:
         ]
 
     async def probe(self) -> str:
-        """Try a whole box, without a trace. Empty if it works, otherwise why not and how to mend it."""
+        """Try a whole box, without a trace. Empty if it works, otherwise why not and how to mend it.
+
+        Another process may hold the home and have boxes: they are left alone.
+        """
         runs = self._home / "run"
         try:
             runs.mkdir(parents=True, exist_ok=True)
@@ -127,7 +133,7 @@ class BubblewrapEngine:
         try:
             os.chown(workspace, self._uid, self._gid)
             try:
-                await self.create(workspace.name, workspace)
+                await self._make(workspace.name, workspace)
             finally:
                 with trio.CancelScope(shield=True):  # bounded: a box's end takes some seconds at most
                     await self.remove(workspace.name)
@@ -137,27 +143,39 @@ class BubblewrapEngine:
             shutil.rmtree(workspace, ignore_errors=True)
         return ""
 
-    async def sweep(self) -> None:
-        """Remove what a killed process of this installation left. Before the first box.
+    async def sweep(self) -> list[str]:
+        """Remove what a killed process of this installation left, and name it.
+
+        Only for the holder of the home, before its first box: a living Rumi's boxes look the same.
 
         Its boxes ended with it, but not the control groups, nor a bubblewrap that was killed in the moment in
         which its own child does not know of it yet: that waits for ever, and runs nothing.
         """
+        removed = []
         for pid in named(f"-{self._installation}"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+                removed.append(f"process {pid}")
         for leftover in self._cgroups.leftovers():
             with contextlib.suppress(SandboxError):
                 await leftover.remove()
+                removed.append(f"control group {leftover.folders[0].name}")
+        return removed
 
     async def aclose(self) -> None:
         """Nothing to close: boxes are the caller's to remove."""
         await trio.lowlevel.checkpoint()
 
+    async def _make(self, chat_id: str, workspace: Path) -> BubblewrapBox:
+        await self.remove(chat_id)
+        box = BubblewrapBox(await self._plan(chat_id, workspace), self._cgroups)
+        self._boxes[chat_id] = box
+        await box.start()
+        return box
+
     async def _plan(self, chat_id: str, workspace: Path) -> Plan:
         async with self._preparing:
             if self._prepared is None:
-                await self.sweep()
                 self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)
         rootfs, seccomp = self._prepared
         bwrap, libcap = find_bwrap()
