@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -30,7 +31,10 @@ pytestmark = pytest.mark.bubblewrap
 
 MB = 1 << 20
 SMALL = Limits(memory_bytes=48 * MB, pids=40, tmp_bytes=4 * MB, cpus=0.3, workspace_bytes=16 * MB)
-INSTALLATION = "0123456789ab"
+INSTALLATION, FOREIGN = secrets.token_hex(6), secrets.token_hex(6)
+"""Of this run alone: another run on this machine at the same time is another installation."""
+LONG = f"{os.getpid():07}315360"
+"""Seconds that no sleep on this machine waits for but this run's; two digits more say which."""
 
 
 def make(home: Path, chat_id: str) -> Path:
@@ -230,14 +234,14 @@ async def test_a_waiting_sandbox_that_was_killed_is_replaced(box: BubblewrapBox)
 # Stop and timeout leave no process
 
 
-SURVIVOR = "./setsid sh -c '(./setsid sleep 31536{0} &) ; sleep 31536{0}' & ./setsid sleep 31536{0} & "
+SURVIVOR = "./setsid sh -c '(./setsid sleep {0} &) ; sleep {0}' & ./setsid sleep {0} & "
 
 
 async def test_what_a_command_left_running_ends_with_it(box: BubblewrapBox, workspace: Path) -> None:
     give(workspace, "setsid")
-    code, _, err = await run(box, "sh", "-c", SURVIVOR.format("001") + "sleep 0.2")
+    code, _, err = await run(box, "sh", "-c", SURVIVOR.format(LONG + "01") + "sleep 0.2")
     assert (code, err) == (0, "")
-    assert not on_the_host("31536001")
+    assert not on_the_host(LONG + "01")
     assert left_in(box) == []
 
 
@@ -246,11 +250,11 @@ async def test_stop_leaves_no_process_of_one_that_forks_twice_and_calls_setsid(
 ) -> None:
     give(workspace, "setsid")
     with trio.move_on_after(0.5):
-        await run(box, "sh", "-c", SURVIVOR.format("002") + "sleep 31536002")
-    assert len(on_the_host("31536002")) >= 3, "a cancelled command goes on until it is killed"
+        await run(box, "sh", "-c", SURVIVOR.format(LONG + "02") + f"sleep {LONG}02")
+    assert len(on_the_host(LONG + "02")) >= 3, "a cancelled command goes on until it is killed"
     before = trio.current_time()
     await box.kill_all()
-    assert not on_the_host("31536002")
+    assert not on_the_host(LONG + "02")
     assert left_in(box) == []
     assert trio.current_time() - before < 2
     assert await run(box, "echo", "next") == (0, "next\n", "")
@@ -260,11 +264,11 @@ async def test_kill_ends_a_command_that_someone_waits_for(box: BubblewrapBox) ->
     codes = []
 
     async def wait() -> None:
-        codes.append((await run(box, "sh", "-c", "trap '' TERM INT HUP; sleep 31536003"))[0])
+        codes.append((await run(box, "sh", "-c", "trap '' TERM INT HUP; sleep " + LONG + "03"))[0])
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        await until(lambda: bool(on_the_host("31536003")))
+        await until(lambda: bool(on_the_host(LONG + "03")))
         await box.kill_all()
     assert codes == [137]
 
@@ -273,11 +277,11 @@ async def test_kill_right_after_the_start_of_a_command_leaves_nothing(box: Bubbl
     name = box.container_id
     for moment in range(40):
         with trio.move_on_after(moment * 0.0004):
-            await run(box, "sleep", "31536004")
+            await run(box, "sleep", LONG + "04")
         await box.kill_all()
         assert left_in(box) == []
     assert box.container_id == name
-    assert not on_the_host("31536004")
+    assert not on_the_host(LONG + "04")
 
 
 async def test_kill_with_nothing_running_is_no_error(box: BubblewrapBox) -> None:
@@ -289,7 +293,7 @@ async def test_kill_with_nothing_running_is_no_error(box: BubblewrapBox) -> None
 async def test_a_fork_bomb_is_killed_within_two_seconds(box: BubblewrapBox) -> None:
     name = box.container_id
     with trio.move_on_after(0.5):
-        await run(box, "bash", "-c", "bomb() { bomb | bomb & }; bomb; sleep 31536005")
+        await run(box, "bash", "-c", "bomb() { bomb | bomb & }; bomb; sleep " + LONG + "05")
     before = trio.current_time()
     await box.kill_all()
     assert trio.current_time() - before < 2
@@ -303,11 +307,11 @@ async def test_a_box_that_cannot_prove_it_is_started_afresh(
     monkeypatch.setattr(box_module, "KILL_S", 0.3)
     name = box.container_id
     with trio.move_on_after(0.3):
-        await run(box, "sleep", "31536006")
+        await run(box, "sleep", LONG + "06")
     assert box._process is not None
     os.kill(box._process.pid, signal.SIGSTOP)
     await box.kill_all()
-    assert not on_the_host("31536006")
+    assert not on_the_host(LONG + "06")
     assert box.container_id != name
     assert await run(box, "echo", "next") == (0, "next\n", "")
 
@@ -360,7 +364,7 @@ async def test_memory_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox, t
 async def test_processes_are_bounded(engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path) -> None:
     most = 0
     async with trio.open_nursery() as nursery:
-        script = "bomb() { bomb | bomb & }; bomb; sleep 31536007"
+        script = "bomb() { bomb | bomb & }; bomb; sleep " + LONG + "07"
         await other_chat_is_fine(engine, tmp_path, lambda: nursery.start_soon(run, box, "bash", "-c", script))
         for _ in range(20):
             most = max(most, len(processes_of(box)))
@@ -465,10 +469,10 @@ async def test_a_command_sees_neither_host_processes_nor_other_chats(
 ) -> None:
     other = await engine.create("other", make(tmp_path, "other"))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run, other, "sleep", "31536008")
-        await until(lambda: bool(on_the_host("31536008")))
+        nursery.start_soon(run, other, "sleep", LONG + "08")
+        await until(lambda: bool(on_the_host(LONG + "08")))
         seen = await sh(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-        assert "31536008" not in seen
+        assert LONG + "08" not in seen
         assert "keeper" not in seen
         await other.kill_all()
 
@@ -489,9 +493,9 @@ async def test_a_box_is_listed_from_its_start_to_its_removal(
 
 async def test_removal_ends_a_running_command(engine: BubblewrapEngine, box: BubblewrapBox) -> None:
     with trio.move_on_after(0.3):
-        await run(box, "sleep", "31536009")
+        await run(box, "sleep", LONG + "09")
     await engine.remove("chat")
-    assert not on_the_host("31536009")
+    assert not on_the_host(LONG + "09")
     assert not Cgroups(INSTALLATION).leftovers()
     with pytest.raises(SandboxError, match="went away"):
         await run(box, "true")
@@ -516,17 +520,17 @@ async def test_a_keeper_that_dies_is_noticed_and_takes_its_command_along(
 
     async def run_until_lost() -> None:
         try:
-            await run(box, "sleep", "31536010")
+            await run(box, "sleep", LONG + "10")
         except SandboxError as error:
             errors.append(error)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run_until_lost)
-        await until(lambda: bool(on_the_host("31536010")))
+        await until(lambda: bool(on_the_host(LONG + "10")))
         assert box._process is not None
         os.kill(box._process.pid, signal.SIGKILL)
     assert [(type(error), error.message) for error in errors] == [(SandboxError, "The sandbox went away.")]
-    await until(lambda: not on_the_host("31536010"), within_s=2)
+    await until(lambda: not on_the_host(LONG + "10"), within_s=2)
     assert [info.state for info in await engine.boxes()] == ["dead"]
     with pytest.raises(BoxGoneError):
         await run(box, "true")
@@ -542,9 +546,9 @@ async def test_a_keeper_that_dies_at_any_moment_leaves_nothing_behind(
         box = await engine.create("chat", workspace)
         with pytest.raises(SandboxError), trio.fail_after(5):
             async with _killed_after(box, moment * 0.0005):
-                await run(box, "sleep", "31536012")
+                await run(box, "sleep", LONG + "12")
         await engine.remove("chat")
-        assert not on_the_host("31536012")
+        assert not on_the_host(LONG + "12")
         assert not named(f"-{INSTALLATION}")
 
 
@@ -571,7 +575,7 @@ from rumi.sandbox.workspace import prepare_workspace
 
 async def main():
     home = Path(sys.argv[1])
-    engine = BubblewrapEngine(home, "0123456789ab", Limits())
+    engine = BubblewrapEngine(home, sys.argv[3], Limits())
     box = await engine.create("killed", prepare_workspace(home, "killed", *sandbox_user()))
     print(await engine.probe(), flush=True)
     code = await box.execute(Command(("sh", "-c", "echo started; exec sleep " + sys.argv[2])),
@@ -586,22 +590,43 @@ trio.run(main)
 async def test_kill_9_of_the_program_ends_all_and_the_next_start_clears_up(
     tmp_path: Path, engine: BubblewrapEngine, workspace: Path
 ) -> None:
-    words = [sys.executable, "-c", PROGRAM, str(tmp_path), "31536011"]
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path), LONG + "11", INSTALLATION]
     program = subprocess.Popen(words)  # noqa: ASYNC220 - its end is not to be trio's business
     try:
-        await until(lambda: bool(on_the_host("31536011")))
+        await until(lambda: bool(on_the_host(LONG + "11")))
     finally:
         program.kill()
         program.wait()
-    await until(lambda: not on_the_host("31536011"), within_s=2)
+    await until(lambda: not on_the_host(LONG + "11"), within_s=2)
     await until(lambda: not on_the_host(f"workspace={tmp_path}/workspace/killed"), within_s=2)
-    foreign = Cgroups("ba9876543210").create("killed", SMALL)
+    foreign = Cgroups(FOREIGN).create("killed", SMALL)
     await engine.create("chat", workspace)
     names = {folder.name for left in Cgroups(INSTALLATION).leftovers() for folder in left.folders}
     assert f"rumi-runner-{INSTALLATION}-killed" not in names
     if foreign is not None:
-        assert Cgroups("ba9876543210").leftovers() == [foreign]
+        assert Cgroups(FOREIGN).leftovers() == [foreign]
         await foreign.remove()
+
+
+async def test_probing_and_asking_leave_the_boxes_of_a_running_program_alone(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path), LONG + "13", INSTALLATION]
+    program = subprocess.Popen(words, stdout=subprocess.PIPE)  # noqa: ASYNC220 - its end is not trio's business
+    assert program.stdout is not None
+    try:
+        await trio.to_thread.run_sync(program.stdout.readline)
+        assert await trio.to_thread.run_sync(program.stdout.readline) == b"started\n"
+        another = BubblewrapEngine(tmp_path, INSTALLATION, SMALL)  # as `rumi doctor` makes one
+        assert await another.probe() == ""
+        assert await another.boxes() == []
+        await another.aclose()
+        assert len(on_the_host(LONG + "13")) > 1, "the program itself and its command"
+    finally:
+        program.kill()
+        program.wait()
+        program.stdout.close()
+    await until(lambda: not on_the_host(LONG + "13"), within_s=2)
+    await BubblewrapEngine(tmp_path, INSTALLATION, SMALL).sweep()
+    assert not Cgroups(INSTALLATION).leftovers()
 
 
 def test_it_works_for_an_ordinary_user() -> None:
@@ -613,7 +638,7 @@ def test_it_works_for_an_ordinary_user() -> None:
     os.chown(home, 1234, 1234)
     try:
         ended = subprocess.run(
-            [python, "-c", PROGRAM, str(home), "0"],
+            [python, "-c", PROGRAM, str(home), "0", INSTALLATION],
             env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "HOME": str(home)},
             cwd="/",
             user=1234,

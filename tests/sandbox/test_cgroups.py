@@ -1,4 +1,5 @@
 import os
+import secrets
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from rumi.sandbox import Limits, SandboxError
 from rumi.sandbox.cgroups import Cgroups
 
 LIMITS = Limits(memory_bytes=100, cpus=0.5, pids=10)
-INSTALLATION = "cafecafecafe"
+INSTALLATION = secrets.token_hex(6)
 
 
 def first_version(root: Path, controllers: tuple[str, ...] = ("memory", "pids", "cpu")) -> Path:
