@@ -1,8 +1,10 @@
 """What all tests share: the project root on the path, and reasons to skip."""
 
 import os
+import secrets
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -50,6 +52,21 @@ def why_no_bubblewrap() -> str:
         check=False,
     )
     return "" if probe.returncode == 0 else f"bubblewrap cannot make namespaces here: {probe.stderr.strip()}"
+
+
+@pytest.fixture(scope="session")
+def docker_image() -> Iterator[str]:
+    """An image of this run's own, so that no test needs a registry or touches a person's image."""
+    from rumi.sandbox.image import build_image
+
+    name = f"rumi-runner-tests:{os.getpid()}-{secrets.token_hex(3)}"
+
+    async def build() -> None:
+        await build_image(name, lambda _: None, sources=("host",))
+
+    trio.run(build)
+    yield name
+    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=False)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

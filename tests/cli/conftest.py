@@ -14,8 +14,10 @@ def bubblewrap(tmp_path: Path) -> Program:
 
 
 @pytest.fixture
-def docker(tmp_path: Path) -> Iterator[Program]:
-    program = Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "docker"})
+def docker(tmp_path: Path, docker_image: str) -> Iterator[Program]:
+    program = Program(
+        tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "docker", "RUMI_SANDBOX__IMAGE": docker_image}
+    )
     yield program
     program.run("sandbox", "clean", code=None)
 

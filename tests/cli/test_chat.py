@@ -135,7 +135,7 @@ def test_stop_in_a_pipe_goes_out_at_once_and_other_lines_wait(bubblewrap: Progra
 def test_containers_end_with_the_program_and_after_a_kill_at_the_next_start(
     docker: Program, tmp_path: Path
 ) -> None:
-    other = Program(tmp_path / "other", {"RUMI_SANDBOX__BACKEND": "docker"})
+    other = Program(tmp_path / "other", docker.env)
     neighbour = other.start("chat")
     assert neighbour.stdin is not None
     try:

@@ -78,10 +78,7 @@ def test_a_model_calls_a_tool_and_answers(groq: Callable[..., Program]) -> None:
     ("script", "says"),
     [
         ("404", "does not know"),
-        ("500", "500"),
-        ("cut", "cut"),
-        ("bad-json", ""),
-        ("empty", ""),
+        ("500", "500"),  # one that is tried again, with its real pauses; tests/models has the others
         ("413", ""),
     ],
 )
@@ -123,7 +120,7 @@ def test_a_hung_server_ends_at_its_time(groq: Callable[..., Program]) -> None:
 def test_an_interrupt_ends_the_turn_while_the_model(
     groq: Callable[..., Program], script: str, phase: str
 ) -> None:
-    program = groq(script, "--pause", "5")
+    program = groq(script, "--pause", "1")
     chat = program.start("chat", "-p", "hello")
     for _ in range(100):
         if phase in program.run("status", code=None).stdout:

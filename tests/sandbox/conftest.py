@@ -1,31 +1,13 @@
-"""What the sandbox's tests share: an image made from this host, engines that clean up after themselves."""
+"""What the sandbox's tests share: engines that clean up after themselves."""
 
-import os
 import secrets
-import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import trio
 
 from rumi.sandbox import Engine, Limits
 from tests.fakes.engines import MakeEngine, cleaned_up
-
-
-@pytest.fixture(scope="session")
-def docker_image() -> Iterator[str]:
-    """An image of this run's own, so that no test needs a registry or touches a person's image."""
-    from rumi.sandbox.image import build_image
-
-    name = f"rumi-runner-tests:{os.getpid()}-{secrets.token_hex(3)}"
-
-    async def build() -> None:
-        await build_image(name, lambda _: None, sources=("host",))
-
-    trio.run(build)
-    yield name
-    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=False)
 
 
 @pytest.fixture
