@@ -34,7 +34,7 @@ class Check:
 
 async def examine(home: Home) -> list[Check]:
     """Check everything; a check that fails stops no other."""
-    checks = [_python(), _home(home), _disk(home)]
+    checks = [_python(), _home(home), _disk(home), _programs(), _journal(home), _holder(home)]
     try:
         loaded = load_settings(home.root, os.environ, {})
     except RumiError as error:
@@ -44,9 +44,6 @@ async def examine(home: Home) -> list[Check]:
     checks.append(_model(loaded))
     checks.extend(await _bounded("docker", lambda: _docker(home, loaded)))
     checks.extend(await _bounded("bubblewrap", lambda: _bubblewrap(home, loaded)))
-    checks.append(_programs())
-    checks.append(_journal(home))
-    checks.append(_holder(home))
     return _judged_together(checks, loaded)
 
 
@@ -186,8 +183,10 @@ def _journal(home: Home) -> Check:
 
 
 def _holder(home: Home) -> Check:
-    holder = home.holder()
-    return Check("running", "ok", holder or "no Rumi runs on this home")
+    try:
+        return Check("running", "ok", home.holder() or "no Rumi runs on this home")
+    except OSError as error:
+        return Check("running", "failure", f"the lock cannot be read: {error}", f"Look at {home.run}.")
 
 
 def _judged_together(checks: list[Check], loaded: Loaded) -> list[Check]:

@@ -1,0 +1,117 @@
+"""`rumi sandbox` and `rumi doctor` from outside: what they print, and how they end."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import containers
+from tests.cli.program import Program
+
+
+@contextmanager
+def running_command(program: Program) -> Iterator["subprocess.Popen[str]"]:
+    """A chat in the middle of a command; afterwards the command must still have been running."""
+    chat = program.start("chat", "--json", "-p", "run sleep 600")
+    assert chat.stdout is not None
+    try:
+        while json.loads(chat.stdout.readline())["event"] != "tool_call":
+            pass
+        yield chat
+        assert chat.poll() is None, "the chat ended by itself"
+        assert "running sleep" in program.run("status").stdout
+    finally:
+        chat.terminate()
+        chat.communicate(timeout=30)
+
+
+@pytest.mark.bubblewrap
+def test_without_docker_build_makes_the_root_file_system_and_status_knows_it(bubblewrap: Program) -> None:
+    built = bubblewrap.run("sandbox", "build").stdout
+    assert f"{bubblewrap.home}/rootfs: " in built
+    assert (bubblewrap.home / "rootfs/usr/bin/bash").exists()
+    assert bubblewrap.run("sandbox", "status").stdout.split()[:2] == ["engine", "bubblewrap"]
+    assert bubblewrap.run("sandbox", "clean").stdout == "There was nothing to remove.\n"
+
+
+def test_looking_at_a_running_rumi_disturbs_nothing_and_cleaning_is_refused(program: Program) -> None:
+    with running_command(program) as chat:
+        assert (
+            f"engine       {program.env['RUMI_SANDBOX__BACKEND']}" in program.run("sandbox", "status").stdout
+        )
+        assert f"process {chat.pid}" in program.run("doctor").stdout
+        refused = program.run("sandbox", "clean", code=2)
+        assert f"is held by rumi chat (process {chat.pid})" in refused.stderr
+        assert refused.stdout == ""
+
+
+@pytest.mark.bubblewrap
+def test_a_root_file_system_in_use_is_not_replaced(bubblewrap: Program) -> None:
+    with running_command(bubblewrap) as chat:
+        assert f"process {chat.pid}" in bubblewrap.run("sandbox", "build", code=2).stderr
+
+
+@pytest.mark.docker
+def test_clean_removes_what_a_kill_left_and_never_another_installations(
+    docker: Program, tmp_path: Path
+) -> None:
+    other = Program(tmp_path / "other", docker.env)
+    chats = [program.start("chat", "--json", "-p", "run sleep 600") for program in (docker, other)]
+    try:
+        for chat in chats:
+            assert chat.stdout is not None
+            while json.loads(chat.stdout.readline())["event"] != "tool_call":
+                pass
+        ours, theirs = ((p.home / "installation").read_text().strip() for p in (docker, other))
+        for installation in (ours, theirs):
+            while not containers(installation):
+                assert all(chat.poll() is None for chat in chats)
+    finally:
+        for chat in chats:
+            chat.kill()
+            chat.communicate(timeout=30)
+    try:
+        left = f"rumi-runner-cli-{ours}"
+        assert left in docker.run("sandbox", "status").stdout
+        assert "rumi sandbox clean" in docker.run("doctor").stdout
+        assert docker.run("sandbox", "clean").stdout == f"removed {left}\n"
+        assert docker.run("sandbox", "clean").stdout == "There was nothing to remove.\n"
+        assert "containers   none" in docker.run("sandbox", "status").stdout
+        assert containers(ours) == []
+        assert containers(theirs) == [f"rumi-runner-cli-{theirs}"]
+    finally:
+        other.run("sandbox", "clean")
+    assert containers(theirs) == []
+
+
+@pytest.mark.docker
+def test_an_image_that_is_missing_is_told_with_the_command_that_makes_it(docker: Program) -> None:
+    docker.env = docker.env | {"RUMI_SANDBOX__IMAGE": "rumi-runner-tests:there-is-none"}
+    assert "rumi sandbox build" in docker.run("sandbox", "status").stdout
+
+
+@pytest.mark.parametrize("words", [("sandbox", "status"), ("sandbox", "clean"), ("sandbox", "build")])
+def test_a_daemon_that_is_named_and_does_not_answer_is_a_clear_error(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    env = {"RUMI_SANDBOX__BACKEND": "docker", "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    done = Program(tmp_path / "home", env).run(*words, code=1)
+    assert "No Docker daemon answers" in done.stderr
+    assert "bubblewrap" in done.stderr, "what else to do"
+
+
+@pytest.mark.bubblewrap
+def test_the_doctor_exits_0_with_warnings_and_1_with_a_failure(bubblewrap: Program, tmp_path: Path) -> None:
+    bubblewrap.env["DOCKER_HOST"] = f"unix://{tmp_path}/none.sock"
+    found = json.loads(bubblewrap.run("doctor", "--json").stdout)
+    assert {check["verdict"] for check in found} <= {"ok", "warning"}
+    assert all(set(check) == {"name", "verdict", "found", "mend"} for check in found)
+    bubblewrap.home.chmod(0o750)
+    text = bubblewrap.run("doctor", code=1).stdout
+    assert f"→ chmod 700 {bubblewrap.home}" in text
+    assert "✗ home" in text
+    again = json.loads(bubblewrap.run("doctor", "--json", code=1).stdout)
+    assert [check["name"] for check in again if check["verdict"] == "failure"] == ["home"]
