@@ -29,7 +29,7 @@ from rumi.config import Loaded
 from rumi.control import ControlServer, socket_path
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
-from rumi.journal import Delivered, Journal, OneThread, OpenChats
+from rumi.journal import Delivered, Journal, OneThread
 from rumi.logs import program_log
 from rumi.models import CustomServer, ModelSet, ModelSettings, build_models, lacks_key
 from rumi.redact import Redactor
@@ -91,7 +91,6 @@ async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[
         with log:
             tree = _Tree(home, loaded, models, engine, language, redactor)
             async with tree.root.running():
-                await tree.resume()
                 yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes))
     finally:
         with trio.move_on_after(5, shield=True):
@@ -193,14 +192,6 @@ class _Tree:
 
     def tree(self) -> NodeStatus:
         return self.root.status()
-
-    async def resume(self) -> None:
-        """Settle what earlier processes left open. A chat that does not start keeps no other from it."""
-        for chat in await self._journal.ask(OpenChats()):
-            try:
-                await self.inbox.open(chat)
-            except Exception as error:
-                logger.error("chat %s cannot be started", chat, exc_info=error)
 
     async def _status(self, request: Mapping[str, object]) -> object:
         await trio.lowlevel.checkpoint()

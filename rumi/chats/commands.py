@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, cast, get_args
 CommandName: TypeAlias = Literal["start", "help", "stop", "reset", "status", "retry", "memory", "skills"]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
-_COMMAND = re.compile(r"/([A-Za-z_]+)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
+_COMMAND = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class UnknownCommand:
 def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
     """The command that a message is, or None for a message to work on.
 
-    A path such as `/etc/hosts` is no command: commands are one word of letters.
+    A path such as `/etc/hosts` is no command: a command is one word.
     """
     found = _COMMAND.fullmatch(text.strip())
     if found is None:

@@ -1,5 +1,6 @@
 """How a message gets from a front end to its chat: stored first, then delivered."""
 
+import logging
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,10 @@ from rumi.chats.orphans import ChatGaveUp, Stray
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Accept, Delivered, NewSession, Undelivered
 
+logger = logging.getLogger(__name__)
+
 START_PAUSES_S = (0.1, 0.5, 2.0)
-"""Between attempts to start a chat for a message that is stored: the journal may be about to come back."""
+"""Between attempts to start a chat: the journal may be about to come back."""
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -90,18 +93,8 @@ class Inbox:
     async def _deliver(self, chat: str, message: Deliver) -> None:
         """Put the message into the chat's mailbox. Cancelled or failed: it is still on its way."""
         in_hand = self._means.in_hand
-        pauses = iter(START_PAUSES_S)
         while True:
-            try:
-                actor = await self._chats.get_or_start(chat)
-            except ActorStopped:
-                raise
-            except Exception:
-                pause = next(pauses, None)
-                if pause is None:
-                    raise
-                await trio.sleep(pause)
-                continue
+            actor = await self._actor(chat)
             in_hand.queue(chat, message.id)
             try:
                 await actor.tell(message)
@@ -115,7 +108,19 @@ class Inbox:
 
     async def open(self, chat: str) -> None:
         """Start the chat's actor, which settles what earlier processes left open."""
-        await self._chats.get_or_start(chat)
+        await self._actor(chat)
+
+    async def _actor(self, chat: str) -> ActorRef[Deliver]:
+        """The chat's actor, started if need be, in more than one attempt."""
+        for pause in START_PAUSES_S:
+            try:
+                return await self._chats.get_or_start(chat)
+            except ActorStopped:
+                raise
+            except Exception as error:
+                logger.warning("chat %s did not start: %r", chat, error)
+            await trio.sleep(pause)
+        return await self._chats.get_or_start(chat)
 
     def lookup(self, chat: str) -> ActorRef[Deliver] | None:
         """The chat's actor, if it is in memory."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from actors import Actor, ActorStopped
 from rumi import texts
@@ -12,7 +13,7 @@ from rumi.chats.conversation import ending
 from rumi.chats.events import Replied
 from rumi.chats.means import Means
 from rumi.chats.telling import tell_reply
-from rumi.journal import Count, Entry, Load, OpenMessage, Settle, Undelivered
+from rumi.journal import Count, Entry, Load, OpenChats, OpenMessage, Settle, Undelivered
 from rumi.models import Message
 
 logger = logging.getLogger(__name__)
@@ -82,24 +83,34 @@ class Settler(Actor[ChatGaveUp | Stray]):
         self._open = open_chat
 
     async def started(self) -> None:
-        """Go on numbering where earlier processes ended."""
+        """Go on numbering where earlier processes ended, and begin to settle what is open."""
         self._means.in_hand.resume((await self._means.journal.ask(Count())).last_message)
+        self.start_soon(self._open_all)
 
     async def receive(self, message: ChatGaveUp | Stray) -> None:
         """Start the chat afresh, which settles what is open in it; bring the stray message to its chat."""
+        if isinstance(message, ChatGaveUp):
+            await self._settle(message.chat, partial(self._open, message.chat))
+            return
         try:
-            await (self._open(message.chat) if isinstance(message, ChatGaveUp) else message.bring())
-        except ActorStopped:
-            logger.info("chat %s: the program ends; the next one replies to what is open", message.chat)
-        except Exception as error:  # one chat's trouble must not become the others'
-            logger.error("chat %s cannot be started", message.chat, exc_info=error)
-            if isinstance(message, Stray):
-                self._means.in_hand.abandon(message.number)
-            await self._settle(message.chat)
+            await self._settle(message.chat, message.bring)
+        finally:  # where it was not brought after all, it is open like any other
+            self._means.in_hand.abandon(message.number)
 
-    async def _settle(self, chat: str) -> None:
-        """Reply in place of a chat that does not start."""
-        record = await self._means.journal.ask(Load(chat, 0))
-        for orphan in record.open:
-            if not self._means.in_hand.holds(chat, orphan.id):
-                await settle_orphan(self._means, chat, record.session, orphan)
+    async def _open_all(self) -> None:
+        """Start the chats with open messages: they are earlier processes', or this actor's before it ended."""
+        for chat in await self._means.journal.ask(OpenChats()):
+            await self._settle(chat, partial(self._open, chat))
+
+    async def _settle(self, chat: str, start: Callable[[], Awaitable[None]]) -> None:
+        """Have the chat settle what is open in it, or reply in its place if it does not start."""
+        try:
+            await start()
+        except ActorStopped:
+            logger.info("chat %s: the program ends; the next one replies to what is open", chat)
+        except Exception as error:  # one chat's trouble must not become the others'
+            logger.error("chat %s cannot be started", chat, exc_info=error)
+            record = await self._means.journal.ask(Load(chat, 0))
+            for orphan in record.open:
+                if not self._means.in_hand.holds(chat, orphan.id):
+                    await settle_orphan(self._means, chat, record.session, orphan)

@@ -22,6 +22,7 @@ from actors import (
     Supervisor,
     TooManyChildren,
 )
+from actors.spec import Restart
 from tests.fakes.actors import Any_, Broken, Crash, Do, Echo, End, House, Note, Probe, Script, Work
 
 
@@ -423,13 +424,14 @@ async def test_get_or_start_waits_for_a_supervisor_that_is_not_up_and_fails_when
         await house.chats.get_or_start("a")
 
 
-async def test_keyed_children_live_through_a_restart_of_their_supervisor() -> None:
+@pytest.mark.parametrize("restart", ["permanent", "transient"])
+async def test_keyed_children_live_through_a_restart_of_their_supervisor(restart: Restart) -> None:
     """A sibling's crash restarts the supervisor: places and mailboxes stay, references too."""
     root = Supervisor("root", strategy="rest_for_one")
     house = House(root)
     above = house.add("above")
     chats: DynamicSupervisor[Any_] = root.add_supervisor(
-        DynamicSupervisor("chats", lambda key: house.spec(key, shutdown=1.0, idle_s=100))
+        DynamicSupervisor("chats", lambda key: house.spec(key, restart=restart, shutdown=1.0, idle_s=100))
     )
     temporary: DynamicSupervisor[Any_] = root.add_supervisor(
         DynamicSupervisor("temporary", lambda key: house.spec(key, restart="temporary"))

@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import trio
 
-from actors import ChildSpec, Supervisor
+from actors import ActorCrashed, ChildSpec, Supervisor
 from rumi.agent import Limits, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats import (
@@ -24,7 +24,7 @@ from rumi.chats import (
     Replied,
     add_chats,
 )
-from rumi.journal import Count, Journal
+from rumi.journal import Journal, Offload, OpenChats
 from rumi.models import Emit, Model, ModelRequest, Reply
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
@@ -117,6 +117,12 @@ class House:
     def chat(self, chat: str = "cli") -> LocalChat:
         return LocalChat(chat, self.inbox, self.means)
 
+    async def open_chats(self) -> tuple[str, ...]:
+        """The chats with messages that lack a final reply."""
+        while True:
+            with suppress(ActorCrashed):
+                return await self.means.journal.ask(OpenChats())
+
     async def ask(self, text: str, chat: str = "cli") -> str:
         """Send a message and wait for its final reply."""
         with self.means.hub.listening(chat) as events:
@@ -146,19 +152,22 @@ async def house(
     session_ttl_s: float = 3600,
     now: Callable[[], float] = time.time,
     sandboxes: MemorySandboxes | None = None,
+    offload: Offload | None = None,
+    model_for: Callable[[str], Model] | None = None,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder."""
     (path / "logs").mkdir(exist_ok=True)
     model = FunctionModel(answer) if callable(answer) else answer
+    offload = offload or InPlace()
     root = Supervisor("rumi", strategy="rest_for_one")
     journal = root.add(
-        ChildSpec("journal", lambda: Journal(path / "state.db", InPlace(), now), concurrency=1000)
+        ChildSpec("journal", lambda: Journal(path / "state.db", offload, now), concurrency=1000)
     )
     boxes = sandboxes or MemorySandboxes()
     means = Means(
         journal=journal,
         sandboxes=boxes,
-        model_for=lambda chat: model,
+        model_for=model_for or (lambda chat: model),
         hub=Hub(),
         audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
         in_hand=InHand(),
@@ -166,9 +175,8 @@ async def house(
         language="en",
         workspaces=path / "workspace",
         now=now,
-        offload=InPlace(),
+        offload=offload,
     )
     inbox = add_chats(root, means)
     async with root.running():
-        means.in_hand.resume((await journal.ask(Count())).last_message)
         yield House(means, inbox, boxes, root)
