@@ -185,8 +185,8 @@ def _journal(home: Home) -> Check:
 def _holder(home: Home) -> Check:
     try:
         return Check("running", "ok", home.holder() or "no Rumi runs on this home")
-    except OSError as error:
-        return Check("running", "failure", f"the lock cannot be read: {error}", f"Look at {home.run}.")
+    except RumiError as error:
+        return Check("running", "failure", error.message, error.advice)
 
 
 def _judged_together(checks: list[Check], loaded: Loaded) -> list[Check]:

@@ -56,9 +56,16 @@ class Home:
         return self.root / "terminal_history"
 
     def make(self) -> "Home":
-        """Make the folders that are missing."""
-        for folder in (self.root, self.workspaces, self.logs, self.run):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Make the folders that are missing.
+
+        Raises:
+            UsageError: the home is somebody else's, or cannot be written.
+        """
+        try:
+            for folder in (self.root, self.workspaces, self.logs, self.run):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from error
         return self
 
     def installation(self) -> str:
@@ -76,9 +83,7 @@ class Home:
                 self._make_installation(path)
             found = path.read_text("ascii").strip()
         except (OSError, UnicodeError) as error:
-            raise UsageError(
-                f"The home {self.root} cannot be used: {error}.", "Set RUMI_HOME to a folder you own."
-            ) from error
+            raise self._unusable(error) from error
         if _INSTALLATION.fullmatch(found) is None:
             raise UsageError(
                 f"{path} should hold twelve hexadecimal digits and holds {found[:40]!r}.",
@@ -123,11 +128,17 @@ class Home:
             os.close(lock)
 
     def holder(self) -> str:
-        """Who holds the home, empty where nobody does."""
+        """Who holds the home, empty where nobody does.
+
+        Raises:
+            UsageError: the home is somebody else's.
+        """
         try:
             lock = os.open(self.run / "lock", os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return ""
+        except OSError as error:
+            raise self._unusable(error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -135,3 +146,8 @@ class Home:
         finally:
             os.close(lock)
         return ""
+
+    def _unusable(self, error: Exception) -> UsageError:
+        return UsageError(
+            f"The home {self.root} cannot be used: {error}.", "Set RUMI_HOME to a folder you own."
+        )

@@ -69,3 +69,12 @@ def test_one_process_holds_it_and_a_second_is_told_who(tmp_path: Path) -> None:
     assert home.holder() == ""
     with home.hold("another"):
         pass
+
+
+def test_a_home_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file where a folder should be")
+    home = Home(tmp_path)
+    for use in (home.make, home.holder):
+        with pytest.raises(UsageError, match="cannot be used") as caught:
+            use()
+        assert "RUMI_HOME" in caught.value.advice
