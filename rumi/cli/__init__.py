@@ -1,5 +1,6 @@
 """The command line: one file per command. They parse, call and print; the work is done elsewhere."""
 
+import os
 import sys
 
 from rumi import __version__
@@ -10,6 +11,21 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"rumi, version {__version__}\n")
         return
+    _open_the_missing()
     from rumi.cli.group import run
 
     run()
+
+
+def _open_the_missing() -> None:
+    """Give each standard stream that the caller closed a place that holds nothing.
+
+    The next file that is opened would get its number, and what is meant for people would go into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest free number, so this one
+            os.set_inheritable(opened, True)
+            setattr(sys, name, open(opened, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115

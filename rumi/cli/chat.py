@@ -29,6 +29,8 @@ def command(
     import trio
 
     flags: dict[str, object] = {"model.default": model, "sandbox.backend": sandbox}
+    if prompt is not None:  # an argument may be any bytes; what is no UTF-8 reads as it does in a pipe
+        prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes}
     raise click.exceptions.Exit(trio.run(_chat, chat_id, new, flags, options))
 

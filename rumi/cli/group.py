@@ -1,6 +1,7 @@
 """The commands, imported when they are used, and the one place where errors are shown."""
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 
@@ -42,14 +43,16 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`rumi` is `rumi chat`; so is `rumi -p …`."""
-        own = {"--help", "--version", "--debug"}
+        own = {"-h", "--help", "--version", "--debug"}
         at = next((place for place, word in enumerate(args) if word != "--debug"), len(args))
         if at == len(args) or (args[at].startswith("-") and args[at] not in own):
             args = [*args[:at], "chat", *args[at:]]
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True)
+@click.group(
+    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="rumi")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def group(debug: bool) -> None:
@@ -64,14 +67,18 @@ def run() -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.exit(1)
     except BaseException as error:
+        only = _single(error)
+        if isinstance(only, KeyboardInterrupt):
+            sys.exit(130)
+        if isinstance(only, BrokenPipeError):
+            _forget_output()
+            sys.exit(1)
         if debug or isinstance(error, SystemExit):
             raise
         known = next(_known(error), None)
@@ -97,7 +104,21 @@ def _known(error: BaseException) -> Iterator[RumiError]:
         yield from _known(error.__cause__)
 
 
+def _single(error: BaseException) -> BaseException:
+    """What a group holds, where that is one thing only: trio wraps even Ctrl-C."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _forget_output() -> None:
+    """Nobody reads our output any more: what is still buffered must not fail once more at the exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+
+
 def _name(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"
+    # Half a surrogate pair, of an argument that was no UTF-8, must not make this fail as well.
+    return f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()

@@ -38,8 +38,12 @@ async def _show(as_json: bool, watch: bool) -> None:
                 await trio.sleep(1)
         elif not watch:
             console.print(render(await status()))
+        elif not console.is_terminal:  # nothing can be drawn over there: one table after the other
+            while True:
+                console.print(render(await status()))
+                await trio.sleep(1)
         else:
-            with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+            with Live(console=console, screen=True, auto_refresh=False) as live:
                 while True:
                     live.update(render(await status()), refresh=True)
                     await trio.sleep(1)

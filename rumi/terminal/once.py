@@ -23,7 +23,7 @@ EXIT_CODES: dict[Reason, int] = {
     "interrupted": INTERRUPTED,
 }
 
-_COMMAND = re.compile(r"/[A-Za-z_]+(?:@\w+)?(?:\s.*)?", re.DOTALL)
+_COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
 
 
 def exit_code(text: str, settled: Settled) -> int:

@@ -13,7 +13,7 @@ from rumi.terminal.options import TerminalOptions
 from rumi.terminal.plain import PlainView, converse
 from rumi.terminal.stops import SIGNALS
 from rumi.terminal.streams import OutputClosedError, Streams, capable
-from rumi.terminal.words import words_for
+from rumi.terminal.words import LEAVING, words_for
 
 
 async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Streams | None = None) -> int:
@@ -83,6 +83,8 @@ async def _once(
     text = text.strip()
     if not text:
         raise UsageError(words.nothing_to_send)
+    if text.lower() in LEAVING:
+        return 0
 
     def conversation(view: View) -> Conversation:
         return Conversation(port, view, words, yes=options.yes)

@@ -14,6 +14,8 @@ from typing import Protocol
 
 import trio
 
+from rumi.errors import RumiError
+
 _CHUNK_BYTES = 65536
 
 
@@ -37,6 +39,7 @@ class Writer(Protocol):
 
         Raises:
             OutputClosedError: nobody reads any more.
+            RumiError: it cannot be written, for example where the disk is full.
         """
         ...
 
@@ -79,7 +82,10 @@ class Output:
                 )
             except OSError as error:
                 if error.errno not in (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO):
-                    raise
+                    raise RumiError(
+                        f"The output cannot be written: {error.strerror}.",
+                        "Make room there, or send it elsewhere.",
+                    ) from error
                 if self._required:
                     raise OutputClosedError from error
 

@@ -69,7 +69,7 @@ _WORDS: dict[Language, Words] = {
             ("/retry", "run the last unfinished message again"),
             ("/reset", "new session: container and history cleared"),
             ("/reset files", "the same, and the files are removed"),
-            ("/status", "model, sandbox, session"),
+            ("/status", "what it is doing"),
             ("/memory", "what it knows about you"),
             ("/skills", "the skills"),
             ("/exit", "leave"),
@@ -107,7 +107,7 @@ _WORDS: dict[Language, Words] = {
             ("/retry", "repetir el último mensaje que no terminó"),
             ("/reset", "sesión nueva: contenedor e historial limpios"),
             ("/reset files", "lo mismo, y borra los archivos"),
-            ("/status", "modelo, sandbox, sesión"),
+            ("/status", "qué está haciendo"),
             ("/memory", "qué sabe de vos"),
             ("/skills", "las habilidades"),
             ("/exit", "salir"),
@@ -129,7 +129,7 @@ def words_for(language: Language) -> Words:
 
 def is_stop(text: str) -> bool:
     """Whether a line is the command that waits for nothing."""
-    return text.strip().lower() == "/stop"
+    return text.lower().split()[:1] == ["/stop"]
 
 
 def is_answer(text: str) -> bool:

@@ -104,7 +104,7 @@ async def test_a_message_is_typed_and_its_answer_grows_and_stays(enter: str) -> 
 PHASES: dict[str, tuple[list[Step], str]] = {
     "thinking": ([Thinking(1), 60.0], "thinking 0 s"),
     "writing": ([Thinking(1), *words("words and " * 500, every=0.02)], "words and"),
-    "waiting": ([Thinking(1), Waiting(60.0, "rate limit"), 60.0], "rate limit · "),
+    "waiting": ([Thinking(1), Waiting(60.0, "rate limit"), 60.0], "s · rate limit"),
     "running a tool": ([Thinking(1), *tool("sleep 60", took=60.0)], "$ sleep 60"),
     "asking": ([Thinking(1), Ask("May I?", [], [])], "(yes/no) ›"),
 }
@@ -201,7 +201,7 @@ async def test_alt_enter_and_a_paste_make_one_message_of_several_lines() -> None
 async def test_commands_are_completed_with_what_they_mean() -> None:
     async with session(ScriptedChat(commands={"/status": "idle"})) as talk:
         await talk.window.type("/sta")
-        await talk.window.see("model, sandbox, session")
+        await talk.window.see("what it is doing")
         await talk.window.type(TAB + ENTER)
         await talk.window.see("idle")
         assert talk.chat.texts == ["/status"]

@@ -1,0 +1,84 @@
+"""The whole program where a shell, a pipe or a person treats it roughly."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.cli.program import RUMI, Program
+
+
+@pytest.mark.parametrize("words", [("status", "--watch"), ("status", "--watch", "--json")])
+def test_ctrl_c_ends_watching_without_a_word(bubblewrap: Program, words: tuple[str, ...]) -> None:
+    chat = bubblewrap.start("chat")
+    try:
+        while bubblewrap.run("status", code=None).returncode != 0:
+            assert chat.poll() is None
+        watching = bubblewrap.start(*words)
+        assert watching.stdout is not None
+        assert watching.stdout.readline()
+        time.sleep(0.2)  # into its sleep, where Ctrl-C comes out of a nursery
+        watching.send_signal(signal.SIGINT)
+        _, errors = watching.communicate(timeout=20)
+        assert (watching.returncode, errors) == (130, "")
+    finally:
+        chat.communicate("", timeout=20)
+
+
+def test_a_text_that_is_no_utf8_is_worked_on_all_the_same(bubblewrap: Program) -> None:
+    done = subprocess.run(
+        [RUMI.encode(), b"chat", b"-p", b"run echo \xff hola"],
+        env=bubblewrap.environment(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\ufffd hola" in done.stdout.decode()
+
+
+@pytest.mark.parametrize("closed", [(0,), (2,), (0, 1, 2)])
+def test_closed_standard_streams_are_no_trouble(bubblewrap: Program, closed: tuple[int, ...]) -> None:
+    redirections = " ".join(f"{number}>&-" for number in closed)
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {redirections}', RUMI, "chat", "-p", "write a: uno"],
+        env=bubblewrap.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert (bubblewrap.home / "workspace" / "cli" / "a").read_text() == "uno"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_behind_the_output_is_one_clear_sentence(bubblewrap: Program) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [RUMI, "chat", "-p", "run echo hola"],
+            env=bubblewrap.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "The output cannot be written: No space left on device." in done.stderr
+
+
+def test_help_is_there_in_short_too(bubblewrap: Program) -> None:
+    assert "Commands:" in bubblewrap.run("-h").stdout
+    assert "--chat" in bubblewrap.run("chat", "-h").stdout
+
+
+def test_leaving_is_no_message_and_unknown_commands_are_named(bubblewrap: Program) -> None:
+    assert bubblewrap.run("chat", "-p", "/exit").stdout == ""
+    assert "/frob-2" in bubblewrap.run("chat", "-p", "/frob-2").stdout
+    listed = bubblewrap.run("chat", "-p", "/help").stdout
+    for name in ("/start", "/help", "/stop", "/reset", "/status", "/retry", "/memory", "/skills"):
+        assert f"`{name}`" in listed
