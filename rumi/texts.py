@@ -163,6 +163,8 @@ def greeting(language: Language) -> str:
 
 
 _COMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("/start", "saluda", "says hello"),
+    ("/help", "esta ayuda", "this help"),
     ("/stop", "corta lo que estoy haciendo", "stops what I am doing"),
     ("/reset", "borra la sesión; `/reset files` borra también los archivos",
      "clears the session; `/reset files` deletes the files as well"),
@@ -170,7 +172,6 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("/retry", "repite lo último que no terminó", "runs again what did not complete"),
     ("/memory", "lo que sé de vos", "what I know about you"),
     ("/skills", "lo que sé hacer", "what I have learned to do"),
-    ("/help", "esta ayuda", "this help"),
 )  # fmt: skip
 
 

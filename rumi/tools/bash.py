@@ -55,7 +55,9 @@ class Bash:
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Judge the command, run it, and tell what came of it."""
-        command, stdin = arguments.get("command"), arguments.get("stdin", "")
+        command, stdin = arguments.get("command"), arguments.get("stdin")
+        if stdin is None:  # many models write null for what they leave out
+            stdin = ""
         if not isinstance(command, str):
             return ToolResult(False, "bash needs `command`, a string")
         if not isinstance(stdin, str):
@@ -64,7 +66,7 @@ class Bash:
             argv = parse_command(command)
         except Refused as refusal:
             return ToolResult(False, str(refusal))
-        return report(argv, await self._shell.run(Command(argv, stdin.encode())))
+        return report(argv, await self._shell.run(Command(argv, stdin.encode("utf-8", "replace"))))
 
 
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:

@@ -101,3 +101,12 @@ async def test_truncation_is_told_with_what_was_left_out() -> None:
 async def test_bytes_that_are_no_text_do_not_break_a_result() -> None:
     result = await call(ended(stdout=Output(b"\xff\xfe\x00", b"", 3)), command="ls")
     assert result.ok
+
+
+@pytest.mark.parametrize(("given", "sent"), [(None, b""), ("half \ud83d", b"half ?")])
+async def test_what_models_write_as_standard_input_is_taken_as_well_as_it_can_be(
+    given: object, sent: bytes
+) -> None:
+    shell = Recorder(ended())
+    assert (await Bash(shell).call({"command": "cat", "stdin": given})).ok
+    assert shell.commands[0].stdin == sent
