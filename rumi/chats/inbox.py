@@ -117,7 +117,7 @@ class Inbox:
                 return await self._chats.get_or_start(chat)
             except ActorStopped:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the last attempt raises what it meets
                 logger.warning("chat %s did not start: %r", chat, error)
             await trio.sleep(pause)
         return await self._chats.get_or_start(chat)

@@ -98,7 +98,7 @@ class Settler(Actor[ChatGaveUp | Stray]):
             self._means.in_hand.abandon(message.number)
 
     async def _open_all(self) -> None:
-        """Start the chats with open messages: they are earlier processes', or this actor's before it ended."""
+        """Start the chats with open messages: earlier processes' ones, or this actor's before it ended."""
         for chat in await self._means.journal.ask(OpenChats()):
             await self._settle(chat, partial(self._open, chat))
 

@@ -26,6 +26,7 @@ from rumi.chats.events import Happening, Replied, TurnStarted
 from rumi.chats.history import window
 from rumi.chats.jobs import FILES, Job
 from rumi.chats.means import Means
+from rumi.errors import RumiError
 from rumi.journal import Begin, Entry, Retriable, Settle
 from rumi.models import Message, TextDelta, Waiting
 from rumi.sandbox import Command, CommandResult, SandboxError, clear_workspace
@@ -132,12 +133,13 @@ class Worker:
             if earlier is None:
                 return texts.nothing_to_retry(means.language)
             job.text, retries = earlier.text, earlier.id
-        self._tell(job.turn, TurnStarted(job.text))
         asked = Entry(job.turn, Message("user", job.text))
         conversation.remember(asked)
         await means.journal.ask(
             Begin(self._chat, job.message, job.turn, conversation.session, (asked,), retries)
         )
+        # Told only now: of a beginning that was not stored nobody would tell the end.
+        self._tell(job.turn, TurnStarted(job.text))
         return None
 
     def _input(self) -> TurnInput:
@@ -199,15 +201,25 @@ class Worker:
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for."""
         job.phase = "resetting"
-        unconfirmed = await self._remove_sandbox()
+        troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._conversation.begin_anew(forget=True)
         if job.text == FILES:
-            await self._means.offload(partial(clear_workspace, self._means.workspaces / self._chat))
+            troubles.append(await self._remove_files())
         job.sealed = True
         text = texts.reset(self._means.language, facts=0)
-        if unconfirmed is not None:
-            text = texts.not_confirmed(text, str(unconfirmed))
+        for trouble in troubles:
+            if trouble is not None:
+                text = texts.not_confirmed(text, str(trouble))
         return Done(await self._settle(Settle(self._chat, job.messages, text)))
+
+    async def _remove_files(self) -> RumiError | None:
+        workspace = self._means.workspaces / self._chat
+        try:
+            if workspace.exists():  # it is made with the first command
+                await self._means.offload(partial(clear_workspace, workspace))
+        except RumiError as error:
+            return error
+        return None
 
 
 def phase(event: TurnEvent) -> str:

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import trio
 
-from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.agent import TurnFinished
+from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.journal import JournalError
 from rumi.models import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.sandbox import Command, CommandResult, SandboxError
@@ -114,7 +114,9 @@ class ChaosModel:
             case "loop":
                 return Reply("again", (self._call("c", "echo same"),))
             case "bad" if steps < 2:
-                broken = ToolCall("b1", random.choice(("bash", "nothing")), random.choice(("{", "[]", "{}", "\ud800")))
+                broken = ToolCall(
+                    "b1", random.choice(("bash", "nothing")), random.choice(("{", "[]", "{}", "\ud800"))
+                )
                 return Reply("", (broken, self._call("b2")))
             case "half":
                 return Reply(f"{self.chat}: half a character \ud83d")
@@ -229,7 +231,9 @@ class Witness:
                     wrong.append(f"{chat} {turn}: started while {self.turn_now[chat]} runs")
                 if not text.startswith(f"{chat}:"):
                     wrong.append(f"{chat} {turn}: runs {text!r}")
-                if any(self.finished.get(t) == "complete" for t, said in self.started.items() if said == text):
+                if any(
+                    self.finished.get(t) == "complete" for t, said in self.started.items() if said == text
+                ):
                     wrong.append(f"{chat} {turn}: runs {text!r} again, which was complete")
                 self.started[turn] = text
                 self.turn_now[chat] = turn
@@ -246,7 +250,9 @@ class Witness:
             case Replied(_, messages, text):
                 for number in messages:
                     if number in self.told:
-                        wrong.append(f"{chat}: {number} replied to twice: {self.told[number].text!r}, {text!r}")
+                        wrong.append(
+                            f"{chat}: {number} replied to twice: {self.told[number].text!r}, {text!r}"
+                        )
                     self.told[number] = event.what
                 if turn:
                     self.replied.add(turn)

@@ -4,14 +4,37 @@ import json
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from rumi.chats import ChatEvent, Replied
+from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
+from rumi.chats.commands import parse_chat_command
+from rumi.errors import RumiError
+from rumi.journal import JournalError
 from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall
+from rumi.sandbox import SandboxError
 from tests.chats.house import MemorySandboxes, echo, house, reasons, reply_to
+
+T = TypeVar("T")
+
+
+class FailingDisk:
+    """Blocking work in place, which cannot be cancelled; it fails where it is told to."""
+
+    def __init__(self, slow_s: float = 0.0) -> None:
+        self.failures = 0
+        self.slow_s = slow_s
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(self.slow_s)
+        if self.failures:
+            self.failures -= 1
+            raise JournalError("the disk failed")
+        return work()
 
 
 def bash(command: str) -> Reply:
@@ -228,12 +251,10 @@ async def test_a_crash_while_judging_loses_neither_that_message_nor_those_behind
 ) -> None:
     from rumi.chats import chat as module
 
-    real = module.parse_chat_command
-
     def fragile(text: str) -> object:
         if text == "bang":
             raise Bang
-        return real(text)
+        return parse_chat_command(text)
 
     monkeypatch.setattr(module, "parse_chat_command", fragile)
     async with house(tmp_path) as home:
@@ -307,3 +328,111 @@ async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(
         await home.ask("who am I?")
         request = home.means.model_for("cli").requests[-1]  # type: ignore[attr-defined]
         assert "remember me" in [m.content for m in request.messages]
+
+
+async def test_chats_go_on_where_the_journal_was_restarted(autojump_clock: MockClock, tmp_path: Path) -> None:
+    """The chats stand below the journal and are suspended with it: their mailboxes stay open."""
+    disk = FailingDisk()
+    async with house(tmp_path, offload=disk) as home:
+        assert await home.ask("before") == "you said before"
+        disk.failures = 1
+        with pytest.raises(RumiError, match="could not be stored"):
+            await home.inbox.accept("cli", "lost")
+        with trio.fail_after(10):
+            assert await home.ask("after") == "you said after"
+
+
+async def test_what_a_model_writes_can_always_be_stored(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async def odd(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        return Reply("half a character: \ud83d")
+
+    async with house(tmp_path, odd) as home:
+        assert await home.ask("hello \udcff") == "half a character: \ud83d"
+        assert home.root.status().children[0].restarts == 0
+    async with house(tmp_path) as home:
+        (waiting,) = await home.chat().undelivered()
+        assert waiting.text == "half a character: ?"
+
+
+async def test_a_message_whose_sender_leaves_is_delivered_or_was_never_stored(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    disk = FailingDisk(slow_s=1)
+    async with house(tmp_path, offload=disk) as home:
+        with home.means.hub.listening("cli") as events:
+            with trio.move_on_after(0.5):
+                await home.inbox.accept("cli", "hello")
+            assert await reply_to(events, 1) == "you said hello"
+
+
+async def test_a_stop_that_nobody_can_confirm_says_so(autojump_clock: MockClock, tmp_path: Path) -> None:
+    class Hanging(MemorySandboxes):
+        async def quiet(self, chat_id: str) -> None:
+            await trio.sleep(1)
+            raise SandboxError("It is not confirmed.")
+
+        async def stop(self, chat_id: str) -> None:
+            await self.quiet(chat_id)
+
+    async with house(tmp_path, working, sandboxes=Hanging()) as home:
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "work")
+            await trio.sleep(1)
+            await home.inbox.accept("cli", "/stop")
+            assert await reply_to(events, first) == "⏹ Stopped.\n⚠️ It is not confirmed."
+        assert (await home.ask("/reset")).endswith("cleared.\n⚠️ It is not confirmed.")
+
+
+async def test_a_stop_right_behind_a_retry_leaves_what_to_retry(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, thinking) as home:
+        with home.means.hub.listening("cli") as events:
+            for text in ("hard work", "/retry", "/retry"):
+                number = await home.inbox.accept("cli", text)
+                await home.inbox.accept("cli", "/stop")
+                assert await reply_to(events, number) == "⏹ Stopped."
+    async with house(tmp_path) as home:
+        assert await home.ask("/retry") == "you said hard work"
+
+
+async def test_commands_that_a_crash_lost_are_told_so_and_are_nothing_to_retry(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, thinking) as home:
+        await home.inbox.accept("cli", "work")
+        await trio.sleep(1)
+        home.sandboxes.quiet_s = 1000
+        await home.inbox.accept("cli", "/stop")
+        await home.inbox.accept("cli", "/reset")
+        await trio.sleep(1)
+    async with house(tmp_path) as home:
+        texts = [reply.text for reply in await home.chat().undelivered()]
+        assert texts[0].startswith("⚠️ I was restarted while working on: “work”")
+        assert texts[1:] == ["⏹ Stopped.", "⚠️ I was restarted before /reset was done. Send it again."]
+        assert await home.ask("/retry") == "you said work"
+
+
+async def test_reset_files_in_a_chat_without_files_is_no_crash(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home:
+        assert await home.ask("/reset files") == "✨ Session reset: container and history cleared."
+
+
+def test_a_reader_that_is_far_behind_loses_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rumi.chats import hub as module
+
+    monkeypatch.setattr(module, "MAX_WAITING", 3)
+    hub = module.Hub()
+    events = hub.subscribe("cli")
+    told: tuple[Happening, ...] = (
+        Replied(1, (1,), "a"),
+        *(TurnStarted(str(n)) for n in range(5)),
+        Replied(2, (2,), "b"),
+    )
+    for what in told:
+        hub.publish(ChatEvent("cli", "", 0.0, what))
+    left = [event.what for event in events._queue]
+    assert left == [Replied(1, (1,), "a"), TurnStarted("4"), Replied(2, (2,), "b")]

@@ -16,6 +16,7 @@ import trio
 from actors import ActorError, RestartLimitExceeded
 from rumi.agent import Limits
 from rumi.chats import chat as chat_module
+from rumi.chats.commands import parse_chat_command
 from rumi.errors import RumiError
 from rumi.journal import JournalError
 from rumi.texts import busy
@@ -23,10 +24,21 @@ from tests.chats.chaos import BEHAVIOURS, CHATS, ChaosBoxes, ChaosModel, Disk, F
 from tests.chats.house import House, house
 from tests.fakes.virtual_time import run
 
-HISTORIES = int(os.environ.get("HISTORIES", "200"))
+HISTORIES = int(os.environ.get("HISTORIES", "100"))
 FROM = int(os.environ.get("HISTORIES_FROM", "0"))
 
-COMMANDS = ("/stop", "/stop", "/stop", "/reset", "/reset files", "/retry", "/retry", "/status", "/help", "/what")
+COMMANDS = (
+    "/stop",
+    "/stop",
+    "/stop",
+    "/reset",
+    "/reset files",
+    "/retry",
+    "/retry",
+    "/status",
+    "/help",
+    "/what",
+)
 PAUSES_S = (0, 0, 0, 0.001, 0.02, 0.5, 3, 30, 400, 4000)
 SETTLED_WITHIN_S = 3000.0
 
@@ -81,7 +93,12 @@ class History:
                 self.world.wrong.append("a process never ended")
             if self.boxes.live and not self.world.wrong:
                 self.world.wrong.append(f"sandboxes left behind: {self.boxes.live}")
-        except* (Killed, RestartLimitExceeded, ActorError, JournalError):  # the disk may fail while everything starts
+        except* (
+            Killed,
+            RestartLimitExceeded,
+            ActorError,
+            JournalError,
+        ):  # the disk may fail while everything starts
             self.world.dead = True
 
     async def live(self, home: House, ends: str, quietly: bool) -> None:
@@ -197,21 +214,39 @@ class History:
                 wrong.append(f"{chat}: {number} has the turn {turn} and the reason {reason}")
             if reason and text.startswith("/"):
                 wrong.append(f"{chat}: {number} {text!r} could be retried")
+        self.check_retries()
         replies = sqlite3.connect(self.home / "state.db").execute(
             "SELECT id FROM outbox WHERE id NOT IN (SELECT reply FROM messages WHERE reply IS NOT NULL)"
         )
         if extra := replies.fetchall():
             wrong.append(f"replies to nothing: {extra}")
 
+    def check_retries(self) -> None:
+        """What was run again is the last turn of the session that had not completed by then."""
+        database = sqlite3.connect(self.home / "state.db")
+        first = dict(database.execute("SELECT turn, min(id) FROM history GROUP BY turn").fetchall())
+        turns = database.execute(
+            "SELECT id, chat, session, turn, reason, retried FROM messages WHERE turn IS NOT NULL"
+        ).fetchall()
+        turn_of = {row[0]: row[3] for row in turns}
+        for old, chat, session, turn, _, retry in turns:
+            began = first.get(turn_of.get(retry, ""))
+            if began is None or turn not in first:
+                continue
+            for other, where, when, between, reason, retried in turns:
+                if (where, when) != (chat, session) or reason == "complete" or other <= old:
+                    continue
+                if first.get(between, began) < began and (retried is None or retried > retry):
+                    self.world.wrong.append(f"{chat}: {retry} ran {old} again, and not {other}")
+
 
 def fragile_judge(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chat whose mailbox loop breaks over some messages."""
-    real = chat_module.parse_chat_command
 
     def judge(text: str) -> object:
         if text.endswith("judge") and history.world.dice(0.5):
             raise Fault("could not judge")
-        return real(text)
+        return parse_chat_command(text)
 
     monkeypatch.setattr(chat_module, "parse_chat_command", judge)
 
