@@ -64,7 +64,6 @@ def run() -> None:
     debug = "--debug" in sys.argv[1:]
     try:
         code = group.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.Abort:
@@ -79,7 +78,11 @@ def run() -> None:
         if isinstance(only, BrokenPipeError):
             _forget_output()
             sys.exit(1)
-        if debug or isinstance(error, SystemExit):
+        if isinstance(only, SystemExit):
+            if only is not error:  # rich's way to end where nobody reads
+                _forget_output()
+            raise only from None
+        if debug:
             raise
         known = next(_known(error), None)
         if known is None:
@@ -91,6 +94,7 @@ def run() -> None:
             sys.exit(1)
         click.echo(f"rumi: {known}", err=True)
         sys.exit(known.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:

@@ -27,6 +27,23 @@ def test_ctrl_c_ends_watching_without_a_word(bubblewrap: Program, words: tuple[s
         chat.communicate("", timeout=20)
 
 
+@pytest.mark.parametrize("words", [("status", "--watch"), ("status", "--watch", "--json")])
+def test_watching_ends_quietly_when_nobody_reads(bubblewrap: Program, words: tuple[str, ...]) -> None:
+    chat = bubblewrap.start("chat")
+    try:
+        while bubblewrap.run("status", code=None).returncode != 0:
+            assert chat.poll() is None
+        with bubblewrap.start(*words) as watching:
+            assert watching.stdout is not None
+            assert watching.stderr is not None
+            assert watching.stdout.readline()
+            watching.stdout.close()
+            assert watching.stderr.read() == ""
+            assert watching.wait(timeout=20) == 1
+    finally:
+        chat.communicate("", timeout=20)
+
+
 def test_a_text_that_is_no_utf8_is_worked_on_all_the_same(bubblewrap: Program) -> None:
     done = subprocess.run(
         [RUMI.encode(), b"chat", b"-p", b"run echo \xff hola"],
