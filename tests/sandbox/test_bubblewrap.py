@@ -548,7 +548,10 @@ async def test_a_keeper_that_dies_at_any_moment_leaves_nothing_behind(
             async with _killed_after(box, moment * 0.0005):
                 await run(box, "sleep", LONG + "12")
         await engine.remove("chat")
-        assert not on_the_host(LONG + "12")
+        if Cgroups(INSTALLATION).kind in ("v1", "v2"):
+            assert not on_the_host(LONG + "12")
+        # Without control groups nobody can wait for the last of what the kernel has killed already.
+        await until(lambda: not on_the_host(LONG + "12"), within_s=2)
         assert not named(f"-{INSTALLATION}")
 
 

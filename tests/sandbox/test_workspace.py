@@ -307,9 +307,10 @@ def test_clearing_reaches_any_depth(workspace: Path) -> None:
 def test_clearing_many_folders_takes_no_longer_than_there_are_folders(workspace: Path) -> None:
     for number in range(5000):
         (workspace / str(number)).mkdir()
-    before = time.perf_counter()
+    # Its own work alone: the disk and other processes take what time they like.
+    before = time.process_time()
     clear(workspace)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 def test_clearing_is_not_lured_outside_by_a_swapped_folder(workspace: Path, outside: Path) -> None:
