@@ -14,7 +14,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 
 import trio
@@ -90,8 +90,9 @@ async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[
         notes.extend(f"degraded: {why}" for why in engine.degraded)
         with log:
             tree = _Tree(home, loaded, models, engine, language, redactor)
-            async with tree.root.running():
-                yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes))
+            with closing(tree.means.audit):
+                async with tree.root.running():
+                    yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes))
     finally:
         with trio.move_on_after(5, shield=True):
             await engine.aclose()

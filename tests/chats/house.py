@@ -178,5 +178,8 @@ async def house(
         offload=offload,
     )
     inbox = add_chats(root, means)
-    async with root.running():
-        yield House(means, inbox, boxes, root)
+    try:
+        async with root.running():
+            yield House(means, inbox, boxes, root)
+    finally:
+        means.audit.close()
