@@ -7,6 +7,7 @@ from typing import Literal
 
 from rumi.config import home_from
 from rumi.control import ControlClient, NotRunning, connect, socket_path
+from rumi.errors import RumiError
 from rumi.home import Home
 
 
@@ -18,9 +19,13 @@ async def connected() -> AsyncIterator[ControlClient]:
         NotRunning: there is none.
     """
     home = Home(home_from(os.environ))
-    if not home.holder():
+    holder = home.holder()
+    if not holder:
         raise NotRunning(f"No Rumi is running on {home.root}.", "Start one with: rumi chat")
-    async with connect(socket_path(home.run, home.installation())) as client:
+    path = socket_path(home.run, home.installation())
+    if not path.exists():
+        raise RumiError(f"{holder} does not answer: it is starting or ending.", "Try again in a moment.")
+    async with connect(path) as client:
         yield client
 
 

@@ -100,7 +100,7 @@ class Store:
         except sqlite3.Error as error:
             raise JournalError(
                 f"{path} cannot be used: {error}.",
-                "Check the disk's free space and the file's permissions.",
+                "Check the disk's free space and the file's permissions, or ask: rumi doctor",
             ) from error
 
     def _prepare(self) -> None:

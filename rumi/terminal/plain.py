@@ -10,7 +10,7 @@ import trio
 from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
 from rumi.chats import ChatEvent, Replied
 from rumi.models import Discarded, TextDelta, Waiting
-from rumi.terminal.calls import outcome_of, title_of
+from rumi.terminal.calls import excerpt_of, outcome_of, title_of
 from rumi.terminal.clean import clean
 from rumi.terminal.conversation import Conversation, Settled
 from rumi.terminal.stops import INTERRUPTED, Asked, until_stopped
@@ -46,7 +46,7 @@ class PlainView:
                 title = self._running.pop(call.id, call.name)
                 outcome = outcome_of(result, self._words)
                 if not result.ok:
-                    outcome = f"{outcome}: {clean(result.content).strip()}"
+                    outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._words))
                 if outcome:
                     await self.notice(f"  {outcome}  ({title})" if self._running else f"  {outcome}")
             case Waiting(seconds, why):
@@ -66,8 +66,9 @@ class PlainView:
         await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """A reply of an earlier time, on the error output: it is no answer to what is asked now."""
-        await self.notice(f"{self._words.earlier} {reply.text}")
+        """A reply of an earlier time. Behind a single turn's output stands only that turn's answer."""
+        writer = self._errors if self._failures_apart else self._output
+        await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
     async def stopping(self, presses: int) -> None:
         """Say that the first Ctrl-C was heard, and what the next one does."""
