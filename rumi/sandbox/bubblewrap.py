@@ -12,7 +12,8 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox.bubblewrap_box import BubblewrapBox, Plan
+from rumi.sandbox.bubblewrap_box import BubblewrapBox
+from rumi.sandbox.bubblewrap_plan import Plan
 from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.processes import counts_by_namespace, named

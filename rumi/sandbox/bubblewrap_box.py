@@ -8,17 +8,16 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import trio
 
 from rumi.sandbox import keeper
+from rumi.sandbox.bubblewrap_plan import Inherited, Plan
 from rumi.sandbox.cgroups import Cgroup, Cgroups
-from rumi.sandbox.processes import counts_by_namespace, descendants, holders
+from rumi.sandbox.processes import descendants, holders
 from rumi.sandbox.spare import LOST, Spare, closing, pump
-from rumi.sandbox.types import BoxGoneError, Command, Limits, SandboxError, Sink
+from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 
 START_S = 10.0
 KILL_S = 2.0
@@ -26,22 +25,6 @@ MAX_WORD_BYTES, MAX_WORDS_BYTES = 131_072, 1_500_000
 """What the kernel takes: one word, and all together with room for bubblewrap's own."""
 CANNOT_EXECUTE = 126
 """A shell's exit code for a program that is there and does not start."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a box is made from; the same for each start of it."""
-
-    name: str
-    chat_id: str
-    rootfs: Path
-    workspace: Path
-    uid: int
-    gid: int
-    limits: Limits
-    bwrap: Path
-    libcap: Path | None
-    seccomp: bytes
 
 
 class BubblewrapBox:
@@ -184,35 +167,15 @@ class BubblewrapBox:
             for fd in members:
                 passed.enter_context(closing(fd))
             filters = passed.enter_context(closing(_file(plan.seccomp))) if plan.seccomp else None
-            bounded = self._cgroups.bounded
-            settings: dict[str, object] = {
-                "name": plan.name,
-                "uid": plan.uid,
-                "gid": plan.gid,
-                "parent": os.getpid(),
-                "rootfs": plan.rootfs,
-                "workspace": os.path.abspath(plan.workspace),
-                "bwrap": plan.bwrap,
-                "libcap": plan.libcap or "",
-                "tmp_bytes": plan.limits.tmp_bytes,
-                "file_bytes": plan.limits.workspace_bytes * 2,
-                "process_bytes": "" if "memory" in bounded else plan.limits.memory_bytes,
-                "processes": plan.limits.pids + 1 if counts_by_namespace() else "",
-                "nice": 0 if "cpu" in bounded else 10,
-                "socket_fd": theirs.fileno(),
-                "life_fd": held,
-                "seccomp_fd": "" if filters is None else filters,
-                "cgroup_fds": ",".join(map(str, members)),
-            }
-            words = [f"{key}={value}" for key, value in settings.items()]
+            fds = Inherited(theirs.fileno(), held, filters, members)
+            words = plan.words(fds, self._cgroups.bounded)
             program = [sys.executable, "-I", "-S", str(keeper.__file__), *words]
-            inherited = [theirs.fileno(), held, *members, *([] if filters is None else [filters])]
             try:
                 self._process = subprocess.Popen(
                     [*self._cgroups.scope(plan.chat_id, plan.limits), *program],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    pass_fds=inherited,
+                    pass_fds=fds.all(),
                     start_new_session=True,
                     env={key: os.environ[key] for key in ("PATH", "XDG_RUNTIME_DIR") if key in os.environ},
                     cwd="/",

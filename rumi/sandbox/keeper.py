@@ -1,6 +1,7 @@
 """The process beside a chat's sandbox that keeps its /tmp and starts each command in its own bubblewrap.
 
-A program, not a module of Rumi: it is run as `python -I -S keeper.py KEY=VALUE…` and imports nothing of ours.
+A program, not a module of Rumi: it is run as `python -I -S keeper.py KEY=VALUE…` and imports nothing of ours,
+so that it starts in some milliseconds and has no path to load code from. Hence it is one file.
 It makes a mount namespace that holds the root file system, the workspace and the chat's /tmp, gives up
 root where it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
 

@@ -1,0 +1,63 @@
+"""What a box of the embedded engine is made from, and how its keeper is told."""
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rumi.sandbox.processes import counts_by_namespace
+from rumi.sandbox.types import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a box is made from; the same for each start of it."""
+
+    name: str
+    chat_id: str
+    rootfs: Path
+    workspace: Path
+    uid: int
+    gid: int
+    limits: Limits
+    bwrap: Path
+    libcap: Path | None
+    seccomp: bytes
+
+    def words(self, fds: "Inherited", bounded: Collection[str]) -> list[str]:
+        """The keeper's words. `bounded` is what control groups bound; the rest is bounded by the process."""
+        settings: dict[str, object] = {
+            "name": self.name,
+            "uid": self.uid,
+            "gid": self.gid,
+            "parent": os.getpid(),
+            "rootfs": self.rootfs,
+            "workspace": os.path.abspath(self.workspace),
+            "bwrap": self.bwrap,
+            "libcap": self.libcap or "",
+            "tmp_bytes": self.limits.tmp_bytes,
+            "file_bytes": self.limits.workspace_bytes * 2,
+            "process_bytes": "" if "memory" in bounded else self.limits.memory_bytes,
+            "processes": self.limits.pids + 1 if counts_by_namespace() else "",
+            "nice": 0 if "cpu" in bounded else 10,
+            "socket_fd": fds.requests,
+            "life_fd": fds.life,
+            "seccomp_fd": "" if fds.seccomp is None else fds.seccomp,
+            "cgroup_fds": ",".join(map(str, fds.cgroups)),
+        }
+        return [f"{key}={value}" for key, value in settings.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """The file descriptors that a keeper is started with."""
+
+    requests: int
+    life: int
+    """Open as long as the keeper or anything of the box is there."""
+    seccomp: int | None
+    cgroups: Sequence[int]
+
+    def all(self) -> list[int]:
+        """All of them."""
+        return [self.requests, self.life, *self.cgroups, *([] if self.seccomp is None else [self.seccomp])]
