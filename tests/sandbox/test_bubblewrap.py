@@ -343,13 +343,8 @@ async def other_chat_is_fine(engine: BubblewrapEngine, tmp_path: Path, bomb: Cal
             assert await run(other, "sh", "-c", "sleep 0.01 | cat; echo fine") == (0, "fine\n", "")
 
 
-def bounded(engine: BubblewrapEngine, name: str) -> None:
-    if name not in engine._cgroups.bounded:
-        pytest.skip(f"control groups cannot bound {name} here: {engine.degraded}")
-
-
+@pytest.mark.bounds("memory")
 async def test_memory_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path) -> None:
-    bounded(engine, "memory")
     async with trio.open_nursery() as nursery:
         codes = list[int]()
 
@@ -389,8 +384,8 @@ async def test_processes_are_bounded_without_control_groups_too(tmp_path: Path) 
     await engine.remove("chat")
 
 
+@pytest.mark.bounds("cpu")
 async def test_processor_time_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox) -> None:
-    bounded(engine, "cpu")
     used = 0.0
     with trio.move_on_after(1.2):
         async with trio.open_nursery() as nursery:

@@ -257,9 +257,8 @@ async def test_a_memory_bomb_ends_and_another_chat_does_not_notice(world: World)
     assert world.sandboxes.container_id("other")
 
 
+@pytest.mark.bounds("memory")
 async def test_memory_is_bounded_for_all_processes_together(world: World) -> None:
-    if any("memory" in sentence for sentence in world.engine.degraded):
-        pytest.skip("this engine says that it cannot, here")
     hold = "x=$(head -c 40000000 /dev/zero | tr '\\0' x); sleep 2; echo held"
     result = await world.sh(f"for i in 1 2 3 4 5; do ( {hold} ) & done; wait")
     assert result.stdout.text().count("held") < 5
@@ -275,9 +274,8 @@ async def test_a_full_tmp_bounds_bytes_and_inodes_and_frees_again(world: World) 
     assert (await world.sh("echo x > /tmp/y")).exit_code == 0
 
 
+@pytest.mark.bounds("cpu")
 async def test_two_busy_processes_share_one_processor(world: World) -> None:
-    if any("processor" in sentence for sentence in world.engine.degraded):
-        pytest.skip("this engine says that it cannot, here")
     busy = "( while :; do :; done ) &"
     spent = await world.text(
         f"{busy} {busy} {busy} sleep 2; kill %1 %2 %3; wait 2>/dev/null; times | tail -1"
