@@ -20,9 +20,9 @@ from pathlib import Path
 import trio
 
 from rumi.sandbox import Box, Command, Limits
-from rumi.sandbox.bubblewrap import BubblewrapEngine, find_bwrap
+from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
+from rumi.sandbox.bubblewrap.keeper import bwrap_flags
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.keeper import bwrap_flags
 from rumi.sandbox.seccomp import bpf_program
 from rumi.sandbox.workspace import prepare_workspace
 

@@ -23,8 +23,8 @@ import trio
 
 from actors import Supervisor
 from rumi.sandbox import Command, Limits
-from rumi.sandbox.docker import DockerEngine
-from rumi.sandbox.engine_api import DEFAULT_SOCKET
+from rumi.sandbox.docker.api import DEFAULT_SOCKET
+from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
 
 SOCKET = os.environ.get("DOCKER_HOST", f"unix://{DEFAULT_SOCKET}").removeprefix("unix://")

@@ -10,7 +10,7 @@ from rumi.home import Home
 from rumi.sandbox import Engine, Limits, choose_engine
 
 if TYPE_CHECKING:
-    from rumi.sandbox.image import ImageState
+    from rumi.sandbox.docker.image import ImageState
 
 Progress = Callable[[str], None]
 
@@ -68,8 +68,8 @@ async def ready_engine(home: Home, loaded: Loaded, progress: Progress) -> Engine
 
 async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
     """Whether Docker's image is there and sound."""
-    from rumi.sandbox.docker import DockerEngine
-    from rumi.sandbox.image import look_at_image
+    from rumi.sandbox.docker.engine import DockerEngine
+    from rumi.sandbox.docker.image import look_at_image
 
     assert isinstance(engine, DockerEngine)
     return await look_at_image(engine.api, loaded.settings.sandbox.image)
@@ -77,7 +77,7 @@ async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
 
 async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
     """Make Docker's image; lines that say what came of it."""
-    from rumi.sandbox import image
+    from rumi.sandbox.docker import image
 
     name = loaded.settings.sandbox.image
     progress(f"building the sandbox's image {name}")
@@ -109,7 +109,7 @@ async def remove_leftovers(engine: Engine) -> list[str]:
     Raises:
         SandboxError: one of them could not be removed, or not be proved to be.
     """
-    from rumi.sandbox.bubblewrap import BubblewrapEngine
+    from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 
     if isinstance(engine, BubblewrapEngine):
         return await engine.sweep()

@@ -1,6 +1,7 @@
 """Sandboxes: one box a chat, two engines, the command policy and the workspace.
 
-`sandboxes` is what chats use and adds the actors to the tree; `docker*` and `bubblewrap*` are the engines.
+`sandboxes` is what chats use and adds the actors to the tree: `sandbox`, one a chat, and `intents`, which
+knows what may exist. `docker/` and `bubblewrap/` are the engines, `choose` picks one of them.
 """
 
 from rumi.sandbox.choose import Backend, choose_engine

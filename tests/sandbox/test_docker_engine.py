@@ -15,8 +15,8 @@ from trio.testing import MockClock
 
 from actors import Supervisor
 from rumi.sandbox import Command, Engine, Limits, SandboxError
-from rumi.sandbox.docker import DockerEngine
-from rumi.sandbox.docker_box import DockerBox
+from rumi.sandbox.docker.box import DockerBox
+from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
 from rumi.sandbox.types import BoxGoneError
 from rumi.sandbox.use import Processes
@@ -369,7 +369,7 @@ import trio
 from pathlib import Path
 from actors import Supervisor
 from rumi.sandbox import Command, Limits
-from rumi.sandbox.docker import DockerEngine
+from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
 async def main():
     root = Supervisor("root")

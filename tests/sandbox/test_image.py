@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import Command, Limits, SandboxError, image
-from rumi.sandbox.docker import DockerEngine
-from rumi.sandbox.engine_api import EngineApi
-from rumi.sandbox.image import ImageState, build_image, look_at_image
+from rumi.sandbox import Command, Limits, SandboxError
+from rumi.sandbox.docker import image
+from rumi.sandbox.docker.api import EngineApi
+from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.docker.image import ImageState, build_image, look_at_image
 from runner.programs import PROGRAMS
 from tests.fakes.engines import cleaned_up
 

@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 import trio
 
-from rumi.sandbox.docker import DockerEngine
-from rumi.sandbox.docker_spec import FIRST_PROCESS
-from rumi.sandbox.engine_api import ApiError, EngineApi
+from rumi.sandbox.docker.api import ApiError, EngineApi
+from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.docker.spec import FIRST_PROCESS
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import Command, Limits, SandboxError
 

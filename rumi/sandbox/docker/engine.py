@@ -5,9 +5,9 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox.docker_box import DockerBox
-from rumi.sandbox.docker_spec import LABEL_CHAT, LABEL_INSTALLATION, BoxSpec
-from rumi.sandbox.engine_api import ApiError, EngineApi
+from rumi.sandbox.docker.api import ApiError, EngineApi
+from rumi.sandbox.docker.box import DockerBox
+from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, BoxSpec
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
 

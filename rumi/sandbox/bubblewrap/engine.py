@@ -12,11 +12,11 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox.bubblewrap_box import BubblewrapBox
-from rumi.sandbox.bubblewrap_plan import Plan
-from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.bubblewrap.box import BubblewrapBox
+from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.bubblewrap.plan import Plan
+from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.processes import counts_by_namespace, named
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
 
 MENDS = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox.engine_api import ApiError, Duplex, EngineApi
-from rumi.sandbox.frames import Demultiplexer
-from rumi.sandbox.kernel_view import lives, tasks_file
+from rumi.sandbox.docker.api import ApiError, Duplex, EngineApi
+from rumi.sandbox.docker.frames import Demultiplexer
+from rumi.sandbox.docker.kernel_view import lives, tasks_file
 from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 
 START_S = 5.0

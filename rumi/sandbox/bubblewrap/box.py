@@ -12,11 +12,11 @@ from functools import partial
 
 import trio
 
-from rumi.sandbox import keeper
-from rumi.sandbox.bubblewrap_plan import Inherited, Plan
-from rumi.sandbox.cgroups import Cgroup, Cgroups
-from rumi.sandbox.processes import descendants, holders
-from rumi.sandbox.spare import LOST, Spare, closing, pump
+from rumi.sandbox.bubblewrap import keeper
+from rumi.sandbox.bubblewrap.cgroups import Cgroup, Cgroups
+from rumi.sandbox.bubblewrap.plan import Inherited, Plan
+from rumi.sandbox.bubblewrap.processes import descendants, holders
+from rumi.sandbox.bubblewrap.spare import LOST, Spare, closing, pump
 from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 
 START_S = 10.0

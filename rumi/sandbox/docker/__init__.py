@@ -1,0 +1,1 @@
+"""The Docker engine: containers of one daemon, driven through its Engine API."""
