@@ -23,7 +23,7 @@ REQUIRED = frozenset(os.environ.get("RUMI_TESTS_REQUIRE", "").split(","))
 def why_no_docker() -> str:
     """Empty where a Docker daemon answers, otherwise the reason."""
     from rumi.sandbox import SandboxError
-    from rumi.sandbox.engine_api import EngineApi
+    from rumi.sandbox.docker.api import EngineApi
 
     async def ping() -> None:
         # Not the SDK's: a connect that fails leaves its socket open, and another test would be blamed for it.
@@ -57,7 +57,7 @@ def why_no_bubblewrap() -> str:
 @pytest.fixture(scope="session")
 def docker_image() -> Iterator[str]:
     """An image of this run's own, so that no test needs a registry or touches a person's image."""
-    from rumi.sandbox.image import build_image
+    from rumi.sandbox.docker.image import build_image
 
     name = f"rumi-runner-tests:{os.getpid()}-{secrets.token_hex(3)}"
 
@@ -72,7 +72,7 @@ def docker_image() -> Iterator[str]:
 @cache
 def bounded() -> frozenset[str]:
     """What control groups bound for bubblewrap's sandboxes here."""
-    from rumi.sandbox.cgroups import Cgroups
+    from rumi.sandbox.bubblewrap.cgroups import Cgroups
 
     return Cgroups("tests").bounded
 

@@ -137,7 +137,7 @@ async def test_an_image_that_is_missing_is_told_and_is_no_failure(
 async def test_containers_that_are_left_over_are_named_unless_they_are_in_use(
     home: Home, docker_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rumi.sandbox.docker import DockerEngine
+    from rumi.sandbox.docker.engine import DockerEngine
 
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", docker_image)
