@@ -1,4 +1,8 @@
-"""One incarnation of an actor: from its factory to its `stopped` hook, always in the same task."""
+"""One incarnation of an actor: from its factory to its `stopped` hook, always in the same task.
+
+The longest module of the runtime, because the order of these steps is the runtime's promise: what ends first,
+who is told, and what is shielded for how long stand in one place.
+"""
 
 from __future__ import annotations
 
