@@ -66,7 +66,7 @@ def docker_image() -> Iterator[str]:
 
     trio.run(build)
     yield name
-    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=False)
+    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=True)
 
 
 @cache
