@@ -58,6 +58,7 @@ lock:
 	    --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet -o requirements.lock
 
 $(READY): requirements.lock pyproject.toml
+	@echo "Making the environment in $(VENV): once, and it takes about half a minute."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
