@@ -213,6 +213,6 @@ def no_key(language: Language) -> str:
     """There is no key for the model of the configuration."""
     return _pick(
         language,
-        "Sin GROQ_API_KEY: uso el modelo offline, para pedidos simples (escribí «ayuda» para ver cuáles).",
-        "No GROQ_API_KEY: using the offline model, for plain requests (type “help” to see which).",
+        "Sin GROQ_API_KEY: uso el modelo offline (escribí «ayuda» para ver qué entiende).",
+        "No GROQ_API_KEY: using the offline model (type “help” for what it understands).",
     )
