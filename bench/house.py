@@ -10,7 +10,6 @@ import trio
 
 from rumi.app import App, open_app
 from rumi.building import ready_engine
-from rumi.chats import HubSubscription, Replied
 from rumi.config import load_settings
 from rumi.home import Home
 
@@ -27,18 +26,10 @@ async def app(flags: Mapping[str, object], env: Mapping[str, str] | None = None)
                 yield running
 
 
-async def replied(events: HubSubscription, number: int) -> Replied:
-    """Wait for the final reply to a message."""
-    while True:
-        what = (await events.receive()).what
-        if isinstance(what, Replied) and number in what.messages:
-            return what
-
-
 async def turn(running: App, chat: str, text: str) -> str:
     """One message and its reply."""
     with running.means.hub.listening(chat) as events:
-        return (await replied(events, await running.inbox.accept(chat, text))).text
+        return (await events.reply_to(await running.inbox.accept(chat, text))).text
 
 
 def run(main: object) -> None:

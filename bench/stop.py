@@ -13,7 +13,6 @@ from bench import house
 from bench.rounds import percentile, row
 from rumi.agent import ToolStarted
 from rumi.app import App
-from rumi.chats import Replied
 
 BUBBLEWRAP_CHATS = 200
 DOCKER_CHATS = 20
@@ -33,7 +32,7 @@ async def stop(app: App, chat: str) -> float:
     with app.means.hub.listening(chat) as events:
         began = time.perf_counter()
         number = await app.inbox.accept(chat, "/stop")
-        replied: Replied = await house.replied(events, number)
+        replied = await events.reply_to(number)
         took = time.perf_counter() - began
     assert len(replied.messages) == 2, replied
     return took

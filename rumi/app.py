@@ -19,17 +19,17 @@ from dataclasses import dataclass
 
 import trio
 
-from actors import ChildSpec, NodeStatus, Supervisor, TreeEvent
+from actors import ChildSpec, Supervisor, TreeEvent
 from rumi import texts
 from rumi.agent import Limits as TurnLimits
 from rumi.audit import AuditLog
 from rumi.building import sandbox_limits
-from rumi.chats import ChatLimits, Hub, Inbox, InHand, LocalChat, Means, Replied, add_chats, check_chat_id
+from rumi.chats import ChatLimits, Hub, Inbox, InHand, LocalChat, Means, add_chats, check_chat_id
 from rumi.config import Loaded
 from rumi.control import ControlServer, socket_path
-from rumi.errors import RumiError, UsageError
+from rumi.errors import UsageError
 from rumi.home import Home
-from rumi.journal import Delivered, Journal, OneThread
+from rumi.journal import Journal, OneThread
 from rumi.logs import program_log
 from rumi.models import CustomServer, ModelSet, ModelSettings, build_models, lacks_key
 from rumi.redact import Redactor
@@ -39,7 +39,6 @@ from rumi.status import StatusSource
 logger = logging.getLogger(__name__)
 
 JOURNAL_SHUTDOWN_S = 10.0
-CONTROL_REPLY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +56,6 @@ class App:
     def chat(self, chat_id: str) -> LocalChat:
         """A chat as a front end sees it."""
         return LocalChat(chat_id, self.inbox, self.means)
-
-    async def command(self, chat_id: str, text: str) -> str:
-        """Send a command to a chat and return its reply."""
-        return await say(self.means, self.inbox, chat_id, text)
 
 
 @asynccontextmanager
@@ -135,10 +130,9 @@ class _Tree:
         redactor: Redactor,
     ) -> None:
         settings = loaded.settings
-        self._models = models
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=_log)
         offload = OneThread()
-        self._journal = self.root.add(
+        journal = self.root.add(
             ChildSpec(
                 "journal",
                 lambda: Journal(home.state_db, offload, time.time),
@@ -150,7 +144,7 @@ class _Tree:
         permits = self.root.add(models.spec())
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
         self.means = Means(
-            journal=self._journal,
+            journal=journal,
             sandboxes=sandboxes,
             model_for=lambda chat: models.bind(chat, permits, language=language),
             hub=Hub(),
@@ -180,7 +174,7 @@ class _Tree:
         )
         self.inbox = add_chats(self.root, self.means)
         self.status = StatusSource(
-            self.tree,
+            self.root.status,
             {
                 "home": str(home.root),
                 "model": models.name,
@@ -190,9 +184,6 @@ class _Tree:
         calls = {"status": self._status, "stop": self._stop, "reset": self._reset}
         path = socket_path(home.run, home.installation())
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls)))
-
-    def tree(self) -> NodeStatus:
-        return self.root.status()
 
     async def _status(self, request: Mapping[str, object]) -> object:
         await trio.lowlevel.checkpoint()
@@ -208,23 +199,7 @@ class _Tree:
         chat = request.get("chat")
         if not isinstance(chat, str):
             raise UsageError("The request names no chat.")
-        return await say(self.means, self.inbox, check_chat_id(chat), text)
-
-
-async def say(means: Means, inbox: Inbox, chat: str, text: str) -> str:
-    """Send a command to a chat, as a front end would, and wait for its final reply.
-
-    Raises:
-        RumiError: no reply within `CONTROL_REPLY_S`; the chat goes on.
-    """
-    with means.hub.listening(chat) as events, trio.move_on_after(CONTROL_REPLY_S):
-        number = await inbox.accept(chat, text)
-        while True:
-            what = (await events.receive()).what
-            if isinstance(what, Replied) and number in what.messages:
-                await means.journal.tell(Delivered(what.delivery))
-                return what.text
-    raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
+        return await self.inbox.command(check_chat_id(chat), text)
 
 
 def _log(event: TreeEvent) -> None:

@@ -1,13 +1,13 @@
 """What commands run in, made ready: the engine, its image or root file system, and what is known of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
 from rumi.config import Loaded
 from rumi.home import Home
-from rumi.sandbox import Engine, Limits, choose_engine
+from rumi.sandbox import Backend, Engine, Limits, choose_engine
 
 if TYPE_CHECKING:
     from rumi.sandbox.docker.image import ImageState
@@ -32,15 +32,15 @@ def sandbox_limits(loaded: Loaded) -> Limits:
     )
 
 
-async def find_engine(home: Home, loaded: Loaded) -> Engine:
-    """The engine that the configuration names, as it is now. The caller closes it.
+async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None) -> Engine:
+    """The engine that the configuration or else `backend` names, as it is now. The caller closes it.
 
     Raises:
         SandboxError: none works here; says what to do.
     """
     settings = loaded.settings.sandbox
     return await choose_engine(
-        settings.backend,
+        backend or settings.backend,
         home=home.root,
         installation=home.installation(),
         limits=sandbox_limits(loaded),
@@ -83,10 +83,7 @@ async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
     progress(f"building the sandbox's image {name}")
     report = await image.build_image(name, progress)
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
-    lines = [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}"]
-    if report.missing:
-        lines.append(f"not in it, because this host lacks them: {', '.join(report.missing)}")
-    return lines
+    return [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}", *_lacking(report.missing)]
 
 
 async def build_rootfs(home: Home, progress: Progress) -> list[str]:
@@ -97,10 +94,12 @@ async def build_rootfs(home: Home, progress: Progress) -> list[str]:
     uid, gid = sandbox_user()
     progress("copying this host's programs")
     report = await trio.to_thread.run_sync(lambda: build(home.rootfs, uid=uid, gid=gid))
-    lines = [f"{home.rootfs}: {report.bytes / 1e6:.0f} MB, {len(report.programs)} programs"]
-    if report.missing:
-        lines.append(f"not in it, because this host lacks them: {', '.join(report.missing)}")
-    return lines
+    what = f"{home.rootfs}: {report.bytes / 1e6:.0f} MB, {len(report.programs)} programs"
+    return [what, *_lacking(report.missing)]
+
+
+def _lacking(missing: Sequence[str]) -> list[str]:
+    return [f"not in it, because this host lacks them: {', '.join(missing)}"] if missing else []
 
 
 async def remove_leftovers(engine: Engine) -> list[str]:
@@ -127,9 +126,7 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     if engine.kind == "docker":
         image = await image_state(engine, loaded)
         made_elsewhere = image.source == "alpine"
-        facts.append(
-            ("image", image.fault or f"{image.image}, sound, made of {image.source or 'something else'}")
-        )
+        facts.append(("image", image.fault or f"{image.image}, sound, made of {image.made_of}"))
     missing = await trio.to_thread.run_sync(missing_programs)
     if missing and not made_elsewhere:
         facts.append(("missing", f"{', '.join(missing)} (this host lacks them)"))

@@ -102,16 +102,9 @@ async def _bounded(name: str, check: Callable[[], Awaitable[list[Check]]]) -> li
 
 
 async def _docker(home: Home, loaded: Loaded) -> list[Check]:
-    from rumi.building import image_state, sandbox_limits
-    from rumi.sandbox import choose_engine
+    from rumi.building import find_engine, image_state
 
-    engine = await choose_engine(
-        "docker",
-        home=home.root,
-        installation=home.installation(),
-        limits=sandbox_limits(loaded),
-        image=loaded.settings.sandbox.image,
-    )
+    engine = await find_engine(home, loaded, "docker")
     try:
         checks = [Check("docker", "ok", "the daemon answers")]
         checks.extend(Check("docker", "warning", f"degraded: {why}") for why in engine.degraded)
@@ -119,7 +112,7 @@ async def _docker(home: Home, loaded: Loaded) -> list[Check]:
         if image.fault:
             checks.append(Check("image", "warning", image.fault, "It is built at the first chat."))
         else:
-            checks.append(Check("image", "ok", f"{image.image}, made of {image.source or 'something else'}"))
+            checks.append(Check("image", "ok", f"{image.image}, made of {image.made_of}"))
         boxes = await engine.boxes()
         if boxes and not home.holder():
             names = ", ".join(box.name for box in boxes)
@@ -132,12 +125,9 @@ async def _docker(home: Home, loaded: Loaded) -> list[Check]:
 
 
 async def _bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
-    from rumi.building import sandbox_limits
-    from rumi.sandbox import choose_engine
+    from rumi.building import find_engine
 
-    engine = await choose_engine(
-        "bubblewrap", home=home.root, installation=home.installation(), limits=sandbox_limits(loaded)
-    )
+    engine = await find_engine(home, loaded, "bubblewrap")
     checks = [Check("bubblewrap", "ok", "a sandbox starts")]
     checks.extend(Check("bubblewrap", "warning", f"degraded: {why}") for why in engine.degraded)
     await engine.aclose()

@@ -2,7 +2,6 @@
 
 from rumi.agent.breakers import Limits
 from rumi.agent.events import (
-    Appended,
     ConfirmationAsked,
     Reason,
     Thinking,
@@ -15,7 +14,6 @@ from rumi.agent.prompt import Surroundings, build_prompt
 from rumi.agent.turn import TurnInput, complete, run_turn
 
 __all__ = [
-    "Appended",
     "ConfirmationAsked",
     "Limits",
     "Reason",

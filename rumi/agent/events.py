@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from rumi.models import Discarded, Message, TextDelta, ToolCall, Usage, Waiting
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import ToolResult
 
 Reason: TypeAlias = Literal[
@@ -53,13 +53,6 @@ class ConfirmationAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
-    """A message to keep in the history: the assistant's with its calls, or a tool's result."""
-
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
 class TurnFinished:
     """The turn's end. `answer` is what the user reads, a breaker's warning included."""
 
@@ -69,13 +62,5 @@ class TurnFinished:
 
 
 TurnEvent: TypeAlias = (
-    Thinking
-    | TextDelta
-    | Discarded
-    | Waiting
-    | ToolStarted
-    | ToolFinished
-    | ConfirmationAsked
-    | Appended
-    | TurnFinished
+    Thinking | TextDelta | Discarded | Waiting | ToolStarted | ToolFinished | ConfirmationAsked | TurnFinished
 )

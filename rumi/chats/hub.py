@@ -31,6 +31,13 @@ class HubSubscription:
         await trio.lowlevel.checkpoint()
         return self._queue.popleft()
 
+    async def reply_to(self, number: int) -> Replied:
+        """The final reply to a message; what comes before it is dropped."""
+        while True:
+            what = (await self.receive()).what
+            if isinstance(what, Replied) and number in what.messages:
+                return what
+
     def close(self) -> None:
         """Stop listening."""
         self._hub.forget(self)

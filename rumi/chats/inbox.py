@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Between attempts to start a chat: the journal may be about to come back."""
 
+COMMAND_REPLY_S = 60.0
+"""How long a command from outside waits for its reply."""
+
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -105,6 +108,18 @@ class Inbox:
                 raise
             else:
                 return
+
+    async def command(self, chat: str, text: str) -> str:
+        """Send a chat command, as a front end would, and return its reply.
+
+        Raises:
+            RumiError: no reply within `COMMAND_REPLY_S`; the chat goes on.
+        """
+        with self._means.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
+            replied = await events.reply_to(await self.accept(chat, text))
+            await self._means.journal.tell(Delivered(replied.delivery))
+            return replied.text
+        raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
 
     async def open(self, chat: str) -> None:
         """Start the chat's actor, which settles what earlier processes left open."""

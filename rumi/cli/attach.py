@@ -59,4 +59,4 @@ async def _do(home: Home, chat: str, call: str) -> str:
     with home.hold(f"rumi {call}"):
         engine = await find_engine(home, loaded)
         async with open_app(home, loaded, engine) as app:
-            return await app.command(chat, f"/{call}")
+            return await app.inbox.command(chat, f"/{call}")

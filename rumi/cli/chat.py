@@ -36,7 +36,6 @@ def command(
 
 
 async def _chat(chat_id: str, new: bool, flags: dict[str, object], options: dict[str, Any]) -> int:
-    from rumi import texts
     from rumi.app import open_app
     from rumi.building import ready_engine
     from rumi.chats import check_chosen_chat_id
@@ -56,7 +55,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, object], options: dict
             if new:
                 await app.inbox.begin_anew(chat_id)
             terminal = TerminalOptions(
-                language=texts.detect_language(loaded.settings.language, os.environ),
+                language=app.means.language,
                 history_path=home.terminal_history,
                 model=app.models.name,
                 engine=app.engine.kind,

@@ -21,7 +21,6 @@ from rumi.chats import (
     InHand,
     LocalChat,
     Means,
-    Replied,
     add_chats,
 )
 from rumi.journal import Journal, Offload, OpenChats
@@ -133,10 +132,7 @@ class House:
 async def reply_to(events: HubSubscription, number: int) -> str:
     """The final reply to a message, within a bound."""
     with trio.fail_after(2000):
-        while True:
-            what = (await events.receive()).what
-            if isinstance(what, Replied) and number in what.messages:
-                return what.text
+        return (await events.reply_to(number)).text
 
 
 def reasons(events: list[ChatEvent]) -> list[str]:

@@ -53,6 +53,11 @@ class ImageState:
     """What is wrong with it and what to do, empty if nothing is."""
 
     @property
+    def made_of(self) -> str:
+        """Its source, as a person reads it."""
+        return self.source or "something else"
+
+    @property
     def sound(self) -> bool:
         """Whether it can be used as it is."""
         return not self.fault
