@@ -216,3 +216,65 @@ def no_key(language: Language) -> str:
         "Sin GROQ_API_KEY: uso el modelo offline (escribí «ayuda» para ver qué entiende).",
         "No GROQ_API_KEY: using the offline model (type “help” for what it understands).",
     )
+
+
+def unsupported(language: Language, what: str) -> str:
+    """A message of a kind that cannot be worked on. `what` is a key of `_KINDS_OF_MESSAGES`, or else any."""
+    es, en = _KINDS_OF_MESSAGES.get(what, ("este tipo de mensaje", "this kind of message"))
+    return _pick(
+        language,
+        f"No sé qué hacer con {es}. Mandame texto, una foto, un archivo o un mensaje de voz.",
+        f"I cannot do anything with {en}. Send me text, a photo, a file or a voice message.",
+    )
+
+
+_KINDS_OF_MESSAGES = {
+    "sticker": ("un sticker", "a sticker"),
+    "animation": ("una animación", "an animation"),
+    "video": ("un video", "a video"),
+    "video_note": ("un mensaje de video", "a video message"),
+    "poll": ("una encuesta", "a poll"),
+    "location": ("una ubicación", "a location"),
+    "contact": ("un contacto", "a contact"),
+    "dice": ("un dado", "a die"),
+    "game": ("un juego", "a game"),
+    "story": ("una historia", "a story"),
+}
+
+
+def file_too_large(language: Language, name: str, limit_mb: float) -> str:
+    """A file that came is larger than what is taken."""
+    return _pick(
+        language,
+        f"El archivo {name} es demasiado grande: puedo recibir hasta {limit_mb:g} MB.",
+        f"The file {name} is too large: I can take up to {limit_mb:g} MB.",
+    )
+
+
+def no_ears(language: Language) -> str:
+    """A voice message came, and there is nothing that could write it down."""
+    return _pick(
+        language,
+        "No puedo escuchar mensajes de voz: falta GROQ_API_KEY. Escribime, por favor.",
+        "I cannot listen to voice messages: there is no GROQ_API_KEY. Please write to me.",
+    )
+
+
+def not_brought(language: Language, why: str) -> str:
+    """What came with a message could not be had."""
+    why = why.strip().rstrip(".")
+    return _pick(
+        language,
+        f"❌ No pude recibir lo que mandaste: {why}. Mandá /retry para intentarlo de nuevo.",
+        f"❌ I could not get what you sent: {why}. Send /retry to try again.",
+    )
+
+
+def tool_runs(language: Language, what: str) -> str:
+    """The line below a growing answer while a tool works."""
+    return _pick(language, f"🔧 trabajando: {what}", f"🔧 working: {what}")
+
+
+def thinking(language: Language) -> str:
+    """Where an answer will grow, before its first word."""
+    return _pick(language, "💭 pensando…", "💭 thinking…")

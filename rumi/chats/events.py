@@ -4,13 +4,16 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from rumi.agent import TurnEvent
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A message became a turn."""
+    """A message became a turn. `message` is its number, `language` the one that its sender reads."""
 
     text: str
+    message: int = 0
+    language: Language = "en"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from actors import Actor, Request
+from actors import Actor
 from rumi.journal.messages import JournalMessage
 from rumi.journal.store import Store
 
@@ -72,12 +72,10 @@ class Journal(Actor[JournalMessage]):
         self.start_soon(self._write, self._store)
 
     async def receive(self, message: JournalMessage) -> object:
-        """Hand the request to the writer; an ask is answered once it is on the disk."""
+        """Hand the request to the writer, and answer once it is on the disk."""
         job = _Job(message)
         self._waiting.append(job)
         self._work.set()
-        if not isinstance(message, Request):
-            return None
         await job.done.wait()
         if job.error is not None:
             raise job.error

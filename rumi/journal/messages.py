@@ -1,11 +1,15 @@
 """What the journal is asked. Every request is one step of a transaction; several may share one commit."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from actors import Request
 from rumi.agent import Reason
 from rumi.models import Message
+
+SEEN_S = 48 * 3600.0
+"""How long an update's number is remembered: its source keeps updates for half that time, and may begin to
+number afresh after a quiet week, so neither "greater than the last" nor "ever seen" would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +22,41 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Enclosure:
+    """Something that comes with a message and is brought when the message is worked on.
+
+    `reference` is how its source finds it again; `name` is the sender's, who may have called it anything;
+    `size_bytes` is what the source said, None where it did not.
+    """
+
+    kind: Literal["file", "voice"]
+    reference: str
+    name: str
+    media_type: str = ""
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OpenMessage:
-    """An accepted message without a final reply, or one to run again. `turn` is empty if it began none."""
+    """An accepted message without a final reply, or one to run again. `turn` is empty if it began none.
+
+    `language` is empty where the message came without one.
+    """
 
     id: int
     text: str
     turn: str = ""
+    language: str = ""
+    enclosures: tuple[Enclosure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
     """A final reply in the outbox, and the messages that share it.
 
-    `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none.
+    `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none. `origin` is what
+    the source calls the first of the messages, None where none of them came from there; `preview` what
+    the source calls the message in which the answer grew; `parts` how much of the reply is there already.
     """
 
     delivery: int
@@ -38,6 +64,9 @@ class StoredReply:
     text: str
     turn: str = ""
     reason: Reason | None = None
+    origin: int | None = None
+    preview: int | None = None
+    parts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +89,35 @@ class Accept(Request[None]):
     id: int
     chat: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One thing that a front end took from a source which repeats things when in doubt.
+
+    `update` is the source's number of it. Without an `id` nothing else of it is kept. An `answer` is its
+    final reply, stored with it.
+    """
+
+    update: int
+    id: int = 0
+    chat: str = ""
+    text: str = ""
+    language: str = ""
+    origin: int | None = None
+    enclosures: tuple[Enclosure, ...] = ()
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptAll(Request[tuple[int | None, ...]]):
+    """Store a whole batch, or nothing of it.
+
+    For each, in order: None if its update was seen within `SEEN_S`, and then it is not stored again;
+    otherwise the delivery of its answer, 0 where it brings none.
+    """
+
+    batch: tuple[Incoming, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +160,35 @@ class Settle(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(Request[None]):
     """A person has the reply."""
 
     delivery: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartSent(Request[None]):
+    """A person has the first `parts` parts of the reply."""
+
+    delivery: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Undeliverable(Request[None]):
+    """The chat's waiting replies, or only the one `delivery`, can reach nobody any more; `why` is kept."""
+
+    chat: str
+    why: str
+    delivery: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed(Request[None]):
+    """The answer to a message grows in what its source calls `preview`; None: it is not there any more."""
+
+    message: int
+    preview: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +196,11 @@ class Undelivered(Request[tuple[StoredReply, ...]]):
     """The chat's replies that no one has yet, oldest first."""
 
     chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Request[tuple[str, ...]]):
+    """The chats with replies that no one has yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +248,15 @@ class Count(Request[Figures]):
 
 JournalMessage: TypeAlias = (
     Accept
+    | AcceptAll
     | Begin
     | Append
     | Settle
     | Delivered
+    | PartSent
+    | Undeliverable
+    | Previewed
+    | Waiting
     | Undelivered
     | Load
     | NewSession

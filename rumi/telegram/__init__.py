@@ -1,0 +1,1 @@
+"""Telegram: updates in, replies out. The only room that knows python-telegram-bot."""
