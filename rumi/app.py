@@ -146,7 +146,7 @@ class _Tree:
         self.means = Means(
             journal=journal,
             sandboxes=sandboxes,
-            model_for=lambda chat: models.bind(chat, permits, language=language),
+            model_for=lambda chat, spoken: models.bind(chat, permits, language=spoken),
             hub=Hub(),
             audit=AuditLog(
                 home.logs / "audit.jsonl",

@@ -3,12 +3,15 @@
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.events import ChatEvent, ChatPort, Happening, Replied, Subscription, TurnStarted
 from rumi.chats.hub import Hub, HubSubscription
-from rumi.chats.inbox import Inbox, LocalChat, check_chat_id, check_chosen_chat_id
+from rumi.chats.ids import check_chat_id, check_chosen_chat_id
+from rumi.chats.inbox import Arrival, Inbox
+from rumi.chats.local import LocalChat
 from rumi.chats.means import ChatLimits, InHand, Means, Sandboxes
 from rumi.chats.tree import add_chats
 
 __all__ = [
     "COMMAND_NAMES",
+    "Arrival",
     "ChatEvent",
     "ChatLimits",
     "ChatPort",

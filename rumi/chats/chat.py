@@ -7,6 +7,7 @@ nobody waits at its other end, the chat is busy, and that is the reply. Nothing 
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import trio
 
@@ -15,29 +16,42 @@ from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.conversation import Conversation
 from rumi.chats.events import Happening, Replied
-from rumi.chats.jobs import FILES, Job
+from rumi.chats.jobs import FILES, EndedBy, Job, JobKind
 from rumi.chats.means import Means
 from rumi.chats.orphans import settle_orphan, tell_again
 from rumi.chats.telling import tell, tell_reply
 from rumi.chats.worker import Worker
-from rumi.journal import Settle
+from rumi.journal import Enclosure, Settle
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """An accepted message for the chat to judge."""
+    """An accepted message for the chat to judge. `admin`: its sender may see how the whole house is."""
 
     id: int
     text: str
+    language: Language
+    enclosures: tuple[Enclosure, ...] = ()
+    admin: bool = False
 
 
-class Chat(Actor[Deliver]):
+@dataclass(frozen=True, slots=True)
+class EndTurn:
+    """End the turn that runs, if one does: as stopped, or as interrupted by the program's end."""
+
+    by: EndedBy
+
+
+ChatMessage: TypeAlias = Deliver | EndTurn
+
+
+class Chat(Actor[ChatMessage]):
     """One chat: its mailbox, its history, its sandbox, and at most one job."""
 
     def __init__(self, chat_id: str, means: Means) -> None:
         self._chat = chat_id
         self._means = means
-        self._language = means.language
         self._conversation = Conversation(chat_id, means.journal, means.limits.history_messages)
         self._worker = Worker(chat_id, means, self._conversation, self._tell)
         self._job: Job | None = None
@@ -73,50 +87,65 @@ class Chat(Actor[Deliver]):
 
     # The mailbox loop: nothing is awaited here.
 
-    async def receive(self, message: Deliver) -> None:
+    async def receive(self, message: ChatMessage) -> None:
         """Judge a message: a command, a job, or busy."""
+        if isinstance(message, EndTurn):
+            self._end_turn(message.by)
+            return
         self._means.in_hand.take(self._chat, message.id)
-        match parse_chat_command(message.text):
+        match None if message.enclosures else parse_chat_command(message.text):
             case None:
-                self._offer(Job("turn", message.id, message.text, self._means.now()))
+                self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name):
-                self._reply(message.id, texts.unknown_command(self._language, name))
+                self._reply(message, texts.unknown_command(message.language, name))
             case ChatCommand(name, rest):
-                self._command(message.id, name, rest)
+                self._command(message, name, rest)
 
-    def _command(self, message: int, name: str, rest: str) -> None:
+    def _command(self, message: Deliver, name: str, rest: str) -> None:
         match name:
             case "stop":
                 self._stop(message)
             case "reset":
-                self._reset(Job("reset", message, rest, self._means.now()))
+                self._reset(self._new_job("reset", message, rest))
             case "retry":
-                self._offer(Job("retry", message, "", self._means.now()))
+                self._offer(self._new_job("retry", message, ""))
             case "status":
-                self._reply(message, self._status())
+                self._reply(message, self._status(message))
             case "start":
-                self._reply(message, texts.greeting(self._language))
+                self._reply(message, texts.greeting(message.language))
             case "help":
-                self._reply(message, texts.help_text(self._language))
+                self._reply(message, texts.help_text(message.language))
             case _:
-                self._reply(message, texts.not_yet(self._language, f"/{name}"))
+                self._reply(message, texts.not_yet(message.language, f"/{name}"))
+
+    def _new_job(self, kind: JobKind, message: Deliver, text: str) -> Job:
+        return Job(kind, message.id, text, self._means.now(), message.language, message.enclosures)
 
     def _offer(self, job: Job) -> None:
         """Hand the job to the worker if it waits for one; otherwise the chat is busy."""
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
-            self._reply(job.message, texts.busy(self._language))
+            self._settle(job.message, texts.busy(job.language))
         else:
             self._job = job
 
-    def _stop(self, message: int) -> None:
+    def _stop(self, message: Deliver) -> None:
+        job = self._end_turn("stopped")
+        if job is None:
+            self._reply(message, texts.nothing_running(message.language))
+        else:
+            job.stops.append(message.id)
+
+    def _end_turn(self, by: EndedBy) -> Job | None:
+        """Cancel the turn that runs and return it; the first to end it says why it ended."""
         job = self._job
         if job is None or job.sealed or job.kind == "reset":
-            self._reply(message, texts.nothing_running(self._language))
-            return
-        job.stops.append(message)
+            return None
+        if not job.scope.cancel_called:
+            job.ended_by = by
         job.scope.cancel()
+        return job
 
     def _reset(self, reset: Job) -> None:
         """Reset at once, or right behind the turn that runs, which is stopped; several become one."""
@@ -134,18 +163,22 @@ class Chat(Actor[Deliver]):
             last.then = reset
             last.scope.cancel()
 
-    def _status(self) -> str:
+    def _status(self, message: Deliver) -> str:
         job = self._job
-        return texts.chat_status(
-            self._language,
+        own = texts.chat_status(
+            message.language,
             chat=self._chat,
             phase=job.phase if job else None,
             seconds=self._means.now() - job.since if job else 0.0,
             container=self._means.sandboxes.container_id(self._chat),
             messages=len(self._conversation.entries),
         )
+        return f"{own}\n\n{self._means.whole_status()}" if message.admin else own
 
-    def _reply(self, message: int, text: str) -> None:
+    def _reply(self, message: Deliver, text: str) -> None:
+        self._settle(message.id, text)
+
+    def _settle(self, message: int, text: str) -> None:
         self._replies.send_nowait(Settle(self._chat, (message,), text))
 
     async def _send_replies(self) -> None:

@@ -1,8 +1,10 @@
 """A chat's current session: what was said in it, kept in step with the journal."""
 
+from collections.abc import Sequence
+
 from actors import ActorRef
 from rumi.agent import Reason
-from rumi.journal import Append, ChatRecord, Entry, JournalMessage, Load, NewSession
+from rumi.journal import Append, ChatRecord, Enclosure, Entry, JournalMessage, Load, NewSession
 from rumi.models import Message
 
 LOADED_PER_MESSAGE = 8
@@ -40,6 +42,16 @@ class Conversation:
     def remember(self, *entries: Entry) -> None:
         """Append what the journal stores by itself, with a reply."""
         self.entries = (*self.entries, *entries)[-self._limit :]
+
+
+def opening(text: str, enclosures: Sequence[Enclosure]) -> str:
+    """What the history has of a message before anything that came with it is there."""
+    return f"[The user sends: {described('', enclosures)}]" if enclosures else text
+
+
+def described(text: str, enclosures: Sequence[Enclosure]) -> str:
+    """A message in words: its own, or the names of what came with it."""
+    return text.strip() or ", ".join(enclosure.name for enclosure in enclosures)
 
 
 def ending(turn: str, reason: Reason) -> Entry:

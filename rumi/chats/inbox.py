@@ -1,65 +1,71 @@
 """How a message gets from a front end to its chat: stored first, then delivered."""
 
 import logging
-import re
+from collections import deque
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import trio
 
 from actors import ActorError, ActorRef, ActorStopped, DynamicSupervisor, MailboxFull
-from rumi.chats.chat import Deliver
+from rumi.chats.chat import ChatMessage, Deliver, EndTurn
 from rumi.chats.events import Replied
-from rumi.chats.hub import HubSubscription
+from rumi.chats.jobs import EndedBy
 from rumi.chats.means import Means
 from rumi.chats.orphans import ChatGaveUp, Stray
-from rumi.errors import RumiError, UsageError
-from rumi.journal import Accept, Delivered, NewSession, Undelivered
+from rumi.chats.telling import tell_reply
+from rumi.errors import RumiError
+from rumi.journal import Accept, AcceptAll, Delivered, Enclosure, Incoming, NewSession
+from rumi.texts import Language
+
+R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Between attempts to start a chat: the journal may be about to come back."""
 
+END_TURN_S = 20.0
+"""How long a chat that can be reached by nobody may take to stop its turn."""
+
 COMMAND_REPLY_S = 60.0
 """How long a command from outside waits for its reply."""
 
-CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What a front end took from a source that repeats things when in doubt, known by the number `update`.
 
-def check_chat_id(chat: str) -> str:
-    """The id, if it is one.
-
-    Raises:
-        UsageError: other characters, or too long.
+    Without a `chat` only that number is kept. `origin` is what the source calls the message. An `answer` is
+    its final reply, stored with it: then no chat hears of it.
     """
-    if CHAT_ID.fullmatch(chat) is None:
-        raise UsageError(
-            f"{chat!r} is no chat id.", "Use up to 64 letters, digits, - and _, for example: work-notes."
-        )
-    return chat
 
-
-def check_chosen_chat_id(chat: str) -> str:
-    """The id, if it is one that a client may choose.
-
-    Raises:
-        UsageError: no chat id, or one of Telegram's.
-    """
-    if check_chat_id(chat).startswith("tg"):
-        raise UsageError(f"{chat!r} would be one of Telegram's chats.", "Choose a name without tg in front.")
-    return chat
+    update: int
+    chat: str = ""
+    text: str = ""
+    language: Language = "en"
+    admin: bool = False
+    origin: int | None = None
+    enclosures: tuple[Enclosure, ...] = ()
+    answer: str | None = None
 
 
 class Inbox:
     """Accepts messages for all chats, and starts a chat's actor where it is needed."""
 
     def __init__(
-        self, means: Means, chats: DynamicSupervisor[Deliver], settler: ActorRef[ChatGaveUp | Stray]
+        self,
+        means: Means,
+        chats: DynamicSupervisor[ChatMessage],
+        settler: ActorRef[ChatGaveUp | Stray],
     ) -> None:
         self._means = means
         self._chats = chats
         self._settler = settler
+        self._stray: dict[str, deque[Deliver]] = {}
 
     async def accept(self, chat: str, text: str) -> int:
         """Store a message and deliver it; its number. From here on it will have exactly one final reply.
@@ -72,26 +78,109 @@ class Inbox:
         in_hand = self._means.in_hand
         await trio.lowlevel.checkpoint_if_cancelled()
         number = in_hand.accept(chat)
+        await self._store(self._means.journal.ask(Accept(number, chat, text)), {number: chat})
+        message = Deliver(number, text, self._means.language)
         try:
-            # A write cannot be called back, only waited for: it lasts as long as the disk takes.
-            with trio.CancelScope(shield=True):
-                await self._means.journal.ask(Accept(number, chat, text))
-        except ActorError as error:
-            in_hand.refuse(chat, number)
-            raise RumiError("The message could not be stored.", "Send it again.") from error
-        bring = partial(self._deliver, chat, Deliver(number, text))
-        try:
-            await bring()
+            await self._deliver(chat, message)
         except trio.Cancelled:
-            try:
-                self._settler.tell_nowait(Stray(chat, number, bring))
-            except (ActorStopped, MailboxFull):
-                in_hand.abandon(number)
+            self._forward(chat, message)
             raise
         except Exception as error:
             in_hand.abandon(number)
             raise RumiError(f"The chat {chat} does not start.", "Look at: rumi status") from error
         return number
+
+    async def accept_all(self, arrivals: Sequence[Arrival]) -> list[bool]:
+        """Store a batch in one transaction and hand the new messages to their chats, waiting for none.
+
+        For each, whether it is new. Cancelled, it has stored the batch or has not; what is stored is
+        delivered all the same.
+
+        Raises:
+            RumiError: nothing of it was stored.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        in_hand = self._means.in_hand
+        batch = tuple(
+            Incoming(
+                update=arrival.update,
+                id=in_hand.accept(arrival.chat) if arrival.chat else 0,
+                chat=arrival.chat,
+                text=arrival.text,
+                language=arrival.language,
+                origin=arrival.origin,
+                enclosures=arrival.enclosures,
+                answer=arrival.answer,
+            )
+            for arrival in arrivals
+        )
+        numbers = {incoming.id: incoming.chat for incoming in batch if incoming.id}
+        stored = await self._store(self._means.journal.ask(AcceptAll(batch)), numbers)
+        for arrival, incoming, delivery in zip(arrivals, batch, stored, strict=True):
+            if incoming.id:
+                self._hand_on(arrival, incoming.id, delivery)
+        return [delivery is not None for delivery in stored]
+
+    async def _store(self, asking: Awaitable[R], numbers: Mapping[int, str]) -> R:
+        """Have the journal store messages by these numbers."""
+        try:
+            # A write cannot be called back, only waited for: it lasts as long as the disk takes.
+            with trio.CancelScope(shield=True):
+                stored = await asking
+            return stored  # noqa: RET504  # a type checker takes a scope for one that could swallow
+        except ActorError as error:
+            for number, chat in numbers.items():
+                self._means.in_hand.refuse(chat, number)
+            raise RumiError("The message could not be stored.", "Send it again.") from error
+
+    def _hand_on(self, arrival: Arrival, number: int, delivery: int | None) -> None:
+        """Give a stored message to its chat, tell its answer where it brought one, forget a repetition."""
+        if delivery is None:
+            self._means.in_hand.refuse(arrival.chat, number)
+        elif arrival.answer is not None:
+            self._means.in_hand.abandon(number)
+            tell_reply(self._means, arrival.chat, "", Replied(delivery, (number,), arrival.answer))
+        else:
+            message = Deliver(number, arrival.text, arrival.language, arrival.enclosures, arrival.admin)
+            self._forward(arrival.chat, message)
+
+    def _forward(self, chat: str, message: Deliver) -> None:
+        """Put the message into its chat's mailbox now, or have it brought there behind what waits already."""
+        waiting = self._stray.get(chat)
+        if waiting is not None:
+            waiting.append(message)
+        elif not self._put(chat, message):
+            self._stray[chat] = deque([message])
+            try:
+                self._settler.tell_nowait(Stray(chat, partial(self._bring, chat)))
+            except (ActorStopped, MailboxFull):
+                del self._stray[chat]
+                self._means.in_hand.abandon(message.id)
+
+    def _put(self, chat: str, message: Deliver) -> bool:
+        """Put the message into the mailbox of a chat that is there and has room."""
+        actor = self._chats.lookup(chat)
+        if actor is None:
+            return False
+        self._means.in_hand.queue(chat, message.id)
+        try:
+            actor.tell_nowait(message)
+        except (ActorStopped, MailboxFull):
+            self._means.in_hand.return_(chat, message.id)
+            return False
+        return True
+
+    async def _bring(self, chat: str) -> None:
+        """Deliver what waits for the chat, in its order."""
+        waiting = self._stray[chat]
+        try:
+            while waiting:
+                await self._deliver(chat, waiting[0])
+                waiting.popleft()
+        finally:  # what could not be delivered is open in the journal, and nobody's
+            del self._stray[chat]
+            for message in waiting:
+                self._means.in_hand.abandon(message.id)
 
     async def _deliver(self, chat: str, message: Deliver) -> None:
         """Put the message into the chat's mailbox. Cancelled or failed: it is still on its way."""
@@ -116,8 +205,10 @@ class Inbox:
             RumiError: no reply within `COMMAND_REPLY_S`; the chat goes on.
         """
         with self._means.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
-            replied = await events.reply_to(await self.accept(chat, text))
-            await self._means.journal.tell(Delivered(replied.delivery))
+            number = await self.accept(chat, text)
+            replied = await events.reply_to(number)
+            if replied.messages == (number,):  # otherwise it is also whose who sent the other messages
+                await self._means.journal.tell(Delivered(replied.delivery))
             return replied.text
         raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
 
@@ -125,7 +216,7 @@ class Inbox:
         """Start the chat's actor, which settles what earlier processes left open."""
         await self._actor(chat)
 
-    async def _actor(self, chat: str) -> ActorRef[Deliver]:
+    async def _actor(self, chat: str) -> ActorRef[ChatMessage]:
         """The chat's actor, started if need be, in more than one attempt."""
         for pause in START_PAUSES_S:
             try:
@@ -137,9 +228,35 @@ class Inbox:
             await trio.sleep(pause)
         return await self._chats.get_or_start(chat)
 
-    def lookup(self, chat: str) -> ActorRef[Deliver] | None:
+    def lookup(self, chat: str) -> ActorRef[ChatMessage] | None:
         """The chat's actor, if it is in memory."""
         return self._chats.lookup(chat)
+
+    async def end(self, chat: str) -> None:
+        """The chat can be reached by nobody any more: stop its turn, and take its actor out of memory."""
+        with trio.move_on_after(END_TURN_S):
+            await self._end_turn(chat, "stopped")
+            await self._means.in_hand.all_told(chat)
+        await self._chats.stop(chat)
+        self._means.in_hand.lose(chat)
+
+    async def wind_down(self, patience_s: float, then_s: float) -> None:
+        """The program is about to end: let what runs finish, then end the turns that are left, and say so.
+
+        Nothing may be accepted any more. Returns when all has been replied to, or after both times.
+        """
+        with trio.move_on_after(patience_s):
+            await self._means.in_hand.all_told()
+        with trio.move_on_after(then_s):
+            for chat in self._chats.keys():  # noqa: SIM118  # a supervisor, no mapping
+                await self._end_turn(chat, "interrupted")
+            await self._means.in_hand.all_told()
+
+    async def _end_turn(self, chat: str, by: EndedBy) -> None:
+        actor = self._chats.lookup(chat)
+        if actor is not None:
+            with suppress(ActorStopped):
+                await actor.tell(EndTurn(by))
 
     async def begin_anew(self, chat: str) -> None:
         """Begin a new session; the old history stays stored, out of the prompt.
@@ -149,30 +266,3 @@ class Inbox:
         await self._chats.stop(chat)
         self._means.in_hand.lose(chat)
         await self._means.journal.ask(NewSession(chat))
-
-
-@dataclass(frozen=True, slots=True)
-class LocalChat:
-    """A chat of this process, as a front end sees it."""
-
-    chat: str
-    inbox: Inbox
-    means: Means
-
-    async def send(self, text: str) -> int:
-        """Store a message or a command and hand it to the chat; its number."""
-        return await self.inbox.accept(self.chat, text)
-
-    def subscribe(self) -> HubSubscription:
-        """Listen from now on."""
-        return self.means.hub.subscribe(self.chat)
-
-    async def undelivered(self) -> list[Replied]:
-        """Replies that no one has acknowledged, oldest first; earlier processes' included."""
-        await self.inbox.open(self.chat)
-        stored = await self.means.journal.ask(Undelivered(self.chat))
-        return [Replied(reply.delivery, reply.messages, reply.text) for reply in stored]
-
-    async def delivered(self, delivery: int) -> None:
-        """A person has it."""
-        await self.means.journal.tell(Delivered(delivery))

@@ -5,8 +5,14 @@ from typing import Literal, TypeAlias
 
 import trio
 
+from rumi.journal import Enclosure
+from rumi.texts import Language
+
 JobKind: TypeAlias = Literal["turn", "retry", "reset"]
 
+
+EndedBy: TypeAlias = Literal["stopped", "interrupted"]
+"""Why a turn ends early: its user's `/stop`, or the program's own end."""
 
 FILES = "files"
 """A reset's text when the files go too."""
@@ -25,12 +31,15 @@ class Job:
     message: int
     text: str
     since: float
+    language: Language
+    enclosures: tuple[Enclosure, ...] = ()
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     stops: list[int] = field(default_factory=list)
     then: "Job | None" = None
     begun: bool = False
     sealed: bool = False
     phase: str = "starting"
+    ended_by: EndedBy = "stopped"
 
     @property
     def turn(self) -> str:

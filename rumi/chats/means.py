@@ -1,18 +1,22 @@
 """What a chat is given when it is made: everything that it may touch, and the limits that hold for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+import trio
 
 from actors import ActorRef
 from rumi.agent import Limits
 from rumi.audit import AuditLog
 from rumi.chats.hub import Hub
-from rumi.journal import JournalMessage, Offload
+from rumi.errors import RumiError
+from rumi.journal import Enclosure, JournalMessage, Offload
 from rumi.models import Model
 from rumi.sandbox import Command, CommandResult
 from rumi.texts import Language
+from rumi.tools import Tool
 
 
 class Sandboxes(Protocol):
@@ -64,6 +68,12 @@ class InHand:
     arriving: set[int] = field(default_factory=set)
     queued: dict[str, set[int]] = field(default_factory=dict)
     untold: dict[str, set[int]] = field(default_factory=dict)
+    changed: trio.Event = field(default_factory=trio.Event)
+
+    async def all_told(self, chat: str | None = None) -> None:
+        """Return when every message of the chat, or of all chats, has its final reply."""
+        while self.untold if chat is None else chat in self.untold:
+            await self.changed.wait()
 
     def resume(self, last: int) -> None:
         """Go on counting behind the last message that the journal knows. Only the first time counts."""
@@ -99,6 +109,7 @@ class InHand:
         """The message was not stored: there is none."""
         self.arriving.discard(number)
         _discard(self.untold, chat, number)
+        self._has_changed()
 
     def lose(self, chat: str) -> None:
         """Nothing of the chat is queued any more: its mailbox is gone."""
@@ -114,7 +125,12 @@ class InHand:
         first = any(number in untold or number <= self.boot for number in messages)
         for number in messages:
             _discard(self.untold, chat, number)
+        self._has_changed()
         return first
+
+    def _has_changed(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
 
 
 def _discard(numbers_of: dict[str, set[int]], chat: str, number: int) -> None:
@@ -126,13 +142,18 @@ def _discard(numbers_of: dict[str, set[int]], chat: str, number: int) -> None:
             del numbers_of[chat]
 
 
+async def _bring_nothing(chat: str, enclosure: Enclosure) -> str:
+    await trio.lowlevel.checkpoint()
+    raise RumiError(f"Nobody here can fetch {enclosure.name}.")
+
+
 @dataclass(frozen=True, slots=True)
 class Means:
     """Everything that chats share, introduced to each of them by `rumi.app`."""
 
     journal: ActorRef[JournalMessage]
     sandboxes: Sandboxes
-    model_for: Callable[[str], Model]
+    model_for: Callable[[str, Language], Model]
     hub: Hub
     audit: AuditLog
     in_hand: InHand
@@ -142,3 +163,9 @@ class Means:
     now: Callable[[], float]
     offload: Offload
     facts: Callable[[str], Sequence[tuple[str, str]]] = field(default=lambda chat: ())
+    tools_for: Callable[[str], tuple[Tool, ...]] = field(default=lambda chat: ())
+    """What the chat's front end adds to the tools that every chat has."""
+    bring: Callable[[str, Enclosure], Awaitable[str]] = field(default=_bring_nothing)
+    """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
+    whole_status: Callable[[], str] = field(default=lambda: "")
+    """How the whole house is, for an admin."""

@@ -9,40 +9,43 @@ from actors import Actor, ActorStopped
 from rumi import texts
 from rumi.agent import Reason, TurnFinished
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
-from rumi.chats.conversation import ending
+from rumi.chats.conversation import described, ending, opening
 from rumi.chats.events import Replied
 from rumi.chats.means import Means
 from rumi.chats.telling import tell_reply
 from rumi.journal import Count, Entry, Load, OpenChats, OpenMessage, Settle, Undelivered
 from rumi.models import Message
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
 
 async def settle_orphan(means: Means, chat: str, session: int, message: OpenMessage) -> tuple[Entry, ...]:
     """Reply to it, and return what stands in the history in place of its answer."""
-    command = None if message.turn else parse_chat_command(message.text)
+    language: Language = "es" if message.language == "es" else "en" if message.language else means.language
+    command = None if message.turn or message.enclosures else parse_chat_command(message.text)
     if command is not None:
-        text = _text_for_command(means, command)
+        text = _text_for_command(language, command)
         delivery = await means.journal.ask(Settle(chat, (message.id,), text))
         tell_reply(means, chat, "", Replied(delivery, (message.id,), text))
         return ()
     crashed = message.id > means.in_hand.boot
     reason: Reason = "crashed" if crashed else "interrupted"
-    text = texts.crashed(means.language) if crashed else texts.restarted(means.language, message.text)
+    said = described(message.text, message.enclosures)
+    text = texts.crashed(language) if crashed else texts.restarted(language, said)
     turn = message.turn or f"t{message.id}"
-    asked = () if message.turn else (Entry(turn, Message("user", message.text)),)
+    asked = () if message.turn else (Entry(turn, Message("user", opening(message.text, message.enclosures))),)
     entries = (*asked, ending(turn, reason))
     delivery = await means.journal.ask(Settle(chat, (message.id,), text, reason, session, entries))
     tell_reply(means, chat, turn, Replied(delivery, (message.id,), text), TurnFinished(reason, text))
     return entries
 
 
-def _text_for_command(means: Means, command: ChatCommand | UnknownCommand) -> str:
+def _text_for_command(language: Language, command: ChatCommand | UnknownCommand) -> str:
     if command.name == "stop":
-        return texts.stopped(means.language)  # the turn has ended, by the crash if not by this
+        return texts.stopped(language)  # the turn has ended, by the crash if not by this
     name = command.name if isinstance(command, UnknownCommand) else f"/{command.name}"
-    return texts.lost_command(means.language, name)
+    return texts.lost_command(language, name)
 
 
 async def tell_again(means: Means, chat: str) -> None:
@@ -68,10 +71,12 @@ class ChatGaveUp:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A message was stored, and whoever brought it left before the chat had it."""
+    """Messages were stored and are not in their chat's mailbox yet; `bring` puts them there.
+
+    Where it fails, they are nobody's any more, and open like any other.
+    """
 
     chat: str
-    number: int
     bring: Callable[[], Awaitable[None]]
 
 
@@ -88,14 +93,9 @@ class Settler(Actor[ChatGaveUp | Stray]):
         self.start_soon(self._open_all)
 
     async def receive(self, message: ChatGaveUp | Stray) -> None:
-        """Start the chat afresh, which settles what is open in it; bring the stray message to its chat."""
-        if isinstance(message, ChatGaveUp):
-            await self._settle(message.chat, partial(self._open, message.chat))
-            return
-        try:
-            await self._settle(message.chat, message.bring)
-        finally:  # where it was not brought after all, it is open like any other
-            self._means.in_hand.abandon(message.number)
+        """Start the chat afresh, which settles what is open in it; bring stray messages to their chat."""
+        start = message.bring if isinstance(message, Stray) else partial(self._open, message.chat)
+        await self._settle(message.chat, start)
 
     async def _open_all(self) -> None:
         """Start the chats with open messages: earlier processes' ones, or this actor's before it ended."""

@@ -1,7 +1,7 @@
 """The chats' part of the supervision tree."""
 
 from actors import ChildSpec, DynamicSupervisor, Supervisor
-from rumi.chats.chat import Chat, Deliver
+from rumi.chats.chat import Chat, ChatMessage
 from rumi.chats.inbox import Inbox
 from rumi.chats.means import Means
 from rumi.chats.orphans import ChatGaveUp, Settler
@@ -29,7 +29,7 @@ def add_chats(root: Supervisor, means: Means) -> Inbox:
         means.in_hand.lose(chat)  # in the step in which its mailbox was closed
         settler.tell_nowait(ChatGaveUp(chat))
 
-    def spec(chat: str) -> ChildSpec[Deliver]:
+    def spec(chat: str) -> ChildSpec[ChatMessage]:
         return ChildSpec(
             chat, lambda: Chat(chat, means), restart="transient", shutdown=SHUTDOWN_S, idle_s=IDLE_CHAT_S
         )

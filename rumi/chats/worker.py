@@ -21,7 +21,7 @@ from rumi.agent import (
     complete,
     run_turn,
 )
-from rumi.chats.conversation import Conversation, ending
+from rumi.chats.conversation import Conversation, described, ending, opening
 from rumi.chats.events import Happening, Replied, TurnStarted
 from rumi.chats.history import window
 from rumi.chats.jobs import FILES, Job
@@ -34,7 +34,7 @@ from rumi.tools import Bash, Tool
 
 logger = logging.getLogger(__name__)
 
-WITHOUT_ANSWER = frozenset({"stopped", "model_error"})
+WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error"})
 """Ways for a turn to end that leave no answer in the history."""
 
 
@@ -72,7 +72,7 @@ class Worker:
         self._means = means
         self._conversation = conversation
         self._tell = tell
-        self._tools: tuple[Tool, ...] = (Bash(ChatShell(means, chat_id)),)
+        self._tools: tuple[Tool, ...] = (Bash(ChatShell(means, chat_id)), *means.tools_for(chat_id))
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
@@ -87,17 +87,40 @@ class Worker:
         finished = None
         with job.scope:
             await trio.lowlevel.checkpoint()  # a stop that came by now finds nothing begun
-            finished = await run_turn(
-                self._input(), partial(self._watch, job), partial(self._conversation.keep, job.turn)
-            )
+            finished = await self._turn(job)
         unconfirmed = await self._quiet(job)
         job.sealed = True
         if finished is None:
-            answer = texts.stopped(self._means.language)
-            if unconfirmed is not None:
-                answer = texts.not_confirmed(answer, str(unconfirmed))
-            finished = TurnFinished("stopped", answer)
+            finished = self._cut_short(job, unconfirmed)
         return Done(await self._settle(self._end(job, finished)), finished)
+
+    async def _turn(self, job: Job) -> TurnFinished:
+        """Bring what came with the message, then think and act."""
+        try:
+            await self._bring(job)
+        except RumiError as error:
+            return TurnFinished("model_error", texts.not_brought(job.language, str(error)))
+        keep = partial(self._conversation.keep, job.turn)
+        return await run_turn(self._input(job), partial(self._watch, job), keep)
+
+    async def _bring(self, job: Job) -> None:
+        if not job.enclosures:
+            return
+        job.phase = "fetching what came with the message"
+        brought = [await self._means.bring(self._chat, enclosure) for enclosure in job.enclosures]
+        for text in (*brought, job.text):
+            if text.strip():
+                await self._conversation.keep(job.turn, Message("user", text))
+
+    def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
+        """The end of a turn that was cancelled."""
+        if job.ended_by == "interrupted":
+            answer = texts.restarted(job.language, described(job.text, job.enclosures))
+        else:
+            answer = texts.stopped(job.language)
+        if unconfirmed is not None:
+            answer = texts.not_confirmed(answer, str(unconfirmed))
+        return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
         """The turn's last word: what the history keeps, and the reply that goes with it."""
@@ -131,19 +154,19 @@ class Worker:
         if job.kind == "retry":
             earlier = await means.journal.ask(Retriable(self._chat))
             if earlier is None:
-                return texts.nothing_to_retry(means.language)
-            job.text, retries = earlier.text, earlier.id
-        asked = Entry(job.turn, Message("user", job.text))
+                return texts.nothing_to_retry(job.language)
+            job.text, job.enclosures, retries = earlier.text, earlier.enclosures, earlier.id
+        asked = Entry(job.turn, Message("user", opening(job.text, job.enclosures)))
         conversation.remember(asked)
         await means.journal.ask(
             Begin(self._chat, job.message, job.turn, conversation.session, (asked,), retries)
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
-        self._tell(job.turn, TurnStarted(job.text))
+        self._tell(job.turn, TurnStarted(job.text, job.message, job.language))
         return None
 
-    def _input(self) -> TurnInput:
-        limits, language = self._means.limits, self._means.language
+    def _input(self, job: Job) -> TurnInput:
+        limits, language = self._means.limits, job.language
         instructions = build_prompt(
             language=language,
             facts=self._means.facts(self._chat),
@@ -164,7 +187,7 @@ class Worker:
         return TurnInput(
             instructions=instructions,
             history=complete([entry.message for entry in kept]),
-            model=self._means.model_for(self._chat),
+            model=self._means.model_for(self._chat, language),
             tools=self._tools,
             limits=limits.turn,
             language=language,
@@ -206,7 +229,7 @@ class Worker:
         if job.text == FILES:
             troubles.append(await self._remove_files())
         job.sealed = True
-        text = texts.reset(self._means.language, facts=0)
+        text = texts.reset(job.language, facts=0)
         for trouble in troubles:
             if trouble is not None:
                 text = texts.not_confirmed(text, str(trouble))

@@ -1,6 +1,6 @@
-"""The tables of `state.db`, and their version."""
+"""The tables of `state.db`, their version, and how a file of an earlier version becomes one of this."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -12,17 +12,28 @@ CREATE TABLE messages (
     turn     TEXT,               -- null for what never became a turn
     reason   TEXT,               -- how the turn ended
     retried  INTEGER,            -- the message whose turn ran this one again
-    reply    INTEGER REFERENCES outbox (id)  -- null while it is open
+    reply    INTEGER REFERENCES outbox (id),  -- null while it is open
+    language TEXT NOT NULL DEFAULT '',
+    origin   INTEGER,            -- what its source calls it
+    enclosures TEXT NOT NULL DEFAULT '[]',    -- JSON: what comes with it
+    preview  INTEGER             -- what its source calls the message in which the answer grows
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
 CREATE INDEX messages_of_chat ON messages (chat, id);
+CREATE TABLE updates (
+    id   INTEGER PRIMARY KEY,    -- the source's number of something that it may repeat
+    seen REAL NOT NULL
+);
+CREATE INDEX updates_by_age ON updates (seen);
 CREATE TABLE outbox (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     chat      TEXT NOT NULL,
     text      TEXT NOT NULL,
     created   REAL NOT NULL,
-    delivered REAL
+    delivered REAL,
+    parts     INTEGER NOT NULL DEFAULT 0,     -- how many of its parts a person has already
+    failure   TEXT               -- why nobody will ever have it; then `delivered` is when that was found
 );
 CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
 CREATE TABLE history (
@@ -44,3 +55,17 @@ CREATE TABLE sessions (
     PRIMARY KEY (chat, number)
 );
 """
+
+MIGRATIONS = {
+    1: """
+ALTER TABLE messages ADD COLUMN language TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN origin INTEGER;
+ALTER TABLE messages ADD COLUMN enclosures TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE messages ADD COLUMN preview INTEGER;
+ALTER TABLE outbox ADD COLUMN parts INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE outbox ADD COLUMN failure TEXT;
+CREATE TABLE updates (id INTEGER PRIMARY KEY, seen REAL NOT NULL);
+CREATE INDEX updates_by_age ON updates (seen);
+""",
+}
+"""What leads from a version to the next one."""

@@ -27,6 +27,7 @@ from rumi.journal import Journal, Offload, OpenChats
 from rumi.models import Emit, Model, ModelRequest, Reply
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
+from rumi.texts import Language
 
 T = TypeVar("T")
 
@@ -149,7 +150,7 @@ async def house(
     now: Callable[[], float] = time.time,
     sandboxes: MemorySandboxes | None = None,
     offload: Offload | None = None,
-    model_for: Callable[[str], Model] | None = None,
+    model_for: Callable[[str, Language], Model] | None = None,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder."""
     (path / "logs").mkdir(exist_ok=True)
@@ -163,7 +164,7 @@ async def house(
     means = Means(
         journal=journal,
         sandboxes=boxes,
-        model_for=model_for or (lambda chat: model),
+        model_for=model_for or (lambda chat, language: model),
         hub=Hub(),
         audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
         in_hand=InHand(),

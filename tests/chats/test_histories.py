@@ -81,7 +81,7 @@ class History:
                     now=self.world.now,
                     sandboxes=self.boxes,
                     offload=Disk(self.world),
-                    model_for=lambda chat: ChaosModel(self.world, chat),
+                    model_for=lambda chat, language: ChaosModel(self.world, chat),
                 ) as home:
                     around.start_soon(self.watch, home)
                     await self.live(home, ends, quietly)

@@ -27,7 +27,8 @@ from rumi.journal import (
     Settle,
     Undelivered,
 )
-from rumi.journal.store import Store, dump_message, load_message
+from rumi.journal.history import dump_message, load_message
+from rumi.journal.store import Store
 from rumi.models import Message, ToolCall
 
 

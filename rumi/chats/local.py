@@ -1,0 +1,36 @@
+"""A chat of this process, as a front end uses it."""
+
+from dataclasses import dataclass
+
+from rumi.chats.events import Replied
+from rumi.chats.hub import HubSubscription
+from rumi.chats.inbox import Inbox
+from rumi.chats.means import Means
+from rumi.journal import Delivered, Undelivered
+
+
+@dataclass(frozen=True, slots=True)
+class LocalChat:
+    """A chat of this process, as a front end sees it."""
+
+    chat: str
+    inbox: Inbox
+    means: Means
+
+    async def send(self, text: str) -> int:
+        """Store a message or a command and hand it to the chat; its number."""
+        return await self.inbox.accept(self.chat, text)
+
+    def subscribe(self) -> HubSubscription:
+        """Listen from now on."""
+        return self.means.hub.subscribe(self.chat)
+
+    async def undelivered(self) -> list[Replied]:
+        """Replies that no one has acknowledged, oldest first; earlier processes' included."""
+        await self.inbox.open(self.chat)
+        stored = await self.means.journal.ask(Undelivered(self.chat))
+        return [Replied(reply.delivery, reply.messages, reply.text) for reply in stored]
+
+    async def delivered(self, delivery: int) -> None:
+        """A person has it."""
+        await self.means.journal.tell(Delivered(delivery))
