@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -151,6 +151,7 @@ async def house(
     sandboxes: MemorySandboxes | None = None,
     offload: Offload | None = None,
     model_for: Callable[[str, Language], Model] | None = None,
+    **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder."""
     (path / "logs").mkdir(exist_ok=True)
@@ -173,6 +174,7 @@ async def house(
         workspaces=path / "workspace",
         now=now,
         offload=offload,
+        **more,
     )
     inbox = add_chats(root, means)
     try:

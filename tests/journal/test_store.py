@@ -14,18 +14,25 @@ from hypothesis import strategies as st
 
 from rumi.journal import (
     Accept,
+    AcceptAll,
     Append,
     Begin,
     Count,
     Delivered,
+    Enclosure,
     Entry,
+    Incoming,
     JournalError,
     Load,
     NewSession,
     OpenChats,
+    PartSent,
+    Previewed,
     Retriable,
     Settle,
+    Undeliverable,
     Undelivered,
+    Waiting,
 )
 from rumi.journal.history import dump_message, load_message
 from rumi.journal.store import Store
@@ -171,3 +178,77 @@ def test_what_was_said_to_be_stored_survives_a_kill_at_any_step(tmp_path: Path) 
         assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         first = store.run([Count()])[0].last_message + 1  # type: ignore[attr-defined]
         store.close()
+
+
+def test_what_comes_with_a_message_is_kept_for_its_turn_and_for_a_retry(store: Store) -> None:
+    report = Enclosure("file", "ref", "report \ud800.pdf", "application/pdf", 12)
+    do(store, AcceptAll((Incoming(5, 1, "a", "look", "es", 70, (report,)),)))
+    (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
+    assert (found.language, found.enclosures[0].reference) == ("es", "ref")
+    do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "model_error", 1), Accept(2, "a", "/retry"))
+    assert do(store, Retriable("a")).enclosures == found.enclosures  # type: ignore[attr-defined]
+    do(store, Begin("a", 2, "t2", 1, (), retries=1), Settle("a", (2,), "no", "model_error", 1))
+    again = do(store, Retriable("a"))
+    assert (again.id, again.text, again.enclosures) == (2, "look", found.enclosures)  # type: ignore[attr-defined]
+
+
+def test_a_reply_knows_what_its_messages_are_called_and_how_far_it_got(store: Store) -> None:
+    do(store, AcceptAll((Incoming(5, 1, "a", "hi", origin=70), Incoming(6, 2, "a", "/stop", origin=71))))
+    do(store, Previewed(1, 900), Settle("a", (1, 2), "long"))
+    (reply,) = do(store, Undelivered("a"))  # type: ignore[misc]
+    assert (reply.origin, reply.preview, reply.parts) == (70, 900, 0)
+    do(store, PartSent(reply.delivery, 2), Previewed(1, None))
+    (reply,) = do(store, Undelivered("a"))  # type: ignore[misc]
+    assert (reply.preview, reply.parts) == (None, 2)
+
+
+def test_replies_that_can_reach_nobody_wait_no_longer_and_say_why(store: Store) -> None:
+    do(store, Accept(1, "a", "1"), Accept(2, "a", "2"), Accept(3, "b", "3"))
+    first = do(store, Settle("a", (1,), "one"))
+    do(store, Settle("a", (2,), "two"), Settle("b", (3,), "three"))
+    do(store, Undeliverable("a", "too long", first))  # type: ignore[arg-type]
+    assert [reply.text for reply in do(store, Undelivered("a"))] == ["two"]  # type: ignore[attr-defined]
+    do(store, Undeliverable("a", "blocked"))
+    assert do(store, Waiting()) == ("b",)
+    failures = store._db.execute("SELECT failure FROM outbox ORDER BY id").fetchall()
+    assert failures == [("too long",), ("blocked",), (None,)]
+
+
+def test_a_file_of_the_first_schema_is_taken_over_with_all_that_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    old = sqlite3.connect(path)
+    old.executescript(FIRST_SCHEMA)
+    old.execute("INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0)")
+    old.commit()
+    old.close()
+    store = Store(path)
+    assert do(store, OpenChats()) == ("cli",)
+    assert do(store, Load("cli", 10)).open[0].text == "hello"  # type: ignore[attr-defined]
+    do(store, AcceptAll((Incoming(9, 5, "tg1", "new", "es", 3),)), Settle("cli", (4,), "bye"))
+    columns = {
+        table: {row[1] for row in store._db.execute(f"PRAGMA table_info({table})")}
+        for table in ("messages", "outbox", "updates")
+    }
+    fresh = Store(tmp_path / "fresh.db")
+    for table, names in columns.items():
+        assert names == {row[1] for row in fresh._db.execute(f"PRAGMA table_info({table})")}
+    fresh.close()
+    store.close()
+
+
+FIRST_SCHEMA = """
+CREATE TABLE messages (id INTEGER PRIMARY KEY, chat TEXT NOT NULL, text TEXT NOT NULL, received REAL NOT NULL,
+    session INTEGER, turn TEXT, reason TEXT, retried INTEGER, reply INTEGER REFERENCES outbox (id));
+CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
+CREATE INDEX messages_of_reply ON messages (reply);
+CREATE INDEX messages_of_chat ON messages (chat, id);
+CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, text TEXT NOT NULL,
+    created REAL NOT NULL, delivered REAL);
+CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
+CREATE TABLE history (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL,
+    turn TEXT NOT NULL, message TEXT NOT NULL, tainted INTEGER NOT NULL, created REAL NOT NULL);
+CREATE INDEX history_of_session ON history (chat, session, id);
+CREATE TABLE sessions (chat TEXT NOT NULL, number INTEGER NOT NULL, started REAL NOT NULL, due REAL NOT NULL,
+    ended REAL, PRIMARY KEY (chat, number));
+PRAGMA user_version = 1;
+"""

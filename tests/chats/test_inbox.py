@@ -1,0 +1,303 @@
+"""Batches from a source that repeats itself: stored once, brought in order, answered in their language."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.chats import Arrival
+from rumi.errors import RumiError
+from rumi.journal import Enclosure, JournalError, Undelivered
+from rumi.models import Emit, ModelRequest, Reply
+from tests.chats.house import House, InPlace, house
+
+T = TypeVar("T")
+REPORT = Enclosure("file", "ref-1", "report.txt", "text/plain", 10)
+
+
+async def slow(request: ModelRequest, emit: Emit) -> Reply:
+    await trio.sleep(100)
+    return Reply("finally")
+
+
+def stored(path: Path, column: str) -> list[object]:
+    rows = sqlite3.connect(path / "state.db").execute(f"SELECT {column} FROM messages ORDER BY id")
+    return [value for (value,) in rows]
+
+
+async def settled(home: House) -> None:
+    with trio.fail_after(1000):
+        await home.means.in_hand.all_told()
+
+
+async def replies(home: House, chat: str) -> list[str]:
+    return [reply.text for reply in await home.means.journal.ask(Undelivered(chat))]
+
+
+async def test_a_batch_is_stored_and_every_message_in_it_answered(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home:
+        batch = [Arrival(n, f"tg{n % 3}", f"message {n}") for n in range(9)]
+        assert await home.inbox.accept_all(batch) == [True] * 9
+        await settled(home)
+        assert sorted(stored(tmp_path, "text")) == sorted(arrival.text for arrival in batch)  # type: ignore[type-var]
+        for chat in ("tg0", "tg1", "tg2"):
+            assert len(await replies(home, chat)) == 3
+
+
+async def test_an_update_that_comes_again_is_not_done_again(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home:
+        assert await home.inbox.accept_all([Arrival(7, "tg1", "one"), Arrival(7, "tg1", "one")]) == [
+            True,
+            False,
+        ]
+        await settled(home)
+    async with house(tmp_path) as home:
+        assert await home.inbox.accept_all([Arrival(7, "tg1", "one"), Arrival(8, "tg1", "two")]) == [
+            False,
+            True,
+        ]
+        await settled(home)
+        assert stored(tmp_path, "text") == ["one", "two"]
+
+
+async def test_an_updates_number_may_be_used_again_after_two_days(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, now=lambda: 1e9 + trio.current_time()) as home:
+        assert await home.inbox.accept_all([Arrival(7, "tg1", "one")]) == [True]
+        await trio.sleep(47 * 3600)
+        assert await home.inbox.accept_all([Arrival(7, "tg1", "one")]) == [False]
+        await trio.sleep(2 * 3600)
+        assert await home.inbox.accept_all([Arrival(7, "tg1", "another")]) == [True]
+        await settled(home)
+
+
+async def test_of_what_has_no_chat_only_the_updates_number_is_kept(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home:
+        assert await home.inbox.accept_all([Arrival(7), Arrival(8)]) == [True, True]
+        assert await home.inbox.accept_all([Arrival(7)]) == [False]
+        assert stored(tmp_path, "text") == []
+        assert home.means.in_hand.untold == {}
+
+
+async def test_an_answer_known_at_once_is_stored_with_its_message_and_starts_no_chat(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home:
+        with home.means.hub.listening("tg1") as events:
+            assert await home.inbox.accept_all([Arrival(7, "tg1", "[sticker]", answer="no stickers")]) == [
+                True
+            ]
+            assert (await events.reply_to(1)).text == "no stickers"
+        assert home.inbox.lookup("tg1") is None
+        assert await replies(home, "tg1") == ["no stickers"]
+        assert await home.inbox.accept_all([Arrival(7, "tg1", "[sticker]", answer="no stickers")]) == [False]
+        assert await replies(home, "tg1") == ["no stickers"]
+        await settled(home)
+
+
+async def test_the_first_of_a_flood_is_worked_on_and_a_stop_at_its_end_stops_it(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        flood = [Arrival(n, "tg1", f"message {n}") for n in range(300)]
+        await home.inbox.accept_all([*flood, Arrival(300, "tg1", "/stop")])
+        started = trio.current_time()
+        await settled(home)
+        assert trio.current_time() - started < 50
+        found = await replies(home, "tg1")
+        assert found.count("⏹ Stopped.") == 1
+        assert len(found) == 300  # the first message and the stop share theirs
+        assert stored(tmp_path, "turn").count("t1") == 1
+
+
+async def test_nothing_is_stored_or_kept_of_a_batch_that_the_disk_refuses(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    class Refusing(InPlace):
+        broken = False
+
+        async def __call__(self, work: Callable[[], T]) -> T:
+            if self.broken:
+                raise JournalError("full")
+            return await super().__call__(work)
+
+    disk = Refusing()
+    async with house(tmp_path, offload=disk) as home:
+        assert await home.ask("hello") == "you said hello"
+        disk.broken = True
+        with pytest.raises(RumiError, match="could not be stored"):
+            await home.inbox.accept_all([Arrival(1, "tg1", "lost"), Arrival(2, "tg2", "lost")])
+        disk.broken = False
+        assert home.means.in_hand.untold == {}
+        assert await home.inbox.accept_all([Arrival(1, "tg1", "found")]) == [True]
+        await settled(home)
+        assert await replies(home, "tg1") == ["you said found"]
+
+
+async def test_each_message_is_answered_in_its_senders_language(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        await home.inbox.accept_all(
+            [
+                Arrival(1, "tg1", "trabajá", language="es"),
+                Arrival(2, "tg1", "hello?", language="en"),
+                Arrival(3, "tg1", "¿hola?", language="es"),
+                Arrival(4, "tg1", "/stop", language="en"),
+            ]
+        )
+        await settled(home)
+        assert sorted(await replies(home, "tg1")) == [
+            "⏳ Already working on something. Wait for it, or send /stop.",
+            "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop.",
+            "⏹ Operación cancelada.",
+        ]
+
+
+async def test_after_a_restart_a_user_reads_what_was_lost_in_their_language(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def bring(chat: str, enclosure: Enclosure) -> str:
+        await trio.sleep(100)
+        return "never"
+
+    with trio.CancelScope() as killed:
+        async with house(tmp_path, slow, bring=bring) as home:
+            await home.inbox.accept_all([Arrival(1, "tg1", "trabajá", language="es")])
+            await home.inbox.accept_all([Arrival(2, "tg2", "", language="en", enclosures=(REPORT,))])
+            await trio.sleep(1)
+            killed.cancel()
+    async with house(tmp_path) as home:
+        with trio.fail_after(100):
+            while await home.open_chats():  # noqa: ASYNC110  # nothing tells that earlier ones are settled
+                await trio.sleep(1)
+        assert (await replies(home, "tg1"))[0].startswith("⚠️ Me reinicié mientras trabajaba en: «trabajá»")
+        assert "“report.txt”" in (await replies(home, "tg2"))[0]
+
+
+async def test_what_comes_with_a_message_is_fetched_in_its_turn_and_again_at_a_retry(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    fetched: list[tuple[str, str]] = []
+
+    async def bring(chat: str, enclosure: Enclosure) -> str:
+        fetched.append((chat, enclosure.reference))
+        if len(fetched) == 1:
+            raise RumiError("The line was cut.")
+        return "[saved as report.txt]"
+
+    async with house(tmp_path, bring=bring) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "sum it up", enclosures=(REPORT,))])
+        await settled(home)
+        assert await replies(home, "tg1") == [
+            "❌ I could not get what you sent: The line was cut. Send /retry to try again."
+        ]
+        await home.inbox.accept_all([Arrival(2, "tg1", "/retry")])
+        await settled(home)
+        assert (await replies(home, "tg1"))[1] == "you said sum it up"
+        assert fetched == [("tg1", "ref-1"), ("tg1", "ref-1")]
+        said = [
+            m.content for m in home.means.model_for("tg1", "en").requests[-1].messages if m.role == "user"
+        ]  # type: ignore[attr-defined]
+        assert said[-3:] == ["[The user sends: report.txt]", "[saved as report.txt]", "sum it up"]
+
+
+async def test_a_stop_ends_the_fetching_of_what_came_with_a_message(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    ended: list[str] = []
+
+    async def bring(chat: str, enclosure: Enclosure) -> str:
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append(chat)
+        raise AssertionError
+
+    async with house(tmp_path, bring=bring) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", enclosures=(REPORT,))])
+        await trio.sleep(5)
+        await home.inbox.accept_all([Arrival(2, "tg1", "/stop")])
+        await settled(home)
+        assert await replies(home, "tg1") == ["⏹ Stopped."]
+        assert ended == ["tg1"]
+
+
+async def test_a_caption_is_no_command(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async def bring(chat: str, enclosure: Enclosure) -> str:
+        await trio.lowlevel.checkpoint()
+        return "[saved]"
+
+    async with house(tmp_path, bring=bring) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "/help", enclosures=(REPORT,))])
+        await settled(home)
+        assert await replies(home, "tg1") == ["you said /help"]
+
+
+async def test_winding_down_lets_turns_finish_and_interrupts_the_rest_with_a_report(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def by_words(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.sleep(float(request.messages[-1].content))
+        return Reply("done")
+
+    async with house(tmp_path, by_words) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "5"), Arrival(2, "tg2", "500")])
+        await trio.sleep(1)
+        before = trio.current_time()
+        await home.inbox.wind_down(20, 10)
+        assert 19 < trio.current_time() - before < 21
+        assert await replies(home, "tg1") == ["done"]
+        assert await replies(home, "tg2") == [
+            "⚠️ I was restarted while working on: “500”. Send /retry to try again."
+        ]
+        assert stored(tmp_path, "reason") == ["complete", "interrupted"]
+        before = trio.current_time()
+        await home.inbox.wind_down(20, 10)
+        assert trio.current_time() == before
+
+
+async def test_a_chat_that_nobody_can_be_reached_in_ends_with_its_turn(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "work"), Arrival(2, "tg2", "work")])
+        await trio.sleep(1)
+        await home.inbox.end("tg1")
+        assert home.inbox.lookup("tg1") is None
+        assert await replies(home, "tg1") == ["⏹ Stopped."]
+        assert home.inbox.lookup("tg2") is not None
+        await home.inbox.end("nobody")
+        await settled(home)
+
+
+async def test_only_an_admin_is_shown_the_whole_house(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with house(tmp_path, whole_status=lambda: "the tree") as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "/status", admin=True), Arrival(2, "tg2", "/status")])
+        await settled(home)
+        assert (await replies(home, "tg1"))[0].endswith("\n\nthe tree")
+        assert "the tree" not in (await replies(home, "tg2"))[0]
+
+
+async def test_a_stop_from_outside_leaves_the_shared_reply_to_the_chats_own_front_end(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "work", origin=55)])
+        await trio.sleep(1)
+        assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
+        (reply,) = await home.means.journal.ask(Undelivered("tg1"))
+        assert reply.origin == 55
+        assert await home.inbox.command("tg1", "/stop") == "Nothing is running."
+        assert len(await home.means.journal.ask(Undelivered("tg1"))) == 1
