@@ -34,6 +34,7 @@ class Deliver:
     language: Language
     enclosures: tuple[Enclosure, ...] = ()
     admin: bool = False
+    origin: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,9 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, texts.not_yet(message.language, f"/{name}"))
 
     def _new_job(self, kind: JobKind, message: Deliver, text: str) -> Job:
-        return Job(kind, message.id, text, self._means.now(), message.language, message.enclosures)
+        return Job(
+            kind, message.id, text, self._means.now(), message.language, message.enclosures, message.origin
+        )
 
     def _offer(self, job: Job) -> None:
         """Hand the job to the worker if it waits for one; otherwise the chat is busy."""

@@ -9,11 +9,15 @@ from rumi.texts import Language
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A message became a turn. `message` is its number, `language` the one that its sender reads."""
+    """A message became a turn. `message` is its number, `language` the one that its sender reads.
+
+    `origin` is what the message's source calls it, None where it came from no such source.
+    """
 
     text: str
     message: int = 0
     language: Language = "en"
+    origin: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,9 @@ class Inbox:
             self._means.in_hand.abandon(number)
             tell_reply(self._means, arrival.chat, "", Replied(delivery, (number,), arrival.answer))
         else:
-            message = Deliver(number, arrival.text, arrival.language, arrival.enclosures, arrival.admin)
+            message = Deliver(
+                number, arrival.text, arrival.language, arrival.enclosures, arrival.admin, arrival.origin
+            )
             self._forward(arrival.chat, message)
 
     def _forward(self, chat: str, message: Deliver) -> None:

@@ -33,6 +33,7 @@ class Job:
     since: float
     language: Language
     enclosures: tuple[Enclosure, ...] = ()
+    origin: int | None = None
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     stops: list[int] = field(default_factory=list)
     then: "Job | None" = None

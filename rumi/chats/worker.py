@@ -162,7 +162,7 @@ class Worker:
             Begin(self._chat, job.message, job.turn, conversation.session, (asked,), retries)
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
-        self._tell(job.turn, TurnStarted(job.text, job.message, job.language))
+        self._tell(job.turn, TurnStarted(job.text, job.message, job.language, job.origin))
         return None
 
     def _input(self, job: Job) -> TurnInput:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors import Request
+from rumi.errors import RumiError
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +17,10 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class SendFile(Request[None]):
+class SendFile(Request[RumiError | None]):
     """Send a file to the chat, behind what it was sent before. Answered when Telegram has it.
 
-    Cancelled, the upload ends. Fails with a `RumiError` that says why.
+    Cancelled, the upload ends. The answer is None, or the error that says why Telegram does not have it.
     """
 
     chat: str
