@@ -1,10 +1,13 @@
 """Sandboxes: one box a chat, two engines, the command policy and the workspace.
 
 `sandboxes` is what chats use and adds the actors to the tree: `sandbox`, one a chat, and `intents`, which
-knows what may exist. `docker/` and `bubblewrap/` are the engines, `choose` picks one of them.
+knows what may exist. `incoming` puts what users send into the workspace. `docker/` and `bubblewrap/` are the
+engines, `choose` picks one of them.
 """
 
 from rumi.sandbox.choose import Backend, choose_engine
+from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.incoming import put_file, safe_name
 from rumi.sandbox.policy import ALLOWED, Refused, parse_command
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
@@ -20,6 +23,7 @@ from rumi.sandbox.types import (
     SandboxError,
     Sink,
 )
+from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace, shown
 from rumi.sandbox.workspace import clear as clear_workspace
 
 __all__ = [
@@ -38,8 +42,15 @@ __all__ = [
     "SandboxError",
     "Sandboxes",
     "Sink",
+    "WorkspaceError",
     "add_sandboxes",
     "choose_engine",
     "clear_workspace",
+    "open_beneath",
     "parse_command",
+    "prepare_workspace",
+    "put_file",
+    "safe_name",
+    "sandbox_user",
+    "shown",
 ]

@@ -1,0 +1,182 @@
+"""A file that a user sent, on its way into a chat's workspace while commands may change everything there.
+
+The file has no name until it is complete, and then gets one that nothing had before, from an open file
+to an open folder: no link is followed, nothing is replaced, and a failure leaves nothing. Calls block, for
+a bounded time.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from rumi.sandbox.types import Limits
+from rumi.sandbox.workspace import WorkspaceError, measure
+
+MAX_NAME_BYTES: Final = 100
+"""Of a safe name; what tells it from its namesakes comes on top."""
+
+_MAX_ENDING_BYTES: Final = 20
+_CHUNK_BYTES: Final = 1024 * 1024
+_MEGA: Final = 1024 * 1024
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_UNNAMED: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
+_HIDDEN: Final = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLOEXEC
+_NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
+"""How file systems that make no files without a name say so (NFS, older overlays)."""
+
+_KEPT_MARKS: Final = frozenset("._-+@,%")
+# Letters and marks that show nothing: fillers, joiners, variation selectors.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
+def put_file(
+    workspace: Path,
+    name: str,
+    source: BinaryIO,
+    *,
+    uid: int,
+    gid: int,
+    limits: Limits,
+    max_bytes: int,
+    checkpoint: Callable[[], None] = lambda: None,
+) -> str:
+    """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
+
+    The name is `safe_name(name)`, or the next of `report-2.pdf`, `report-3.pdf`, … that is free. The file
+    belongs to the sandbox's user `uid` and `gid`, who alone may read it. `checkpoint` is called every now
+    and then, the last time just before the file gets its name: what it raises ends the copying, and
+    nothing is left of it.
+
+    Raises:
+        WorkspaceError: more than `max_bytes` came, the workspace would hold more than `limits` let it, or
+            it cannot be written.
+    """
+    safe = safe_name(name)
+    room = _room(workspace, safe, limits)
+    try:
+        with _opened(os.open(workspace, _FOLDER)) as folder, _unnamed(folder) as file:
+            size = 0
+            source.seek(0)
+            while chunk := source.read(_CHUNK_BYTES):
+                checkpoint()
+                size += len(chunk)
+                if size > max_bytes:
+                    raise WorkspaceError(f"{safe} is larger than {max_bytes / _MEGA:g} MB.")
+                if size > room:
+                    raise _full(safe)
+                _write(file, chunk)
+            if os.getuid() == 0:
+                os.fchown(file, uid, gid)
+            os.fchmod(file, 0o600)
+            checkpoint()
+            return _give_name(file, folder, safe, limits.workspace_files)
+    except OSError as error:
+        raise WorkspaceError(
+            f"{safe} cannot be put into the workspace: {error.strerror or type(error).__name__}."
+        ) from error
+
+
+def safe_name(name: str) -> str:
+    """A name for a file that came from outside, which no shell, terminal or person is misled by.
+
+    Letters, digits and accents of all scripts stay, and `._-+@,%`; whatever else is seen becomes `_`, and
+    what is not seen goes. No folders, no leading dot or dash, at most `MAX_NAME_BYTES` of UTF-8, the ending
+    kept; `file` where nothing is left.
+    """
+    base = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
+    stem, ending = os.path.splitext(base)
+    if not _is_ending(ending):
+        stem, ending = stem + ending, ""
+    stem = unicodedata.normalize("NFC", "".join(map(_safe, _INVISIBLE.sub("", stem))))
+    stem = re.sub("_{2,}", "_", stem)
+    while stem and not (stem[0] == "_" or unicodedata.category(stem[0])[0] in "LN"):
+        stem = stem[1:]
+    room = MAX_NAME_BYTES - len(ending.encode())
+    return (stem.encode()[:room].decode(errors="ignore") or "file") + ending
+
+
+def _safe(character: str) -> str:
+    kind = unicodedata.category(character)
+    if kind[0] in "LMN" or character in _KEPT_MARKS:
+        return character
+    return "" if kind[0] == "C" else "_"  # C: control, format (bidirectional ones too), half characters
+
+
+def _is_ending(text: str) -> bool:
+    seen = text[1:].isalnum() and not _INVISIBLE.search(text)
+    return seen and len(text.encode()) <= _MAX_ENDING_BYTES
+
+
+def _room(workspace: Path, name: str, limits: Limits) -> int:
+    """How many bytes the workspace may still take."""
+    use = measure(workspace, stop_after=limits.workspace_files)
+    if use.files >= limits.workspace_files or use.bytes >= limits.workspace_bytes:
+        raise _full(name)
+    return limits.workspace_bytes - use.bytes
+
+
+def _full(name: str) -> WorkspaceError:
+    return WorkspaceError(
+        f"The workspace has no room for {name}.", "Delete files in it, or all of them with /reset files."
+    )
+
+
+@contextlib.contextmanager
+def _unnamed(folder: int) -> Iterator[int]:
+    """A new file on the folder's file system, without a name where it can be so; else with one that goes."""
+    hidden = ""
+    try:
+        file = os.open(".", _UNNAMED, 0o600, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _NO_UNNAMED:
+            raise
+        hidden = f".{secrets.token_hex(8)}.part"
+        file = os.open(hidden, _HIDDEN, 0o600, dir_fd=folder)
+    try:
+        yield file
+    finally:
+        os.close(file)
+        if hidden:
+            with contextlib.suppress(OSError):  # a command was faster
+                os.unlink(hidden, dir_fd=folder)
+
+
+def _write(file: int, chunk: bytes) -> None:
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _give_name(file: int, folder: int, name: str, files: int) -> str:
+    """Link the open file into the folder under the first of its names that nothing has."""
+    for candidate in _namesakes(name, files + 1):  # one more than there may be files, so one is free
+        with contextlib.suppress(FileExistsError):
+            # By its descriptor: whatever a command did to a name, this is the file that was written.
+            os.link(f"/proc/self/fd/{file}", candidate, dst_dir_fd=folder)
+            return candidate
+    raise _full(name)
+
+
+def _namesakes(name: str, most: int) -> Iterator[str]:
+    yield name
+    stem, ending = os.path.splitext(name)
+    if stem.endswith(".tar"):
+        stem, ending = stem.removesuffix(".tar"), f".tar{ending}"
+    for number in range(2, most + 1):
+        yield f"{stem}-{number}{ending}"
+
+
+@contextlib.contextmanager
+def _opened(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)
