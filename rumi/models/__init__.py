@@ -3,7 +3,8 @@
 A turn gets a `Model` from `ModelSet.bind`: a chain of attempts (`chain`) at servers that speak OpenAI's
 chat completions (`chat_completions`, with `wire`, `stream`, `rates` and `failures`) or the offline model
 (`offline`), with permits that the `models` actor shares fairly between chats (`actor`, `limits`).
-`build` makes all that from settings. Importing this does not import the groq SDK: the first call does.
+`build` makes all that from settings. `transcription` is what writes down voice messages.
+Importing this does not import the groq SDK: the first call does.
 """
 
 from rumi.models.types import (  # isort: skip  the contract, which the other modules build on
@@ -48,6 +49,7 @@ from rumi.models.offline import Offline
 from rumi.models.rates import RateLimits
 from rumi.models.server import Server
 from rumi.models.tokens import message_tokens, messages_tokens, request_tokens, text_tokens
+from rumi.models.transcription import Transcriber
 
 __all__ = [
     "CONCURRENT_MESSAGES",
@@ -81,6 +83,7 @@ __all__ = [
     "ToolCall",
     "ToolCallNamed",
     "ToolSpec",
+    "Transcriber",
     "Usage",
     "Wait",
     "Waiting",

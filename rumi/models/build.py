@@ -176,12 +176,8 @@ class _Builder:
                 f"The model {name!r} needs GROQ_API_KEY.",
                 "Set it in the environment or in .env, or use --model offline.",
             )
-        url = self._settings.groq_base_url or GROQ_URL
-        url = url.rstrip("/").removesuffix("/openai/v1")
         if "groq" not in self.servers:
-            _check_key(key, "GROQ_API_KEY")
-            _check_url(url, "GROQ_BASE_URL")
-            self.servers["groq"] = Server("groq", url, key, dialect="groq", key_name="GROQ_API_KEY")
+            self.servers["groq"] = groq_server(key, self._settings.groq_base_url)
         return self.servers["groq"]
 
     def _custom(self, name: str, custom: CustomServer) -> Server:
@@ -197,6 +193,18 @@ class _Builder:
                 full_name, custom.base_url, key, dialect="openai", key_name=key_name
             )
         return self.servers[full_name]
+
+
+def groq_server(key: str, base_url: str | None) -> Server:
+    """Groq's server. `base_url` is its API's root, with or without `/openai/v1`; None for the official one.
+
+    Raises:
+        ConfigError: a key or an address that cannot work. Its message never shows the key.
+    """
+    url = (base_url or GROQ_URL).rstrip("/").removesuffix("/openai/v1")
+    _check_key(key, "GROQ_API_KEY")
+    _check_url(url, "GROQ_BASE_URL")
+    return Server("groq", url, key, dialect="groq", key_name="GROQ_API_KEY")
 
 
 def _check_key(key: str, name: str) -> None:

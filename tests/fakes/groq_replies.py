@@ -59,12 +59,20 @@ class Drop:
     """The connection is reset before any answer."""
 
 
-Behaviour = Answer | Fail | Raw | Hang | Drop
+@dataclass(frozen=True)
+class Transcript:
+    """What is said in a recording, after `pause_s`."""
+
+    text: str
+    pause_s: float = 0.0
+
+
+Behaviour = Answer | Transcript | Fail | Raw | Hang | Drop
 Script = Behaviour | Iterable[Behaviour] | Callable[[Body], Behaviour]
 
 
 def chooser(script: Script) -> Callable[[Body], Behaviour]:
-    if isinstance(script, Answer | Fail | Raw | Hang | Drop):
+    if isinstance(script, Behaviour):
         return lambda _: script
     if callable(script):
         return script

@@ -1,0 +1,181 @@
+"""Words from a voice message: Groq's transcription, which takes the whole recording in one request."""
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from rumi.models.build import groq_server
+from rumi.models.failures import Failures, sentence, shown_url
+from rumi.models.types import FailureKind, ModelError
+from rumi.models.wording import Language
+
+if TYPE_CHECKING:
+    from groq import AsyncGroq
+
+TRANSCRIPTION_MODEL: Final = "whisper-large-v3-turbo"
+MAX_AUDIO_BYTES: Final = 25_000_000
+"""What Groq takes without a paid account."""
+
+MAX_WAIT_S: Final = 20.0
+"""Nobody waits longer than this before another attempt."""
+
+_TYPES: Final = {
+    "flac": "audio/flac",
+    "m4a": "audio/mp4",
+    "mp3": "audio/mpeg",
+    "mp4": "audio/mp4",
+    "mpeg": "audio/mpeg",
+    "mpga": "audio/mpeg",
+    "ogg": "audio/ogg",
+    "wav": "audio/wav",
+    "webm": "audio/webm",
+}
+_PAUSES_S: Final = (1.0, 4.0)
+
+_SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
+    "auth": ("{host} refused the key for {model}", "Check GROQ_API_KEY."),
+    "not_found": ("{host} does not know {model}", "Check GROQ_BASE_URL."),
+    "rate_limited": ("{model} has reached its rate limit", "Try again later."),
+    "too_large": ("the recording is too large for {model}", "Send a shorter one."),
+    "timeout": ("{model} did not answer in {timeout_s:g} s", "Try again."),
+    "server": ("{host} failed", "Try again later."),
+    "malformed": ("{host} does not answer as a transcription does", "Check GROQ_BASE_URL."),
+    "refused": ("{host} refused the recording", ""),
+}
+
+
+class Transcriber:
+    """Writes down what is said in recordings. Whoever made it closes it.
+
+    `base_url` is the root of Groq's API, None for the official one; `timeout_s` is how long one attempt may
+    take. Attempts that failed in a way that passes are repeated twice, after `pauses_s` or what the server
+    asks for, up to `MAX_WAIT_S`.
+
+    Raises:
+        ConfigError: a key or an address that cannot work.
+    """
+
+    def __init__(
+        self,
+        api_key: str,
+        base_url: str | None = None,
+        model: str = TRANSCRIPTION_MODEL,
+        *,
+        timeout_s: float = 60.0,
+        pauses_s: tuple[float, ...] = _PAUSES_S,
+    ) -> None:
+        self._server = groq_server(api_key.strip(), base_url)
+        self._model = model
+        self._timeout_s = timeout_s
+        self._pauses_s = pauses_s
+        self._failures = Failures(
+            model=model,
+            url=self._server.base_url,
+            key=self._server.api_key,
+            key_name=self._server.key_name,
+            timeout_s=timeout_s,
+        )
+
+    async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
+        """What is said in the recording; empty where nothing is.
+
+        Of `name` only the ending counts. Without a `language` the one that is spoken is found out. Cancelled,
+        it closes its connection before it leaves.
+
+        Raises:
+            ModelError: it could not be written down. It never contains the key.
+        """
+        failure = self._unfit(audio)
+        if failure is None:
+            outcome = await self._patiently(name, audio, language)
+            if isinstance(outcome, str):
+                return outcome
+            failure = outcome
+        # Raised here, with no other exception around it: those hold requests, and requests hold keys.
+        raise self._in_words(failure)
+
+    async def aclose(self) -> None:
+        """Close the idle connections; bounded, also when cancelled."""
+        await self._server.aclose()
+
+    def _unfit(self, audio: bytes) -> ModelError | None:
+        if not audio:
+            return self._error("refused", "it is empty")
+        return self._error("too_large") if len(audio) > MAX_AUDIO_BYTES else None
+
+    async def _patiently(self, name: str, audio: bytes, language: Language | None) -> str | ModelError:
+        """The words, or what went wrong the last time."""
+        client = await self._server.client()
+        for pause_s in self._pauses_s:
+            outcome = await self._attempt(client, name, audio, language)
+            if isinstance(outcome, str) or not outcome.retriable:
+                return outcome
+            wait_s = pause_s if outcome.retry_after_s is None else outcome.retry_after_s
+            if wait_s > MAX_WAIT_S:
+                return outcome
+            await trio.sleep(wait_s)
+        return await self._attempt(client, name, audio, language)
+
+    async def _attempt(
+        self, client: "AsyncGroq", name: str, audio: bytes, language: Language | None
+    ) -> str | ModelError:
+        """The words, or what went wrong. Errors are returned: they are raised where no key is in reach."""
+        import groq
+        import httpx
+
+        with trio.move_on_after(self._timeout_s):
+            try:
+                answer = await client.audio.transcriptions.create(
+                    model=self._model,
+                    file=_as_file(name, audio),
+                    response_format="json",
+                    temperature=0.0,
+                    language=groq.omit if language is None else language,
+                )
+            except groq.APIStatusError as error:
+                return self._failures.from_status(error.status_code, error.body, error.response.headers)
+            except groq.APIConnectionError as error:
+                cause = error.__cause__ or error
+                words = str(cause) or type(cause).__name__
+                if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+                    return self._failures.not_connected(words)
+                return self._failures.cut(words)
+            except ValueError:  # no JSON where JSON was announced
+                return self._error("malformed")
+            # The SDK checks nothing: what is no JSON comes as a str, and what lacks the field without it.
+            text = getattr(answer, "text", None)
+            return text.strip() if isinstance(text, str) else self._error("malformed")
+        return self._error("timeout")
+
+    def _error(self, kind: FailureKind, detail: str = "") -> ModelError:
+        return ModelError(kind, kind, detail=detail, model=self._model)
+
+    def _in_words(self, error: ModelError) -> ModelError:
+        """The same error, told as one about a recording."""
+        if error.kind not in _SENTENCES:
+            return error
+        text, advice = _SENTENCES[error.kind]
+        text = text.format(
+            host=shown_url(self._server.base_url), model=self._model, timeout_s=self._timeout_s
+        )
+        text = f"{text}: {error.detail}" if error.detail else text
+        return ModelError(
+            error.kind,
+            sentence(text),
+            advice,
+            retry_after_s=error.retry_after_s,
+            detail=error.detail,
+            model=self._model,
+        )
+
+
+def _as_file(name: str, audio: bytes) -> tuple[str, bytes, str]:
+    """What the form's file is called, for the server goes by the ending.
+
+    Telegram calls its recordings `.oga`, which Groq does not know. How people call their files is not its
+    business.
+    """
+    ending = PurePath(name).suffix.removeprefix(".").lower()
+    ending = ending if ending in _TYPES else "ogg"
+    return f"voice.{ending}", audio, _TYPES[ending]
