@@ -2,5 +2,6 @@
 
 from rumi.tools.base import CommandTrace, Tool, ToolResult
 from rumi.tools.bash import Bash, Shell
+from rumi.tools.send_file import SendFile
 
-__all__ = ["Bash", "CommandTrace", "Shell", "Tool", "ToolResult"]
+__all__ = ["Bash", "CommandTrace", "SendFile", "Shell", "Tool", "ToolResult"]

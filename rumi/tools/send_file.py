@@ -1,0 +1,114 @@
+"""The `send_file` tool: a file of the workspace, sent to the user."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+import trio
+
+from rumi.errors import RumiError
+from rumi.models import ToolSpec
+from rumi.sandbox import WorkspaceError, open_beneath, safe_name, shown
+from rumi.tools.base import ToolResult
+
+T = TypeVar("T")
+
+MAX_FILE_BYTES: Final = 50 * 1024 * 1024
+"""What Telegram takes from a bot."""
+
+MOUNTED_AT: Final = "/workspace"
+_MEGA: Final = 1024 * 1024
+
+SPEC = ToolSpec(
+    name="send_file",
+    description=(
+        "Send one file of /workspace to the user, who cannot see them otherwise: not empty, at most 50 MB. "
+        "Send only what the user asked for."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": "Relative to /workspace, or below it"}},
+        "required": ["path"],
+    },
+)
+
+
+class Offload(Protocol):
+    """Runs blocking work; see `rumi.journal`."""
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """Run `work` and return what it returns."""
+        ...
+
+
+class SendFile:
+    """Sends files of the one workspace that it was given, through `send(name, content)`.
+
+    `send` returns when the user has the file, or raises a `RumiError`. Files are read by `offload`, which
+    should have threads of its own: a file is as slow as its disk.
+    """
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(
+        self,
+        workspace: Path,
+        send: Callable[[str, bytes], Awaitable[None]],
+        offload: Offload,
+        *,
+        max_bytes: int = MAX_FILE_BYTES,
+    ) -> None:
+        self._workspace = workspace
+        self._send = send
+        self._offload = offload
+        self._max_bytes = max_bytes
+
+    async def prepare(self) -> None:
+        """Nothing needs to be made ready."""
+        await trio.lowlevel.checkpoint()
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Read the file and send it. Cancelled, it sends nothing more and has no file open."""
+        path = arguments.get("path")
+        if not isinstance(path, str):
+            return ToolResult(False, "send_file needs `path`, a string")
+        relative = _relative(path)
+        if relative is None:
+            return ToolResult(
+                False,
+                f"{shown(path)} is not in /workspace: only files there can be sent. Copy it there first",
+            )
+        name = safe_name(relative)
+        try:
+            content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
+            await self._send(name, content)
+        except RumiError as error:
+            return ToolResult(False, f"not sent: {error}")
+        return ToolResult(True, f"sent {name} ({len(content)} bytes) to the user")
+
+
+def _relative(path: str) -> str | None:
+    """The path below the workspace, however it was written; None if it lies elsewhere."""
+    if not path.startswith("/"):
+        return path
+    inside = path.removeprefix(MOUNTED_AT)
+    if inside == path or not inside.startswith("/"):
+        return None
+    return inside.lstrip("/")
+
+
+def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
+    """The file's content; at no time is more than `max_bytes` and one of it in memory."""
+    with open(open_beneath(workspace, relative), "rb") as file:
+        try:
+            large = os.fstat(file.fileno()).st_size > max_bytes
+            content = b"" if large else file.read(max_bytes + 1)
+        except OSError as error:
+            raise WorkspaceError(f"{shown(relative)} cannot be read: {error.strerror}.") from error
+    if large or len(content) > max_bytes:  # the latter if it has grown meanwhile
+        raise WorkspaceError(f"{shown(relative)} is larger than {max_bytes / _MEGA:g} MB.")
+    if not content:
+        raise WorkspaceError(f"{shown(relative)} is empty, and empty files cannot be sent.")
+    return content
