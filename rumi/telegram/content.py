@@ -1,0 +1,101 @@
+"""What a message carries besides words, and whether it can be taken."""
+
+import mimetypes
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rumi import texts
+from rumi.journal import Enclosure
+from rumi.telegram.fields import (
+    Fields,
+    OddField,
+    number,
+    number_or_none,
+    record_or_none,
+    records,
+    text_or_none,
+)
+from rumi.texts import Language
+
+MAX_FILE_BYTES: Final = 20_000_000
+"""What a bot may download: https://core.telegram.org/bots/api#getfile"""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What can be taken besides words. `voice`: there is something that writes voice messages down."""
+
+    max_file_bytes: int = MAX_FILE_BYTES
+    voice: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What came with a message, or the `answer` that says why it cannot be worked on."""
+
+    enclosures: tuple[Enclosure, ...] = ()
+    answer: str | None = None
+
+
+# An animation is also given as a document, for programs that know no better: what cannot be taken is looked
+# for first. Texts has words for most of these.
+_UNSUPPORTED: Final = (
+    *("sticker", "animation", "video_note", "story", "poll", "location", "contact", "dice", "game"),
+    *("checklist", "paid_media", "giveaway", "invoice"),
+)
+
+_FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video", "video", ".mp4"))
+"""Where a file may stand, how it is called where its sender gave it no name, and its usual ending."""
+
+
+def content_of(message: Fields, language: Language, intake: Intake) -> Content | None:
+    """What the message carries; None where nobody said anything, as when somebody joins or pins.
+
+    Raises:
+        OddField: what it carries is not described as Telegram does.
+    """
+    for kind in _UNSUPPORTED:
+        if message.get(kind) is not None:
+            return Content(answer=texts.unsupported(language, kind))
+    if (voice := record_or_none(message, "voice")) is not None:
+        if not intake.voice:
+            return Content(answer=texts.no_ears(language))
+        name = f"voice-{number(message, 'message_id')}.ogg"
+        return _taken(_enclosure("voice", voice, name), language, intake)
+    file = _file(message)
+    if file is not None:
+        return _taken(file, language, intake)
+    return Content() if message.get("text") is not None else None
+
+
+def _taken(enclosure: Enclosure, language: Language, intake: Intake) -> Content:
+    if enclosure.size_bytes is not None and enclosure.size_bytes > intake.max_file_bytes:
+        limit_mb = intake.max_file_bytes / 1e6
+        return Content(answer=texts.file_too_large(language, enclosure.name, limit_mb))
+    return Content((enclosure,))
+
+
+def _file(message: Fields) -> Enclosure | None:
+    """The file that the message is, if it is one."""
+    message_id = number(message, "message_id")
+    if photos := records(message, "photo"):
+        largest = max(photos, key=_area)
+        return _enclosure("file", largest, f"photo-{message_id}.jpg", "image/jpeg")
+    for place, kind, ending in _FILES:
+        if (file := record_or_none(message, place)) is not None:
+            guessed = mimetypes.guess_extension(text_or_none(file, "mime_type") or "")
+            name = text_or_none(file, "file_name") or f"{kind}-{message_id}{guessed or ending}"
+            return _enclosure("file", file, name)
+    return None
+
+
+def _area(photo: Fields) -> int:
+    return number(photo, "width") * number(photo, "height")
+
+
+def _enclosure(kind: Literal["file", "voice"], file: Fields, name: str, media_type: str = "") -> Enclosure:
+    reference = text_or_none(file, "file_id")
+    if not reference:
+        raise OddField("file_id")
+    media_type = text_or_none(file, "mime_type") or media_type
+    return Enclosure(kind, reference, name, media_type, number_or_none(file, "file_size"))

@@ -1,0 +1,227 @@
+"""What an update means to the house: a message for a chat, a stranger at the door, or nothing.
+
+Everything here is a plain function of what came. People are judged by Telegram's number for them, never by
+a name, which anybody may take.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from rumi import texts
+from rumi.chats import Arrival
+from rumi.journal import Enclosure
+from rumi.telegram.address import Address
+from rumi.telegram.bot import Me
+from rumi.telegram.content import Intake, content_of
+from rumi.telegram.fields import (
+    Fields,
+    OddField,
+    flag,
+    number,
+    number_or_none,
+    record,
+    record_or_none,
+    text_or_none,
+)
+from rumi.telegram.updates import RawUpdate, number_of
+from rumi.telegram.wording import read_words
+from rumi.texts import Language
+
+logger = logging.getLogger(__name__)
+
+_GROUPS: Final = ("group", "supergroup")
+_TELEGRAM: Final = 777000
+"""Who posts, in a group, what was posted in the channel that it belongs to. Not marked as a bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who may talk to the bot, and in which language it answers.
+
+    Admins may talk, whether or not they are also in `allowed`. `language` is the configuration's; where it
+    is "auto" and Telegram does not say what a person speaks, `default` holds.
+    """
+
+    allowed: frozenset[int]
+    admins: frozenset[int] = frozenset()
+    language: Literal["auto", "es", "en"] = "auto"
+    default: Language = "en"
+
+    def may_talk(self, user: int) -> bool:
+        """Whether the bot works for this person."""
+        return user in self.allowed or user in self.admins
+
+    def language_of(self, code: str | None) -> Language:
+        """The language for somebody whose Telegram speaks `code` (an IETF tag such as es-419)."""
+        if self.language != "auto":
+            return self.language
+        if not code:
+            return self.default
+        return "es" if code.lower().replace("_", "-").split("-")[0] == "es" else "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """Somebody wrote to the bot who may not. Nothing of what they wrote is kept.
+
+    `chat` is where; `origin` is the message to answer, None in a private chat, where that is plain.
+    """
+
+    update: int
+    user: int
+    chat: str
+    language: Language
+    origin: int | None = None
+
+
+Read: TypeAlias = Arrival | Stranger
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    """A person's message. `addressed`: it is meant for the bot. What is sent at once has the same `album`."""
+
+    update: int
+    message: int
+    user: int
+    address: Address
+    private: bool
+    language: Language
+    text: str
+    addressed: bool
+    enclosures: tuple[Enclosure, ...]
+    answer: str | None
+    album: str | None
+
+
+def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake) -> list[Read]:
+    """What each of them means, in their order; what means nothing is an `Arrival` of its number only.
+
+    The messages of an album become one, in the place of the last: an album that comes again with one more
+    message is new then, instead of being lost with those that are known. An update that cannot be read is
+    logged, without what it says, and means nothing. One that stands there twice counts once.
+    """
+    once: dict[int, RawUpdate] = {}
+    for update in updates:
+        once.setdefault(number_of(update), update)
+    letters = [_read_raw(update, me, who, intake) for update in once.values()]
+    albums: dict[tuple[object, ...], list[_Letter]] = {}
+    for letter in letters:
+        if letter is not None:
+            albums.setdefault(_together(letter), []).append(letter)
+    read: list[Read] = []
+    for update_id, letter in zip(once, letters, strict=True):
+        found: Read | None = None
+        if letter is not None and (album := albums[_together(letter)])[-1] is letter:
+            found = _judge(album, who)
+        read.append(found or Arrival(update_id))
+    return read
+
+
+def read_update(update: RawUpdate, me: Me, who: Who, intake: Intake) -> Read | None:
+    """What one update means; None where it means nothing.
+
+    Raises:
+        OddField: it cannot be read.
+    """
+    letter = _letter(update, me, who, intake)
+    return None if letter is None else _judge([letter], who)
+
+
+def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake) -> _Letter | None:
+    try:
+        return _letter(update, me, who, intake)
+    except OddField as error:  # passed over, so that it does not come again for ever
+        logger.warning("update %d could not be read: %s", number_of(update), error)
+        return None
+
+
+def _together(letter: _Letter) -> tuple[object, ...]:
+    """What an album's messages have in common, and no others."""
+    return (letter.address, letter.user, letter.album) if letter.album else (letter.update,)
+
+
+def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake) -> _Letter | None:
+    """The message of a person that the update is, if it is one."""
+    message = record_or_none(update, "message")
+    sender = None if message is None else _person(message)
+    if message is None or sender is None:
+        return None
+    chat = record(message, "chat")
+    private = chat.get("type") == "private"
+    # A channel's direct messages are many people's private talks in what looks like one group.
+    if not private and (chat.get("type") not in _GROUPS or flag(chat, "is_direct_messages")):
+        return None
+    language = who.language_of(text_or_none(sender, "language_code"))
+    content = content_of(message, language, intake)
+    if content is None:
+        return None
+    words = read_words(message, me)
+    if not private and words.other_bot:
+        return None
+    topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
+    return _Letter(
+        update=number_of(update),
+        message=number(message, "message_id"),
+        user=number(sender, "id"),
+        address=Address(number(chat, "id"), topic),
+        private=private,
+        language=language,
+        text=words.text,
+        addressed=private or words.addressed or _answers_bot(message, me),
+        enclosures=content.enclosures,
+        answer=content.answer,
+        album=text_or_none(message, "media_group_id"),
+    )
+
+
+def _person(message: Fields) -> Fields | None:
+    """Who wrote it, if that is a person who shows themselves: no bot, no channel, no anonymous admin."""
+    if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
+        return None
+    sender = record_or_none(message, "from")
+    if sender is None or flag(sender, "is_bot") or number(sender, "id") == _TELEGRAM:
+        return None
+    return sender
+
+
+def _answers_bot(message: Fields, me: Me) -> bool:
+    """Whether it is an answer to something that the bot said."""
+    replied = record_or_none(message, "reply_to_message")
+    author = None if replied is None else record_or_none(replied, "from")
+    if replied is None or author is None or number_or_none(author, "id") != me.id:
+        return False
+    # Whatever is said in a topic answers the topic's beginning, which the bot may have made.
+    begins_topic = flag(message, "is_topic_message") and (
+        replied.get("message_id") == message.get("message_thread_id")
+    )
+    return replied.get("forum_topic_created") is None and not begins_topic
+
+
+def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
+    """What a message means, or an album's."""
+    last = letters[-1]
+    if not any(letter.addressed for letter in letters):
+        return None
+    speaking = next((letter for letter in letters if letter.text.strip()), letters[0])
+    chat = last.address.chat
+    if not who.may_talk(last.user):
+        return Stranger(
+            last.update, last.user, chat, last.language, None if last.private else speaking.message
+        )
+    enclosures = tuple(enclosure for letter in letters for enclosure in letter.enclosures)
+    answer = next((letter.answer for letter in letters if letter.answer is not None), None)
+    if answer is None and not enclosures and not speaking.text.strip():
+        answer = texts.greeting(last.language)  # called by name, and nothing else
+    return Arrival(
+        update=last.update,
+        chat=chat,
+        text=speaking.text,
+        language=last.language,
+        admin=last.private and last.user in who.admins,
+        origin=speaking.message,
+        enclosures=() if answer is not None else enclosures,
+        answer=answer,
+    )

@@ -1,0 +1,50 @@
+"""Strangers are told their number, so that the owner can let them in. Nothing that they wrote is kept."""
+
+import logging
+from collections import OrderedDict
+from typing import Final
+
+import trio
+
+from actors import ActorRef, ActorStopped, MailboxFull
+from rumi import texts
+from rumi.telegram.messages import Say
+from rumi.telegram.reading import Stranger
+
+logger = logging.getLogger(__name__)
+
+AGAIN_S: Final = 3600.0
+"""A stranger who goes on writing is told again after this time."""
+
+MOST: Final = 10_000
+"""How many are remembered: whoever sends a crowd fills no memory, and is told a second time at worst."""
+
+
+class Strangers:
+    """Who was told when. Times are trio's, so they begin anew with the process."""
+
+    def __init__(self, sender: ActorRef[Say], *, again_s: float = AGAIN_S, most: int = MOST) -> None:
+        self._sender = sender
+        self._again_s = again_s
+        self._most = most
+        self._told: OrderedDict[int, float] = OrderedDict()
+
+    def meet(self, stranger: Stranger) -> None:
+        """Tell the person their number, unless they were told within the last hour. Never waits.
+
+        If the sender has no room the words are lost: strangers are no reason to keep anybody waiting.
+        """
+        now = trio.current_time()
+        last = self._told.get(stranger.user)
+        if last is not None and now - last < self._again_s:
+            return
+        words = texts.stranger(stranger.language, stranger.user)
+        try:
+            self._sender.tell_nowait(Say(stranger.chat, words, stranger.origin))
+        except (MailboxFull, ActorStopped):
+            logger.info("the stranger %d was not told: the sender has no room", stranger.user)
+            return
+        self._told[stranger.user] = now
+        self._told.move_to_end(stranger.user)
+        if len(self._told) > self._most:
+            self._told.popitem(last=False)
