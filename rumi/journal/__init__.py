@@ -1,6 +1,6 @@
 """The journal: `state.db` with its inbox, outbox and history, and the one actor that writes it."""
 
-from rumi.journal.actor import Journal, Offload, OneThread
+from rumi.journal.actor import Journal, Offload, Threads
 from rumi.journal.messages import (
     Accept,
     AcceptAll,
@@ -47,7 +47,6 @@ __all__ = [
     "Load",
     "NewSession",
     "Offload",
-    "OneThread",
     "OpenChats",
     "OpenMessage",
     "PartSent",
@@ -55,6 +54,7 @@ __all__ = [
     "Retriable",
     "Settle",
     "StoredReply",
+    "Threads",
     "Undeliverable",
     "Undelivered",
     "Waiting",

@@ -21,11 +21,11 @@ class Offload(Protocol):
         ...
 
 
-class OneThread:
-    """Blocking work in worker threads, one at a time, on a limiter of its own."""
+class Threads:
+    """Blocking work in worker threads, on a limiter of its own: one after the other, unless more are let in."""
 
-    def __init__(self) -> None:
-        self._limiter = trio.CapacityLimiter(1)
+    def __init__(self, at_once: int = 1) -> None:
+        self._limiter = trio.CapacityLimiter(at_once)
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread. Cancellation waits for its end: a commit is never half known."""

@@ -15,18 +15,16 @@ from rumi.journal import (
     Journal,
     JournalError,
     Load,
-    OneThread,
     OpenChats,
     Settle,
+    Threads,
 )
 from rumi.journal.store import Store
 from rumi.models import Message
 
 
 def spec(path: Path) -> ChildSpec:  # type: ignore[type-arg]
-    return ChildSpec(
-        "journal", lambda: Journal(path, OneThread(), time.time), concurrency=Journal.CONCURRENCY
-    )
+    return ChildSpec("journal", lambda: Journal(path, Threads(), time.time), concurrency=Journal.CONCURRENCY)
 
 
 async def test_requests_that_come_together_share_a_commit(
