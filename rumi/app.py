@@ -5,8 +5,10 @@ rumi             rest_for_one: what stands below depends on what stands above
 ├── models       permits for model calls, shared between chats
 ├── intents      which boxes may exist
 ├── sandboxes    keyed: one child per chat
+├── sender       replies to Telegram                (rumi telegram)
 ├── settler      replies in place of chats that cannot be brought back
 ├── chats        keyed: one child per chat
+├── poller       messages from Telegram             (rumi telegram)
 └── control      the control socket
 """
 
@@ -14,8 +16,9 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -27,14 +30,17 @@ from rumi.building import sandbox_limits
 from rumi.chats import ChatLimits, Hub, Inbox, InHand, LocalChat, Means, add_chats, check_chat_id
 from rumi.config import Loaded
 from rumi.control import ControlServer, socket_path
-from rumi.errors import UsageError
+from rumi.errors import ConfigError, UsageError
 from rumi.home import Home
-from rumi.journal import Journal, OneThread
+from rumi.journal import Journal, Threads
 from rumi.logs import program_log
 from rumi.models import CustomServer, ModelSet, ModelSettings, build_models, lacks_key
 from rumi.redact import Redactor
 from rumi.sandbox import Engine, add_sandboxes
-from rumi.status import StatusSource
+from rumi.status import StatusSource, outline
+
+if TYPE_CHECKING:
+    from rumi.telegram import Telegram
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +58,7 @@ class App:
     models: ModelSet
     status: StatusSource
     notes: tuple[str, ...] = ()
+    telegram: "Telegram | None" = None
 
     def chat(self, chat_id: str) -> LocalChat:
         """A chat as a front end sees it."""
@@ -59,10 +66,12 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[App]:
+async def open_app(
+    home: Home, loaded: Loaded, engine: Engine, *, telegram: bool = False
+) -> AsyncIterator[App]:
     """Start everything, and end everything when the block ends, the engine included.
 
-    The caller holds the home, and has made the engine ready.
+    The caller holds the home, and has made the engine ready. With `telegram` the bot is served as well.
 
     Raises:
         RumiError: what cannot be started, and what to do about it.
@@ -84,10 +93,18 @@ async def open_app(home: Home, loaded: Loaded, engine: Engine) -> AsyncIterator[
         models = build_models(model_settings)
         notes.extend(f"degraded: {why}" for why in engine.degraded)
         with log:
-            tree = _Tree(home, loaded, models, engine, language, redactor)
-            with closing(tree.means.audit):
-                async with tree.root.running():
-                    yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes))
+            async with AsyncExitStack() as stack:
+                room = None
+                if telegram:
+                    from rumi.telegram import open_telegram
+
+                    room = await stack.enter_async_context(
+                        open_telegram(home, loaded, sandbox_limits(loaded), language)
+                    )
+                tree = _Tree(home, loaded, models, engine, language, redactor, room)
+                stack.enter_context(closing(tree.means.audit))
+                await stack.enter_async_context(tree.root.running())
+                yield App(home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes), room)
     finally:
         with trio.move_on_after(5, shield=True):
             await engine.aclose()
@@ -117,8 +134,23 @@ def model_settings_of(
     )
 
 
+def require_model(loaded: Loaded) -> None:
+    """A model that thinks, or one that was chosen in the knowledge that it does not.
+
+    Raises:
+        ConfigError: the configured model has no key.
+    """
+    if lacks_key(model_settings_of(loaded, "en")):
+        raise ConfigError(
+            f"{loaded.settings.model.default} needs GROQ_API_KEY.",
+            'Put it into .env in RUMI_HOME, or choose in config.toml: [model] default = "offline"',
+        )
+
+
 class _Tree:
     """The actors and who knows whom."""
+
+    inbox: Inbox
 
     def __init__(
         self,
@@ -128,10 +160,11 @@ class _Tree:
         engine: Engine,
         language: texts.Language,
         redactor: Redactor,
+        telegram: "Telegram | None",
     ) -> None:
         settings = loaded.settings
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=_log)
-        offload = OneThread()
+        offload = Threads()
         journal = self.root.add(
             ChildSpec(
                 "journal",
@@ -143,11 +176,14 @@ class _Tree:
         )
         permits = self.root.add(models.spec())
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
+        hub = Hub()
+        if telegram is not None:
+            telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
         self.means = Means(
             journal=journal,
             sandboxes=sandboxes,
             model_for=lambda chat, spoken: models.bind(chat, permits, language=spoken),
-            hub=Hub(),
+            hub=hub,
             audit=AuditLog(
                 home.logs / "audit.jsonl",
                 max_mb=settings.log.max_mb,
@@ -170,9 +206,14 @@ class _Tree:
             language=language,
             workspaces=home.workspaces,
             now=time.time,
-            offload=OneThread(),
+            offload=Threads(),
+            whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
         )
+        if telegram is not None:
+            self.means = replace(self.means, tools_for=telegram.tools_for, bring=telegram.bring)
         self.inbox = add_chats(self.root, self.means)
+        if telegram is not None:
+            telegram.add_poller(self.root, self.inbox)
         self.status = StatusSource(
             self.root.status,
             {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from rumi.config import Loaded
+from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.sandbox import Backend, Engine, Limits, choose_engine
 
@@ -48,15 +49,24 @@ async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None
     )
 
 
-async def ready_engine(home: Home, loaded: Loaded, progress: Progress) -> Engine:
+async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_many: bool = False) -> Engine:
     """The engine, with all that it needs built. `progress` gets a line for each step that may take long.
+
+    `for_many`: it will serve people who do not all trust each other, and then bubblewrap is taken only
+    where the configuration names it.
 
     Raises:
         SandboxError: none works here; says what to do.
+        ConfigError: only bubblewrap works here, and the configuration does not name it.
     """
     progress("looking for a sandbox")
     engine = await find_engine(home, loaded)
     try:
+        if for_many and engine.kind == "bubblewrap" and loaded.settings.sandbox.backend != "bubblewrap":
+            raise ConfigError(
+                "No Docker daemon answers, and many users need one: bubblewrap bounds less.",
+                'Start Docker, or choose it anyway in config.toml: [sandbox] backend = "bubblewrap"',
+            )
         if engine.kind == "docker" and not (await image_state(engine, loaded)).sound:
             await build_image(loaded, progress)
     except BaseException:

@@ -278,3 +278,38 @@ def tool_runs(language: Language, what: str) -> str:
 def thinking(language: Language) -> str:
     """Where an answer will grow, before its first word."""
     return _pick(language, "💭 pensando…", "💭 thinking…")
+
+
+def serving(language: Language, bot: str, users: int) -> str:
+    """The bot is there. `bot` is its name, empty while Telegram cannot be reached; `users` may talk to it."""
+    if not bot:
+        return _pick(
+            language,
+            "Telegram no responde todavía; lo sigo intentando. Con Ctrl-C termino.",
+            "Telegram does not answer yet; I keep trying. Ctrl-C ends me.",
+        )
+    return _pick(
+        language,
+        f"Atiendo a @{bot}. Personas que pueden hablarle: {users}. Con Ctrl-C termino.",
+        f"Serving @{bot}. People who may talk to it: {users}. Ctrl-C ends me.",
+    )
+
+
+def nobody_allowed(language: Language) -> str:
+    """The list of users is empty."""
+    return _pick(
+        language,
+        "Nadie puede hablarle todavía: escribile al bot, te dice tu id, y ponelo en config.toml: "
+        "[telegram] allowed_users = [TU_ID]",
+        "Nobody may talk to it yet: write to the bot, it tells you your id, and put that into config.toml: "
+        "[telegram] allowed_users = [YOUR_ID]",
+    )
+
+
+def winding_down(language: Language, patience_s: float) -> str:
+    """The program was told to end."""
+    return _pick(
+        language,
+        f"Termino: espero hasta {patience_s:.0f} s a lo que está en marcha. Otra vez Ctrl-C lo corta.",
+        f"Ending: waiting up to {patience_s:.0f} s for what is running. Ctrl-C again cuts it short.",
+    )

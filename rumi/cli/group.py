@@ -12,6 +12,7 @@ from rumi.errors import RumiError
 
 COMMANDS = {
     "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
+    "telegram": ("rumi.cli.telegram", "Serve the Telegram bot."),
     "status": ("rumi.cli.status", "Show what the running Rumi does."),
     "stop": ("rumi.cli.stop", "Stop what a chat is doing, like /stop in it."),
     "reset": ("rumi.cli.reset", "Reset a chat, like /reset in it."),

@@ -22,7 +22,7 @@ class Offload(Protocol):
 
 
 class Threads:
-    """Blocking work in worker threads, on a limiter of its own: one after the other, unless more are let in."""
+    """Blocking work in worker threads of its own: one after the other, unless more are let in."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._limiter = trio.CapacityLimiter(at_once)

@@ -1,1 +1,11 @@
-"""Telegram: updates in, replies out. The only room that knows python-telegram-bot."""
+"""Telegram: updates in, replies out. The only room that knows python-telegram-bot.
+
+`poller` takes updates and `reading` says what they mean; `sender` keeps a `lane` for each chat with something
+to send; `formatting` turns Markdown into what Telegram shows; `files` brings what users send. `room` puts
+them into the tree.
+"""
+
+from rumi.telegram.room import Telegram, open_telegram
+from rumi.telegram.serving import serve
+
+__all__ = ["Telegram", "open_telegram", "serve"]

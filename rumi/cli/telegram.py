@@ -1,0 +1,35 @@
+"""`rumi telegram`."""
+
+import os
+
+import click
+
+
+@click.command()
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def command(debug: bool) -> None:
+    """Serve the Telegram bot until SIGINT or SIGTERM."""
+    import trio
+
+    trio.run(_serve)
+
+
+async def _serve() -> None:
+    from rumi.app import open_app, require_model
+    from rumi.building import ready_engine
+    from rumi.config import home_from, load_settings
+    from rumi.home import Home
+    from rumi.telegram import serve
+    from rumi.terminal import show_progress
+
+    home = Home(home_from(os.environ)).make()
+    loaded = load_settings(home.root, os.environ, {})
+    require_model(loaded)
+    with home.hold("rumi telegram"):
+        async with show_progress() as steps:
+            engine = await ready_engine(home, loaded, steps.step, for_many=True)
+        async with open_app(home, loaded, engine, telegram=True) as app:
+            for note in app.notes:
+                click.echo(note, err=True)
+            assert app.telegram is not None
+            await serve(app.telegram, app.inbox, app.means.language, lambda line: click.echo(line, err=True))

@@ -1,0 +1,198 @@
+"""Telegram's part of the house: its two actors, what chats get from it, and how it all winds down."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import trio
+from telegram import Bot
+from telegram.error import TelegramError
+
+from actors import ActorError, ActorRef, ChildSpec, Supervisor
+from rumi.chats import Hub, Inbox
+from rumi.config import Loaded
+from rumi.errors import ConfigError
+from rumi.home import Home
+from rumi.journal import Enclosure, JournalMessage, Threads
+from rumi.models import Transcriber
+from rumi.sandbox import Limits as SandboxLimits
+from rumi.sandbox import prepare_workspace, sandbox_user
+from rumi.telegram.bot import Me, introduce, open_bot
+from rumi.telegram.content import Intake
+from rumi.telegram.destination import Statistics
+from rumi.telegram.files import TelegramFiles
+from rumi.telegram.limits import Limits
+from rumi.telegram.messages import Flush, PollerMessage, SenderMessage, SendFile, StopPolling
+from rumi.telegram.poller import Poller, PollerMemory
+from rumi.telegram.reading import Who
+from rumi.telegram.sender import Sender
+from rumi.telegram.strangers import Strangers
+from rumi.texts import Language
+from rumi.tools import SendFile as SendFileTool
+from rumi.tools import Tool
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 20.0
+"""How long running turns may go on when the program is told to end."""
+
+REPORT_S: Final = 15.0
+"""How long it may then take to end and to report the turns that are left."""
+
+FLUSH_S: Final = 10.0
+"""How long the last replies may take to reach Telegram; what is left is sent by the next process."""
+
+FILES_AT_ONCE: Final = 4
+"""Files that are read or written at the same time, in threads of their own."""
+
+FIRST_LOOK_S: Final = 5.0
+"""How long Telegram may take to say who the bot is before serving begins without knowing."""
+
+
+class Telegram:
+    """The bot, and what it needs of the house. `users` is how many people may talk to it."""
+
+    def __init__(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
+        self.users = len(who.allowed | who.admins)
+        self._bot = bot
+        self._who = who
+        self._files = files
+        self._workspaces = home.workspaces
+        self._reading = Threads(FILES_AT_ONCE)
+        self._voice = voice
+        self._memory = PollerMemory()
+        self._limits = Limits()
+        self.statistics = Statistics()
+        self._sender: ActorRef[SenderMessage] | None = None
+        self._poller: ActorRef[PollerMessage] | None = None
+
+    async def introduce(self) -> Me | None:
+        """Who the bot is; None if Telegram does not say so soon.
+
+        Raises:
+            TokenRefused: it does not know the token.
+        """
+        with trio.move_on_after(FIRST_LOOK_S):
+            try:
+                self._memory.me = await introduce(self._bot)
+            except TelegramError:
+                logger.info("Telegram cannot be reached yet")
+        return self._memory.me
+
+    # The tree
+
+    def add_sender(
+        self,
+        root: Supervisor,
+        journal: ActorRef[JournalMessage],
+        hub: Hub,
+        ended: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Add the sender, above the chats: their last replies still reach it."""
+        self._sender = root.add(
+            ChildSpec(
+                "sender",
+                lambda: Sender(
+                    self._bot, journal, hub, ended, limits=self._limits, statistics=self.statistics
+                ),
+                capacity=1024,
+                concurrency=Sender.CONCURRENCY,
+                shutdown=Sender.SHUTDOWN_S,
+            )
+        )
+
+    def add_poller(self, root: Supervisor, inbox: Inbox) -> None:
+        """Add the poller, below the chats: it is the first to end."""
+        assert self._sender is not None
+        strangers = Strangers(self._sender)
+        intake = Intake(voice=self._voice)
+        self._poller = root.add(
+            ChildSpec(
+                "poller",
+                lambda: Poller(
+                    self._bot, inbox, strangers, self._who, self._memory, intake=intake, random=Random()
+                ),
+            )
+        )
+
+    # What chats get
+
+    def tools_for(self, chat: str) -> tuple[Tool, ...]:
+        """The tools that a chat has because its user is on Telegram."""
+        workspace = self._workspaces / chat
+        return (SendFileTool(workspace, partial(self._send_file, chat), self._reading),)
+
+    async def bring(self, chat: str, enclosure: Enclosure) -> str:
+        """Fetch what came with a message; what the model reads of it."""
+        return await self._files.bring(chat, enclosure)
+
+    async def _send_file(self, chat: str, name: str, content: bytes) -> None:
+        assert self._sender is not None
+        error = await self._sender.ask(SendFile(chat, name, content))
+        if error is not None:
+            raise error
+
+    # The end
+
+    async def wind_down(self, inbox: Inbox) -> None:
+        """Take no more updates, let turns finish or report them, send the last replies. All of it bounded.
+
+        Cancelled, it leaves the rest to the end of the tree and to the next process.
+        """
+        assert self._poller is not None
+        assert self._sender is not None
+        try:
+            with trio.move_on_after(FLUSH_S):
+                await self._poller.ask(StopPolling())
+            await inbox.wind_down(PATIENCE_S, REPORT_S)
+            with trio.move_on_after(FLUSH_S):
+                await self._sender.ask(Flush())
+        except ActorError as error:
+            logger.warning("the end was not orderly: %r", error)
+
+
+@asynccontextmanager
+async def open_telegram(
+    home: Home, loaded: Loaded, limits: SandboxLimits, default: Language
+) -> AsyncIterator[Telegram]:
+    """The room, with its connections to Telegram until the block ends. Nothing is asked of Telegram yet.
+
+    `default` is the language of people whose Telegram does not say theirs.
+
+    Raises:
+        ConfigError: no token, or one that cannot be one.
+    """
+    given, secrets = loaded.settings.telegram, loaded.secrets
+    if secrets.telegram_token is None:
+        raise ConfigError(
+            "There is no TELEGRAM_TOKEN.",
+            f"Get one from @BotFather and put TELEGRAM_TOKEN=… into {home.root / '.env'}.",
+        )
+    who = Who(frozenset(given.allowed_users), frozenset(given.admins), loaded.settings.language, default)
+    uid, gid = sandbox_user()
+
+    def workspace(chat: str) -> Path:
+        return prepare_workspace(home.root, chat, uid, gid)
+
+    async with open_bot(secrets.telegram_token.reveal(), secrets.telegram_base_url) as bot:
+        key = secrets.groq_api_key
+        transcriber = Transcriber(key.reveal(), secrets.groq_base_url) if key is not None else None
+        files = TelegramFiles(
+            bot,
+            workspace=workspace,
+            limits=limits,
+            spool=home.run,
+            offload=Threads(FILES_AT_ONCE),
+            transcriber=transcriber,
+        )
+        try:
+            yield Telegram(bot, who, files, home, voice=transcriber is not None)
+        finally:
+            with trio.move_on_after(5, shield=True):
+                await files.aclose()
+                if transcriber is not None:
+                    await transcriber.aclose()
