@@ -129,7 +129,7 @@ class BotApi(People):
             self._waiting[id(result)] = call
             return result
         call.status = 200
-        self._changed()
+        self.changed()
         return Answer(200, {"ok": True, "result": result})
 
     def finish(self, poll: Poll) -> Answer:
@@ -147,13 +147,9 @@ class BotApi(People):
         poll.abandon()
         self._waiting.pop(id(poll), None)
 
-    def delay(
-        self, seconds: float, method: str, params: Mapping[str, Any], files: Mapping[str, Upload] | None
-    ) -> Delayed:
-        """Do a call later, whatever becomes of the client. It is done by `catch_up`, as every call does."""
-        delayed = Delayed(
-            self.now() + seconds, next(self._delays), lambda: self.handle(method, params, files)
-        )
+    def delay(self, seconds: float, run: Callable[[], Answer | Poll]) -> Delayed:
+        """Do a call later, whatever becomes of the client: before the next one, or in `catch_up`."""
+        delayed = Delayed(self.now() + seconds, next(self._delays), run)
         heappush(self._delayed, delayed)
         return delayed
 
@@ -186,7 +182,7 @@ class BotApi(People):
 
     def _refused(self, call: Call, refused: Refused) -> Answer:
         call.status, call.error = refused.status, refused.description
-        self._changed()
+        self.changed()
         return _error(refused.status, refused.description, refused.parameters)
 
 

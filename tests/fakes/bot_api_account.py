@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+from tests.fakes.bot_api_chats import Chats
 from tests.fakes.bot_api_params import Params
-from tests.fakes.bot_api_people import People
 from tests.fakes.bot_api_updates import Poll
 from tests.fakes.bot_api_world import Json, Refused
 
@@ -32,8 +32,8 @@ Scope = tuple[str, ...]
 class Account:
     """The methods that are about no chat. `commands` is what was set, by scope and language."""
 
-    def __init__(self, people: People) -> None:
-        self._people = people
+    def __init__(self, chats: Chats) -> None:
+        self._chats = chats
         self.webhook = ""
         self.commands: dict[tuple[Scope, str], list[Json]] = {}
         self.answered: dict[str, Json] = {}
@@ -53,12 +53,12 @@ class Account:
     def get_me(self, _: Params) -> Json:
         abilities = {
             "can_join_groups": True,
-            "can_read_all_group_messages": not self._people.privacy,
+            "can_read_all_group_messages": not self._chats.privacy,
             "supports_inline_queries": False,
             "can_connect_to_business": False,
             "has_main_web_app": False,
         }
-        return {**self._people.bot.json(), **abilities}
+        return {**self._chats.bot.json(), **abilities}
 
     def get_updates(self, params: Params) -> list[Json] | Poll:
         if self.webhook:
@@ -68,10 +68,10 @@ class Account:
             raise Refused(400, "Bad Request: can't parse allowed updates: expected an Array")
         limit = min(max(params.integer("limit", 100), 1), 100)
         timeout_s = max(0, params.integer("timeout"))
-        return self._people.updates.get(params.integer("offset"), limit, timeout_s, allowed)
+        return self._chats.updates.get(params.integer("offset"), limit, timeout_s, allowed)
 
     def get_file(self, params: Params) -> Json:
-        file = self._people.files.get(params.text("file_id"))
+        file = self._chats.files.get(params.text("file_id"))
         if file is None:
             raise Refused(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
         if file.size > DOWNLOAD_LIMIT:
@@ -104,24 +104,24 @@ class Account:
 
     def set_webhook(self, params: Params) -> bool:
         self.webhook = params.text("url")
-        if self._people.updates.poll is not None and self.webhook:
-            self._people.updates.oust("Conflict: terminated by setWebhook request")
+        if self._chats.updates.poll is not None and self.webhook:
+            self._chats.updates.oust("Conflict: terminated by setWebhook request")
         return True
 
     def delete_webhook(self, params: Params) -> bool:
         self.webhook = ""
         if params.flag("drop_pending_updates"):
-            self._people.updates.drop()
+            self._chats.updates.drop()
         return True
 
     def webhook_info(self, _: Params) -> Json:
-        waiting = len(self._people.updates.pending)
+        waiting = len(self._chats.updates.pending)
         return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": waiting}
 
     def answer_query(self, params: Params) -> bool:
         query = params.text("callback_query_id")
-        asked = self._people.queries.get(query)
-        if asked is None or query in self.answered or asked < self._people.now() - 3600:
+        asked = self._chats.queries.get(query)
+        if asked is None or query in self.answered or asked < self._chats.now() - 3600:
             text = "query is too old and response timeout expired or query ID is invalid"
             raise Refused(400, f"Bad Request: {text}")
         self.answered[query] = dict(params.given)
@@ -135,7 +135,7 @@ class Account:
         for name in SCOPES[kind]:
             if name not in scope:
                 raise Refused(400, f"Bad Request: can't parse BotCommandScope: Can't find field \"{name}\"")
-        if "chat_id" in SCOPES[kind] and int(scope["chat_id"]) not in self._people.chats:
+        if "chat_id" in SCOPES[kind] and int(scope["chat_id"]) not in self._chats.chats:
             raise Refused(400, "Bad Request: chat not found")
         language = params.text("language_code")
         if language and not _LANGUAGE.fullmatch(language):

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+from tests.fakes.bot_api_chats import EPOCH, Chats
 from tests.fakes.bot_api_params import Params
-from tests.fakes.bot_api_people import EPOCH, People
 from tests.fakes.bot_api_rates import Rates
 from tests.fakes.bot_api_text import settled
 from tests.fakes.bot_api_world import Action, Chat, Document, Draft, Edit, Json, Message, Refused
@@ -25,8 +25,8 @@ NOT_MODIFIED = (
 class Messages:
     """The methods about messages."""
 
-    def __init__(self, people: People, rates: Rates, *, empty_drafts: bool, strict_nesting: bool) -> None:
-        self._people = people
+    def __init__(self, chats: Chats, rates: Rates, *, empty_drafts: bool, strict_nesting: bool) -> None:
+        self._chats = chats
         self._rates = rates
         self._empty_drafts = empty_drafts
         self._strict = strict_nesting
@@ -63,8 +63,8 @@ class Messages:
         markup = self._markup(params, inline=True)
         if (text, entities, markup) == (message.text, message.entities, message.reply_markup):
             raise Refused(400, NOT_MODIFIED)
-        self._rates.take("editMessageText", chat, self._people.now())
-        message.edits.append(Edit(self._people.now(), message.text, message.entities))
+        self._rates.take("editMessageText", chat, self._chats.now())
+        message.edits.append(Edit(self._chats.now(), message.text, message.entities))
         message.text, message.entities, message.reply_markup = text, entities, markup
         return self._edited(message)
 
@@ -73,7 +73,7 @@ class Messages:
         markup = self._markup(params, inline=True)
         if markup == message.reply_markup:
             raise Refused(400, NOT_MODIFIED)
-        self._rates.take("editMessageReplyMarkup", chat, self._people.now())
+        self._rates.take("editMessageReplyMarkup", chat, self._chats.now())
         message.reply_markup = markup
         return self._edited(message)
 
@@ -82,9 +82,9 @@ class Messages:
         message = self._message(chat, params, "message to delete not found")
         if not message.from_bot and chat.person is None:
             raise Refused(400, "Bad Request: message can't be deleted")
-        if message.time < self._people.now() - DELETABLE_S:
+        if message.time < self._chats.now() - DELETABLE_S:
             raise Refused(400, "Bad Request: message can't be deleted for everyone")
-        self._rates.take("deleteMessage", chat, self._people.now())
+        self._rates.take("deleteMessage", chat, self._chats.now())
         message.deleted = True
         chat.events.append(("delete", message))
         return True
@@ -95,8 +95,8 @@ class Messages:
         action = params.text("action")
         if not _ACTION.fullmatch(action):
             raise Refused(400, "Bad Request: wrong parameter action in request")
-        self._rates.take("sendChatAction", chat, self._people.now())
-        seen = Action(self._people.now(), action, topic)
+        self._rates.take("sendChatAction", chat, self._chats.now())
+        seen = Action(self._chats.now(), action, topic)
         chat.actions.append(seen)
         chat.events.append(seen)
         return True
@@ -110,8 +110,8 @@ class Messages:
         if not number:
             raise Refused(400, "Bad Request: draft_id must be non-zero")
         text, entities = self._text(params, empty=self._empty_drafts)
-        self._rates.take("sendMessageDraft", chat, self._people.now())
-        seen = Draft(self._people.now(), number, text, entities, topic)
+        self._rates.take("sendMessageDraft", chat, self._chats.now())
+        seen = Draft(self._chats.now(), number, text, entities, topic)
         chat.drafts.append(seen)
         chat.events.append(seen)
         return True
@@ -130,8 +130,8 @@ class Messages:
         reply_to = self._reply(chat, params)
         markup = self._markup(params)
         options = {name: params.structure(name) for name in OPTIONS if name in params.given}
-        self._rates.take(method, chat, self._people.now())
-        message = self._people.write(chat, self._people.bot, text, entities, topic, reply_to, content)
+        self._rates.take(method, chat, self._chats.now())
+        message = self._chats.write(chat, self._chats.bot, text, entities, topic, reply_to, content)
         message.reply_markup = markup
         message.document = document
         message.options = options
@@ -139,7 +139,7 @@ class Messages:
         return message.json()
 
     def _edited(self, message: Message) -> Json:
-        message.edit_date = int(EPOCH + self._people.now())
+        message.edit_date = int(EPOCH + self._chats.now())
         message.chat.events.append(("edit", message))
         return message.json()
 
@@ -148,7 +148,7 @@ class Messages:
         if given is None or given == "":
             raise Refused(400, "Bad Request: chat_id is empty")
         try:
-            chat = self._people.chats.get(int(given))
+            chat = self._chats.chats.get(int(given))
         except (TypeError, ValueError):
             chat = None
         if chat is None or not chat.started:
@@ -228,12 +228,12 @@ class Messages:
         name = params.text("document")
         upload = params.files.get(name.removeprefix("attach://") if name else "document")
         if upload is None:
-            if name in self._people.files:
-                return self._people.files[name]
+            if name in self._chats.files:
+                return self._chats.files[name]
             text = "wrong remote file identifier specified" if name else "there is no document in the request"
             raise Refused(400, f"Bad Request: {text}")
         if len(upload.content) > UPLOAD_LIMIT:
             raise Refused(413, "Request Entity Too Large")
         if not upload.content:
             raise Refused(400, "Bad Request: file must be non-empty")
-        return self._people.file(upload.name, upload.content, media_type=upload.media_type)
+        return self._chats.file(upload.name, upload.content, media_type=upload.media_type)

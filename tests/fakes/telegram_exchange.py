@@ -1,6 +1,7 @@
 """One call of a bot's with all that may happen to it on its way, for every transport."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import trio
@@ -44,12 +45,22 @@ async def exchange(
     fault = api.faults.choose(method, int(chat) if str(chat).lstrip("-").isdigit() else None)
     if fault is None:
         return await _done(api, api.handle(method, params, files))
-    return await _faulty(api, fault, method, params, files)
+    if isinstance(fault, Redelivered):
+        api.updates.redeliver(fault.number)
+        # The offset of this very request would confirm them again.
+        params = {name: value for name, value in params.items() if name != "offset"}
+    return await _faulty(api, fault, partial(api.handle, method, params, files))
 
 
-async def _faulty(
-    api: BotApi, fault: Fault, method: str, params: Mapping[str, Any], files: Mapping[str, Upload] | None
-) -> Answer:
+async def download(api: BotApi, path: str) -> Answer:
+    """Fetch a file. For faults its method is "download"."""
+    fault = api.faults.choose("download", None)
+    if fault is None:
+        return api.download(path)
+    return await _faulty(api, fault, partial(api.download, path))
+
+
+async def _faulty(api: BotApi, fault: Fault, do: Callable[[], Answer | Poll]) -> Answer:
     match fault:
         case Flood(retry_after):
             text = f"Too Many Requests: retry after {retry_after}"
@@ -71,16 +82,12 @@ async def _faulty(
         case Silent(after=False):
             await trio.sleep_forever()
         case Late(seconds):
-            delayed = api.delay(seconds, method, params, files)
+            delayed = api.delay(seconds, do)
             await trio.sleep(seconds)
             api.catch_up()
             assert delayed.answer is not None
             return await _done(api, delayed.answer)
-        case Redelivered(number):
-            api.updates.redeliver(number)
-            # The offset of this very request would confirm them again.
-            params = {name: value for name, value in params.items() if name != "offset"}
-    done = api.handle(method, params, files)
+    done = do()
     if isinstance(fault, Reset | Silent) and isinstance(done, Poll):
         api.abandon(done)
     if isinstance(fault, Reset):

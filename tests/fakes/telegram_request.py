@@ -11,7 +11,7 @@ from telegram.request import BaseRequest, RequestData
 
 from tests.fakes.bot_api import Answer, BotApi
 from tests.fakes.bot_api_world import Json, Upload
-from tests.fakes.telegram_exchange import ConnectionLost, exchange
+from tests.fakes.telegram_exchange import ConnectionLost, download, exchange
 
 __all__ = ["InMemoryRequest"]
 
@@ -94,7 +94,7 @@ class InMemoryRequest(BaseRequest):
         if wrong is not None:
             return wrong
         if head.endswith("/file"):
-            return self.api.download(method)
+            return await download(self.api, method)
         if data is None:
             return await exchange(self.api, method, {})
         return await exchange(
