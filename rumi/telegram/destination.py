@@ -1,0 +1,209 @@
+"""One chat on Telegram, as the sender writes to it: every call bounded in time, and at its rate."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, TypeVar
+
+import trio
+from telegram import Bot, LinkPreviewOptions, ReplyParameters
+from telegram.constants import ChatAction
+from telegram.error import ChatMigrated, RetryAfter, TelegramError, TimedOut
+
+from rumi.telegram.address import Address
+from rumi.telegram.bot import wait_of
+from rumi.telegram.formatting import Part
+from rumi.telegram.limits import NOW_SHARE, Limits
+from rumi.telegram.refusals import Refusal, refusal_of
+
+T = TypeVar("T")
+
+NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
+"""What a link leads to must not be fetched because a model wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long a call may take in all, in seconds. What is not answered by then may have been done or not."""
+
+    call_s: float = 20.0
+    preview_s: float = 10.0
+    typing_s: float = 5.0
+    upload_s: float = 120.0
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What the sender has done since the process began.
+
+    `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` attempts at a final reply
+    that did not succeed, `limited` how often Telegram asked for patience, `undeliverable` replies given up.
+    """
+
+    sent: int = 0
+    edited: int = 0
+    drafts: int = 0
+    retried: int = 0
+    limited: int = 0
+    undeliverable: int = 0
+
+
+@dataclass(slots=True)
+class Wire:
+    """What all destinations share. `moved` holds groups that got another number.
+
+    `drafts` says whether the server offers drafts; that is known when it has refused one.
+    """
+
+    bot: Bot
+    limits: Limits
+    bounds: Bounds = field(default_factory=Bounds)
+    statistics: Statistics = field(default_factory=Statistics)
+    moved: dict[int, int] = field(default_factory=dict)
+    drafts: bool = True
+
+
+class Destination:
+    """A chat, or a topic of one. Each call raises `TelegramError`; waiting for the rate is the caller's."""
+
+    def __init__(self, wire: Wire, address: Address) -> None:
+        self.wire = wire
+        self.group = address.group
+        self._number = address.number
+        self._topic = address.topic
+
+    @property
+    def number(self) -> int:
+        """Telegram's number of the chat, which changes when a group becomes a supergroup."""
+        return self.wire.moved.get(self._number, self._number)
+
+    @property
+    def closed_until(self) -> float:
+        """Until when Telegram takes nothing for the chat, on trio's clock."""
+        return self.wire.limits.closed_until(self.number)
+
+    async def turn(self) -> None:
+        """Wait until a message may go."""
+        await self.wire.limits.turn(self.number)
+
+    def take(self, share: float = NOW_SHARE) -> bool:
+        """Whether something less important may go now; then it is counted."""
+        return self.wire.limits.take(self.number, share)
+
+    def room(self, share: float) -> bool:
+        """Whether something may go now that is no message and is not counted."""
+        return self.wire.limits.room(self.number, share)
+
+    def learn(self, error: TelegramError) -> bool:
+        """Take from an error what it says of the chat; whether the same request may be made again at once.
+
+        After a `RetryAfter` it may as well: its turn then comes when the wait is over.
+        """
+        if isinstance(error, ChatMigrated):
+            self.wire.moved[self._number] = error.new_chat_id
+            return True
+        if isinstance(error, RetryAfter):
+            self.wire.statistics.limited += 1
+            self.wire.limits.pause(self.number, wait_of(error))
+            return True
+        if self._topic is not None and refusal_of(error) is Refusal.TOPIC:
+            self._topic = None
+            return True
+        return False
+
+    async def send(self, part: Part, reply_to: int | None = None, bound_s: float | None = None) -> int:
+        """Send a message; Telegram's number of it."""
+        seconds = self.wire.bounds.call_s if bound_s is None else bound_s
+        quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
+        message = await _bounded(
+            seconds,
+            self.wire.bot.send_message(
+                self.number,
+                part.text,
+                entities=part.entities or None,
+                message_thread_id=self._topic,
+                reply_parameters=quoted,
+                link_preview_options=NO_LINK_PREVIEW,
+                **_timeouts(seconds),
+            ),
+        )
+        self.wire.statistics.sent += 1
+        return message.message_id
+
+    async def edit(self, message: int, part: Part, bound_s: float | None = None) -> None:
+        """Let a message say something else. That it says so already is no error."""
+        seconds = self.wire.bounds.call_s if bound_s is None else bound_s
+        try:
+            await _bounded(
+                seconds,
+                self.wire.bot.edit_message_text(
+                    part.text,
+                    chat_id=self.number,
+                    message_id=message,
+                    entities=part.entities or None,
+                    link_preview_options=NO_LINK_PREVIEW,
+                    **_timeouts(seconds),
+                ),
+            )
+        except TelegramError as error:
+            if refusal_of(error) is not Refusal.UNCHANGED:
+                raise
+        self.wire.statistics.edited += 1
+
+    async def delete(self, message: int) -> None:
+        """Take a message away."""
+        seconds = self.wire.bounds.preview_s
+        await _bounded(seconds, self.wire.bot.delete_message(self.number, message, **_timeouts(seconds)))
+
+    async def draft(self, draft: int, part: Part) -> None:
+        """Show a text that the next message replaces, or that goes by itself after half a minute."""
+        seconds = self.wire.bounds.preview_s
+        await _bounded(
+            seconds,
+            self.wire.bot.send_message_draft(
+                self.number,
+                draft,
+                part.text,
+                entities=part.entities or None,
+                message_thread_id=self._topic,
+                **_timeouts(seconds),
+            ),
+        )
+        self.wire.statistics.drafts += 1
+
+    async def typing(self) -> None:
+        """Show that somebody is writing, for about five seconds."""
+        seconds = self.wire.bounds.typing_s
+        await _bounded(
+            seconds,
+            self.wire.bot.send_chat_action(
+                self.number, ChatAction.TYPING, message_thread_id=self._topic, **_timeouts(seconds)
+            ),
+        )
+
+    async def upload(self, name: str, content: bytes) -> None:
+        """Send a file."""
+        seconds = self.wire.bounds.upload_s
+        await _bounded(
+            seconds,
+            self.wire.bot.send_document(
+                self.number,
+                BytesIO(content),
+                filename=name,
+                message_thread_id=self._topic,
+                **_timeouts(seconds),
+            ),
+        )
+        self.wire.statistics.sent += 1
+
+
+async def _bounded(seconds: float, call: Awaitable[T]) -> T:
+    """The call's answer, or `TimedOut` when it has not come in time."""
+    with trio.move_on_after(seconds):
+        return await call
+    raise TimedOut
+
+
+def _timeouts(seconds: float) -> dict[str, Any]:
+    """The library's own limits, which are for single steps: none of them is to be shorter than the whole."""
+    return {"read_timeout": seconds, "write_timeout": seconds, "pool_timeout": seconds}

@@ -1,0 +1,310 @@
+"""What one chat is sent, in order: its final replies from the outbox, files, and previews beside them.
+
+A lane is there while there is something to send or a turn runs. It is a task of the sender's; what goes
+wrong in it stays in it.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from typing import TypeAlias
+
+import trio
+from telegram.error import RetryAfter, TelegramError
+
+from actors import ActorError, ActorRef
+from rumi.chats import Happening, Replied, TurnStarted
+from rumi.errors import RumiError
+from rumi.journal import (
+    Delivered,
+    PartSent,
+    Previewed,
+    StoredReply,
+    Undeliverable,
+    Undelivered,
+)
+from rumi.telegram.bot import in_words, wait_of
+from rumi.telegram.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
+from rumi.telegram.destination import Destination
+from rumi.telegram.preview import Pace, Preview
+
+logger = logging.getLogger(__name__)
+
+Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | Undelivered]
+
+ATTEMPTS = 3
+"""How often a reply may fail for reasons that nobody foresaw, before it is given up."""
+
+JOURNAL_PAUSE_S = 1.0
+"""Before the journal is asked again, which may be about to come back."""
+
+
+@dataclass(slots=True)
+class _Replies:
+    """The replies up to this delivery are there."""
+
+    up_to: float
+
+
+@dataclass(slots=True, eq=False)
+class _Upload:
+    """A file's turn among what the chat is sent: its own task takes it, and gives it back."""
+
+    begun: trio.Event = field(default_factory=trio.Event)
+    over: trio.Event = field(default_factory=trio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """Nothing is sent before `until`, on trio's clock."""
+
+    until: float
+    why: str
+
+
+class Lane:
+    """One chat's lane. `waiting` counts the final replies that are known to wait.
+
+    `changed` is called when it may have become quiet, `start` starts a task of the sender's, `gone` is told
+    when the chat can be reached by nobody any more.
+    """
+
+    def __init__(
+        self,
+        chat: str,
+        to: Destination,
+        journal: Outbox,
+        *,
+        start: Callable[[Callable[[], Awaitable[None]]], None],
+        changed: Callable[[], None],
+        gone: Callable[[str], None],
+        random: Random,
+        pace: Pace,
+        patience: Patience,
+    ) -> None:
+        self.chat = chat
+        self.waiting = 0
+        self._resting: Resting | None = None
+        self._to = to
+        self._journal = journal
+        self._start = start
+        self._changed = changed
+        self._gone = gone
+        self._random = random
+        self._pace = pace
+        self._patience = patience
+        self._queue: deque[_Replies | _Upload] = deque()
+        self._busy = False
+        self._woken = trio.Event()
+        self._turn: Preview | None = None
+        self._over: dict[int, Preview] = {}  # by message: previews whose reply is not sent yet
+
+    # What comes
+
+    def look(self) -> None:
+        """There may be replies in the outbox."""
+        self._expect(inf)
+
+    def replied(self, reply: Replied) -> None:
+        """A final reply is in the outbox."""
+        if self._turn is not None and self._turn.message in reply.messages:
+            self._finish_turn()
+        self.waiting += 1
+        self._expect(reply.delivery)
+
+    def begin(self, turn: str, started: TurnStarted) -> None:
+        """A turn begins."""
+        self._finish_turn()
+        self._turn = Preview(self._to, self._journal, turn, started, self._pace)
+        self._start(self._turn.run)
+        self._wake()
+
+    def happened(self, turn: str, what: Happening) -> None:
+        """Something happened in a turn."""
+        if self._turn is not None and self._turn.turn == turn:
+            self._turn.happened(what)
+
+    def finished(self, turn: str) -> None:
+        """A turn has ended; its reply is about to be told."""
+        if self._turn is not None and self._turn.turn == turn:
+            self._turn.end()
+
+    def _finish_turn(self) -> None:
+        preview, self._turn = self._turn, None
+        if preview is not None:
+            preview.end()
+            self._over[preview.message] = preview
+
+    def _expect(self, up_to: float) -> None:
+        last = self._queue[-1] if self._queue else None
+        if isinstance(last, _Replies):
+            last.up_to = max(last.up_to, up_to)
+        else:
+            self._queue.append(_Replies(up_to))
+        self._wake()
+
+    def _wake(self) -> None:
+        self._woken.set()
+        self._changed()
+
+    @property
+    def sendable(self) -> bool:
+        """Whether there is a reply that could be sent now."""
+        return (self._busy or bool(self._queue)) and self.rests is None
+
+    @property
+    def rests(self) -> Resting | None:
+        """Until when nothing is sent, and why; None where nothing holds the lane up."""
+        closed = self._to.closed_until
+        if closed > trio.current_time():
+            return Resting(closed, LIMIT)
+        return self._resting
+
+    # What goes
+
+    async def run(self) -> None:
+        """Send until there is nothing to send and no turn runs."""
+        while True:
+            self._woken = trio.Event()
+            if self._queue:
+                await self._next(self._queue.popleft())
+            elif self._turn is not None:
+                with trio.move_on_after(self._pace.silence_s):
+                    await self._woken.wait()
+                if self._turn is not None and self._turn.silent:
+                    self._turn.end()
+                    self._turn = None
+            else:
+                return
+
+    async def _next(self, what: _Replies | _Upload) -> None:
+        self._busy = True
+        try:
+            if isinstance(what, _Upload):
+                what.begun.set()
+                await what.over.wait()
+            else:
+                await self._send(what.up_to)
+        finally:
+            self._busy = False
+            self._changed()
+
+    async def _send(self, up_to: float) -> None:
+        """Send the replies up to a delivery."""
+        try:
+            stored = await self._outbox()
+            replies = deque(reply for reply in stored if reply.delivery <= up_to and reply.origin is not None)
+            while replies:
+                self.waiting = len(replies)
+                await self._deliver(replies[0])
+                self._forget(replies.popleft())
+        except Gone as gone:
+            await self._give_up(str(gone))
+        finally:
+            self.waiting = 0
+        self._forget_previews()
+
+    async def _outbox(self) -> tuple[StoredReply, ...]:
+        while True:
+            try:
+                return await self._journal.ask(Undelivered(self.chat))
+            except ActorError as error:
+                await self._no_journal(error)
+
+    async def _deliver(self, reply: StoredReply) -> None:
+        """Send one reply, however long that takes; raises only `Gone`."""
+        previews = (self._over.get(message) for message in reply.messages)
+        preview = next((preview for preview in previews if preview is not None), None)
+        delivery = Delivery(self._to, self._journal, reply, preview, self.rest, self._random, self._patience)
+        failures = 0
+        while True:
+            try:
+                await delivery.bring()
+            except ActorError as error:
+                await self._no_journal(error)
+            except Gone:
+                raise
+            except Unsendable as why:
+                return await self._record(str(why), reply)
+            except (
+                Exception
+            ) as error:  # a reply that nobody foresaw must stop neither the chat nor the sender
+                failures += 1
+                logger.exception("a reply was not sent, attempt %d", failures)
+                if failures >= ATTEMPTS:
+                    return await self._record(f"it failed {failures} times: {type(error).__name__}", reply)
+                await self.rest(self._patience.backoff_s(failures, self._random), type(error).__name__)
+            else:
+                return None
+
+    async def _give_up(self, why: str) -> None:
+        """Nobody can be reached here."""
+        logger.warning("nobody can be reached in %s: %s", self.chat, why)
+        if self._turn is not None:
+            self._turn.end()
+        await self._record(why)
+        self._gone(self.chat)
+
+    async def _record(self, why: str, reply: StoredReply | None = None) -> None:
+        """Note that a reply, or all that wait, will never arrive."""
+        self._to.wire.statistics.undeliverable += 1
+        while True:
+            try:
+                return await self._journal.ask(
+                    Undeliverable(self.chat, why, None if reply is None else reply.delivery)
+                )
+            except ActorError as error:
+                await self._no_journal(error)
+
+    async def _no_journal(self, error: ActorError) -> None:
+        logger.warning("the journal did not answer: %s", type(error).__name__)
+        await self.rest(JOURNAL_PAUSE_S, "the journal")
+
+    async def rest(self, seconds: float, why: str) -> None:
+        """Send nothing for a while."""
+        self._resting = Resting(trio.current_time() + seconds, why)
+        self._changed()
+        try:
+            await trio.sleep(seconds)
+        finally:
+            self._resting = None
+
+    # What is not needed any more
+
+    def _forget(self, reply: StoredReply) -> None:
+        for message in reply.messages:
+            self._over.pop(message, None)
+
+    def _forget_previews(self) -> None:
+        """Where no more replies wait, whatever is left of the previews has none."""
+        if not self._queue:
+            self._over.clear()
+
+    # Files
+
+    async def upload(self, name: str, content: bytes, behind: int) -> None:
+        """Send a file behind that delivery and what waits already. Cancelled, its upload ends.
+
+        Raises:
+            RumiError: Telegram does not have it, and why.
+        """
+        place = _Upload()
+        self._expect(behind)
+        self._queue.append(place)
+        self._wake()
+        try:
+            await place.begun.wait()
+            while True:
+                try:
+                    await self._to.turn()
+                    return await self._to.upload(name, content)
+                except TelegramError as error:
+                    if not self._to.learn(error):
+                        raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
+                    if isinstance(error, RetryAfter):
+                        await self.rest(wait_of(error), LIMIT)
+        finally:
+            place.over.set()

@@ -1,0 +1,157 @@
+"""How fast the bot may send: so much in all, so much in a chat, so much in a group's minute.
+
+Telegram answers whoever is faster with "too many requests", and a bot that goes on has to wait longer and
+longer. So the sender waits by itself. A final reply waits its turn, in its own chat first and then among
+all chats, each in the order of arrival; everything else goes at once or not at all.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import trio
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `count` in any `seconds`.
+
+    Counted in a window that slides, which also keeps to a bucket of `count` that refills evenly: whichever
+    way the other side counts, it is content.
+    """
+
+    count: int
+    seconds: float
+
+
+EVERYWHERE = (Rate(30, 1.0),)
+"""For the whole bot; see "broadcasting to users" in the Bot API's FAQ."""
+
+CHAT = (Rate(3, 3.0),)
+"""For one chat: a message a second, and short bursts."""
+
+GROUP = (*CHAT, Rate(20, 60.0))
+"""For one group."""
+
+MARGIN = 1.05
+"""How much longer than a rate's seconds its window is: requests are not equally long under way."""
+
+NOW_SHARE = 2 / 3
+"""What previews may use up of a rate, so that a final reply finds the rest."""
+
+SPARE_SHARE = 0.5
+"""The same for that somebody is typing, which is no message and counts as none."""
+
+
+class Limits:
+    """The rates of the bot and of its chats, on trio's clock. Chats are known by Telegram's number.
+
+    What is kept of a chat is forgotten when it says nothing any more about what may be sent.
+    """
+
+    def __init__(
+        self,
+        *,
+        everywhere: Sequence[Rate] = EVERYWHERE,
+        chat: Sequence[Rate] = CHAT,
+        group: Sequence[Rate] = GROUP,
+        margin: float = MARGIN,
+    ) -> None:
+        self._everywhere = _Window(everywhere, margin)
+        self._chat = chat
+        self._group = group
+        self._margin = margin
+        self._windows: dict[int, _Window] = {}
+        self._sweep_at = -inf
+        self._sweep_every_s = margin * max(rate.seconds for rate in (*everywhere, *chat, *group))
+
+    async def turn(self, number: int) -> None:
+        """Wait until a message may go to this chat, and count it. Cancelled, it has counted nothing."""
+        window = self._window(number)
+        async with window.line:
+            await window.free()
+            async with self._everywhere.line:
+                await self._everywhere.free()
+                # Counted when it goes, not when it began to wait for the others.
+                window.count()
+                self._everywhere.count()
+
+    def take(self, number: int, share: float = NOW_SHARE) -> bool:
+        """Count a message for this chat if it may go now, nobody waits, and `share` of no rate is used up."""
+        if not self.room(number, share):
+            return False
+        self._window(number).count()
+        self._everywhere.count()
+        return True
+
+    def room(self, number: int, share: float = NOW_SHARE) -> bool:
+        """Whether a message could be taken for this chat now. Counts nothing."""
+        now = trio.current_time()
+        windows = (self._window(number), self._everywhere)
+        return not any(each.line.locked() or each.free_at(share) > now for each in windows)
+
+    def pause(self, number: int, seconds: float) -> None:
+        """Nothing goes to this chat for so long, because Telegram said so."""
+        window = self._window(number)
+        window.closed_until = max(window.closed_until, trio.current_time() + seconds)
+
+    def closed_until(self, number: int) -> float:
+        """Until when nothing goes to this chat."""
+        window = self._windows.get(number)
+        return -inf if window is None else window.closed_until
+
+    def __len__(self) -> int:
+        """How many chats are known at this moment."""
+        return len(self._windows)
+
+    def _window(self, number: int) -> "_Window":
+        self._sweep()
+        window = self._windows.get(number)
+        if window is None:
+            window = _Window(self._group if number < 0 else self._chat, self._margin)
+            self._windows[number] = window
+        return window
+
+    def _sweep(self) -> None:
+        now = trio.current_time()
+        if now >= self._sweep_at:
+            self._sweep_at = now + self._sweep_every_s
+            self._windows = {number: each for number, each in self._windows.items() if not each.idle(now)}
+
+
+class _Window:
+    """When the last messages went. Whoever waits for the next one holds the `line`, which is first come first
+    served."""
+
+    __slots__ = ("_rates", "_times", "closed_until", "line")
+
+    def __init__(self, rates: Sequence[Rate], margin: float) -> None:
+        self.line = trio.Lock()
+        self.closed_until = -inf
+        self._rates = tuple(Rate(rate.count, rate.seconds * margin) for rate in rates)
+        self._times: deque[float] = deque(maxlen=max(rate.count for rate in rates))
+
+    def free_at(self, share: float = 1.0) -> float:
+        """The moment from which another one stays within `share` of each rate."""
+        at = self.closed_until
+        for rate in self._rates:
+            allowed = max(1, int(rate.count * share))
+            if len(self._times) >= allowed:
+                at = max(at, self._times[-allowed] + rate.seconds)
+        return at
+
+    async def free(self) -> None:
+        """Wait until another one may go. The wait may become longer meanwhile."""
+        while (at := self.free_at()) > trio.current_time():  # noqa: ASYNC110  # it is the clock that is waited for
+            await trio.sleep_until(at)
+
+    def count(self) -> None:
+        """One goes now."""
+        self._times.append(trio.current_time())
+
+    def idle(self, now: float) -> bool:
+        """Whether it is as good as a new one."""
+        if self.line.locked() or self.closed_until > now:
+            return False
+        return not self._times or self._times[-1] + max(rate.seconds for rate in self._rates) <= now

@@ -1,0 +1,232 @@
+"""What a chat sees of a turn while it runs: that somebody is typing, and the answer growing in place.
+
+Everything here may fail, and none of it holds up the final reply for longer than one bounded call: what
+matters is only that, when the reply comes, it is known what stands in the chat.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import trio
+from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
+
+from actors import ActorError, ActorRef
+from rumi.chats import Happening, TurnStarted
+from rumi.journal import Previewed
+from rumi.telegram.bot import in_words
+from rumi.telegram.destination import Destination
+from rumi.telegram.formatting import Part
+from rumi.telegram.grace import with_grace
+from rumi.telegram.limits import SPARE_SHARE
+from rumi.telegram.refusals import Refusal, never_left, refusal_of
+from rumi.telegram.sketch import Sketch
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a preview shows what, in seconds.
+
+    A turn that is over within `quick_s` has no preview. It then changes at most every `chat_s`, in groups
+    every `group_s`. Telegram forgets that somebody types after 5 s, and a draft after 30 s. A turn that
+    tells nothing for `silence_s` is shown no more.
+    """
+
+    quick_s: float = 1.0
+    chat_s: float = 1.5
+    group_s: float = 4.0
+    typing_s: float = 4.5
+    draft_s: float = 20.0
+    again_s: float = 0.3
+    silence_s: float = 1800.0
+    mark_s: float = 3.0
+
+
+class Preview:
+    """The preview of one turn. `message` is the number of the message that the turn works on.
+
+    `shown` is Telegram's number of the message in which the answer grows, None while there is none.
+    `doubtful`: an edit of it was refused, or never confirmed and may be carried out at any later time; the
+    reply must not go there.
+    """
+
+    def __init__(
+        self,
+        to: Destination,
+        journal: ActorRef[Previewed],
+        turn: str,
+        started: TurnStarted,
+        pace: Pace,
+    ) -> None:
+        self.turn = turn
+        self.message = started.message
+        self.shown: int | None = None
+        self.doubtful = False
+        self._to = to
+        self._journal = journal
+        self._origin = started.origin if to.group else None
+        self._pace = pace
+        self._sketch = Sketch(started.language)
+        self._plain = False
+        self._given_up = False  # nothing more is shown, whatever comes
+        self._over = False
+        self._ended = trio.Event()
+        self._news = trio.Event()
+        self._told_at = trio.current_time()
+        self._last: Part | None = None
+        self._last_at = self._told_at
+        self._typing = trio.CancelScope()
+        self._waiting = trio.CancelScope()
+
+    def happened(self, what: Happening) -> None:
+        """Something happened in the turn."""
+        self._sketch.take(what)
+        self._told_at = trio.current_time()
+        self._news.set()
+
+    def end(self) -> None:
+        """The turn is over: begin nothing more. What is under way and cannot be called back is awaited."""
+        self._over = True
+        self._typing.cancel()
+        self._waiting.cancel()
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was told of the turn for so long that its end must have been missed."""
+        return trio.current_time() - self._told_at >= self._pace.silence_s
+
+    async def ended(self) -> None:
+        """Wait until nothing of it is under way. Within the bound of a call, once `end` was called."""
+        await self._ended.wait()
+
+    async def run(self) -> None:
+        """Show the turn, until `end` or cancellation. Raises nothing: a preview is worth no trouble."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._type)
+                await self._grow()
+        except Exception:
+            logger.exception("a preview failed")
+        finally:
+            self._over = True
+            self._ended.set()
+
+    # Typing
+
+    async def _type(self) -> None:
+        with self._typing:
+            while not self._over:
+                room = self._to.room(SPARE_SHARE)
+                if room:
+                    try:
+                        await self._to.typing()
+                    except TelegramError as error:
+                        self._to.learn(error)
+                await trio.sleep(self._pace.typing_s if room else self._pace.quick_s)
+
+    # The answer
+
+    async def _grow(self) -> None:
+        await self._unless_over(partial(trio.sleep, self._pace.quick_s))
+        while not self._over and not self._given_up:
+            part = self._wanted()
+            if part is None:
+                await self._unless_over(self._hear)
+            elif not self._to.take():
+                await self._unless_over(partial(trio.sleep, self._pace.again_s))
+            else:
+                if await self._show(part):
+                    self._last, self._last_at = part, trio.current_time()
+                every_s = self._pace.group_s if self._to.group else self._pace.chat_s
+                await self._unless_over(partial(trio.sleep, every_s))
+
+    async def _unless_over(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do something that the end of the turn cuts off."""
+        with trio.CancelScope() as self._waiting:
+            if not self._over:
+                await work()
+
+    async def _hear(self) -> None:
+        """Wait for news; with a draft in the chat, at most until it has to be shown again."""
+        self._news = trio.Event()
+        with trio.move_on_after(self._pace.draft_s if self._drafts else float("inf")):
+            await self._news.wait()
+
+    @property
+    def _drafts(self) -> bool:
+        return self._to.wire.drafts and not self._to.group and self.shown is None
+
+    def _wanted(self) -> Part | None:
+        """What the chat should show now, None where it does already."""
+        if self._last is None and not self._sketch.telling:
+            return None
+        part = self._sketch.part(plain=self._plain)
+        fading = self._drafts and trio.current_time() - self._last_at >= self._pace.draft_s
+        return part if fading or part != self._last else None
+
+    async def _show(self, part: Part) -> bool:
+        """Whether it is there now."""
+        drafted = self._drafts
+        try:
+            if drafted:
+                await self._unless_over(partial(self._to.draft, self.message or 1, part))
+            elif self.shown is None:
+                await with_grace(partial(self._send, part), self._pace.mark_s)
+            else:
+                edit = partial(self._to.edit, self.shown, part, self._to.wire.bounds.preview_s)
+                await with_grace(edit, self._pace.mark_s)
+        except TelegramError as error:
+            await self._failed(error)
+            if drafted and not self._to.wire.drafts:
+                return await self._show(part)  # the other way, and at once
+            return False
+        return True
+
+    async def _send(self, part: Part) -> None:
+        """Begin a message, and note it where a later process finds it."""
+        bounds = self._to.wire.bounds
+        self.shown = await self._to.send(part, self._origin, bounds.preview_s)
+        await self._note(self.shown)
+
+    async def _note(self, shown: int | None) -> None:
+        with trio.move_on_after(self._pace.mark_s):
+            try:
+                await self._journal.ask(Previewed(self.message, shown))
+            except ActorError:
+                logger.warning("a preview could not be noted")
+
+    async def _failed(self, error: TelegramError) -> None:
+        logger.info("a preview was not shown: %s", in_words(error))
+        if self._to.learn(error):
+            if isinstance(error, ChatMigrated):
+                self.shown = None  # it stayed where the group was
+            return
+        match refusal_of(error):
+            case Refusal.ENTITIES if not self._plain:
+                self._plain = True
+            case Refusal.GONE:
+                self._given_up = True
+            case _ if self._drafts:
+                if isinstance(error, BadRequest | InvalidToken):
+                    self._to.wire.drafts = False  # this server does not offer them
+            case None if never_left(error):
+                pass
+            case None if self.shown is not None:
+                await self._doubt()
+            case None:
+                self._given_up = True  # a message may be there that nobody knows: not one more of them
+            case Refusal.QUOTED:
+                self._origin = None
+            case _:
+                self._given_up = True
+                if self.shown is not None:
+                    await self._doubt()
+
+    async def _doubt(self) -> None:
+        """Nobody may put the final text there, a later process neither."""
+        if not self.doubtful:
+            self.doubtful = True
+            await self._note(None)

@@ -1,0 +1,86 @@
+"""What Telegram means when it refuses: by kind, because what to do next depends on nothing else.
+
+The Bot API has no error codes of its own, only sentences; these are fragments of them, in lower case.
+"""
+
+from enum import Enum, auto
+
+import httpx
+from telegram.error import BadRequest, Forbidden, TelegramError
+
+
+class Refusal(Enum):
+    """Why a request was refused for good."""
+
+    GONE = auto()
+    """Nothing can be sent to this chat any more."""
+    ENTITIES = auto()
+    """The formatting."""
+    TOPIC = auto()
+    """The topic is not there any more, or closed."""
+    QUOTED = auto()
+    """The message that is replied to."""
+    UNCHANGED = auto()
+    """An edit that would change nothing: what was wanted is there."""
+    NOT_EDITABLE = auto()
+    """The message to edit is gone, or cannot be edited."""
+    OTHER = auto()
+
+
+_FRAGMENTS: tuple[tuple[Refusal, tuple[str, ...]], ...] = (
+    (Refusal.UNCHANGED, ("message is not modified", "message_not_modified")),
+    (
+        Refusal.NOT_EDITABLE,
+        (
+            "message to edit not found",
+            "message can't be edited",
+            "message_id_invalid",
+            "message identifier is not specified",
+            "message_edit_time_expired",
+            "message_author_required",
+        ),
+    ),
+    (Refusal.QUOTED, ("replied not found", "reply_message_id_invalid", "reply message not found")),
+    (Refusal.TOPIC, ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")),
+    (
+        Refusal.GONE,
+        (
+            "chat not found",
+            "user not found",
+            "user is deactivated",
+            "user_is_blocked",
+            "input_user_deactivated",
+            "group chat was deactivated",
+            "bot was kicked",
+            "bot was blocked",
+            "bot is not a member",
+            "not enough rights to send",
+            "have no rights to send",
+            "need administrator rights",
+            "chat_write_forbidden",
+            "chat_restricted",
+            "chat_send_plain_forbidden",
+            "peer_id_invalid",
+            "channel_private",
+        ),
+    ),
+    (Refusal.ENTITIES, ("entit", "can't parse", "url_invalid", "custom_emoji", "document_invalid")),
+)
+
+
+def refusal_of(error: TelegramError) -> Refusal | None:
+    """The kind of a refusal; None for what says nothing about the request: trouble on the way, or waiting."""
+    if isinstance(error, Forbidden):
+        return Refusal.GONE
+    if not isinstance(error, BadRequest):
+        return None
+    said = str(error).lower()
+    for kind, fragments in _FRAGMENTS:
+        if any(fragment in said for fragment in fragments):
+            return kind
+    return Refusal.OTHER
+
+
+def never_left(error: TelegramError) -> bool:
+    """Whether the request surely never reached Telegram. Otherwise it may have been done, or may still be."""
+    return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)

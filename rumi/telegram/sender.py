@@ -1,0 +1,245 @@
+"""The sender: what stands in the outbox reaches Telegram, in order, and no chat waits for another."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import TypeAlias
+
+import trio
+from telegram import Bot
+from telegram.error import TelegramError
+
+from actors import Actor, ActorError, ActorRef
+from rumi.agent import TurnFinished
+from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
+from rumi.errors import RumiError
+from rumi.journal import Delivered, PartSent, Previewed, Undeliverable, Undelivered, Waiting
+from rumi.telegram.address import address_of
+from rumi.telegram.bot import in_words
+from rumi.telegram.delivery import Patience
+from rumi.telegram.destination import Bounds, Destination, Statistics, Wire
+from rumi.telegram.formatting import Part
+from rumi.telegram.lane import Lane
+from rumi.telegram.limits import Limits
+from rumi.telegram.messages import Flush, Say, SenderMessage, SendFile
+from rumi.telegram.preview import Pace
+
+logger = logging.getLogger(__name__)
+
+Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | Undelivered | Waiting]
+
+SAY_S = 5.0
+"""How long words that stand in no outbox wait for their turn."""
+
+LOOK_S = 0.5
+"""How often somebody who waits for a turn that cannot be queued for looks again."""
+
+
+class Sender(Actor[SenderMessage]):
+    """Sends final replies from the outbox, shows turns while they run, and uploads files.
+
+    Its `ChildSpec` needs `concurrency=Sender.CONCURRENCY` and `shutdown=Sender.SHUTDOWN_S`. `ended` is told
+    of a chat that can be reached by nobody any more, in a task of its own. What is given as `limits` and
+    `statistics` should outlive an incarnation: Telegram does not forget either.
+
+    There is a lane for each chat with something to send or with a turn; nothing is kept of the others.
+    """
+
+    CONCURRENCY = 1024
+    SHUTDOWN_S = 10.0
+
+    def __init__(
+        self,
+        bot: Bot,
+        journal: Outbox,
+        hub: Hub,
+        ended: Callable[[str], Awaitable[None]],
+        *,
+        limits: Limits | None = None,
+        statistics: Statistics | None = None,
+        bounds: Bounds | None = None,
+        pace: Pace | None = None,
+        patience: Patience | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.statistics = statistics or Statistics()
+        self._wire = Wire(bot, limits or Limits(), bounds or Bounds(), self.statistics)
+        self._journal = journal
+        self._hub = hub
+        self._ended = ended
+        self._pace = pace or Pace()
+        self._patience = patience or Patience()
+        self._random = random or Random()
+        self._lanes: dict[str, Lane] = {}
+        self._ending: set[str] = set()
+        self._change = trio.Event()
+
+    # Life
+
+    async def started(self) -> None:
+        """Listen, and then look for what waits from before: in this order nothing is missed."""
+        await self.start(self._listen)
+        await self._look()
+
+    async def receive(self, message: SenderMessage) -> object:
+        """Serve one message."""
+        match message:
+            case Say():
+                await self._say(message)
+            case SendFile():
+                return await self._send_file(message)
+            case Flush():
+                await self._flush()
+        return None
+
+    def doing(self) -> str:
+        """How many replies wait, and who waits for what."""
+        lanes = [lane for lane in self._lanes.values() if lane.waiting]
+        if not lanes:
+            return f"{len(self._lanes)} chats at work" if self._lanes else ""
+        words = [
+            f"{_count(sum(lane.waiting for lane in lanes), 'reply waits', 'replies wait')} in"
+            f" {_count(len(lanes), 'chat', 'chats')}"
+        ]
+        for lane in lanes:
+            rests = lane.rests
+            if rests is not None:
+                words.append(f"{lane.chat} waits {rests.until - trio.current_time():.0f} s: {rests.why}")
+                break
+        return "; ".join(words)
+
+    # Lanes
+
+    async def _listen(self, task_status: trio.TaskStatus[None]) -> None:
+        with self._hub.listening() as events:
+            task_status.started()
+            while True:
+                self._take(await events.receive())
+
+    def _take(self, event: ChatEvent) -> None:
+        """Give an event to its chat's lane. Only a beginning and a reply open one."""
+        match event.what:
+            case Replied() as replied:
+                if (lane := self._lane(event.chat)) is not None:
+                    lane.replied(replied)
+            case TurnStarted() as started:
+                if (lane := self._lane(event.chat)) is not None:
+                    lane.begin(event.turn, started)
+            case TurnFinished():
+                if (lane := self._lanes.get(event.chat)) is not None:
+                    lane.finished(event.turn)
+            case what:
+                if (lane := self._lanes.get(event.chat)) is not None:
+                    lane.happened(event.turn, what)
+
+    async def _look(self) -> None:
+        """Open a lane for each chat that waits for a reply."""
+        for chat in await self._journal.ask(Waiting()):
+            if (lane := self._lane(chat)) is not None:
+                lane.look()
+
+    def _lane(self, chat: str) -> Lane | None:
+        """The chat's lane, opened where there is none; None for a chat that is none of Telegram's."""
+        lane = self._lanes.get(chat)
+        if lane is None and (to := self._destination(chat)) is not None:
+            lane = self._lanes[chat] = Lane(
+                chat,
+                to,
+                self._journal,
+                start=self.start_soon,
+                changed=self._changed,
+                gone=self._gone,
+                random=self._random,
+                pace=self._pace,
+                patience=self._patience,
+            )
+            self.start_soon(self._drive, lane)
+        return lane
+
+    async def _drive(self, lane: Lane) -> None:
+        await lane.run()
+        # Nothing is awaited since it found that it is not needed: whatever comes now opens another.
+        del self._lanes[lane.chat]
+        self._changed()
+
+    def _destination(self, chat: str) -> Destination | None:
+        address = address_of(chat)
+        return None if address is None else Destination(self._wire, address)
+
+    def _changed(self) -> None:
+        self._change.set()
+        self._change = trio.Event()
+
+    # Chats that are gone
+
+    def _gone(self, chat: str) -> None:
+        if chat not in self._ending:
+            self._ending.add(chat)
+            self.start_soon(self._end, chat)
+
+    async def _end(self, chat: str) -> None:
+        """Tell that nobody is there. Its last reply comes back here, so no lane may wait for this."""
+        try:
+            await self._ended(chat)
+        except Exception:
+            logger.exception("%s could not be ended", chat)
+        finally:
+            self._ending.discard(chat)
+
+    # What is asked
+
+    async def _say(self, say: Say) -> None:
+        """Try once, and only where no reply has to wait for it."""
+        to = self._destination(say.chat)
+        if to is None:
+            return
+        with trio.move_on_after(SAY_S) as patience:
+            while not to.take():  # noqa: ASYNC110  # whoever may go at once or not at all stands in no line
+                await trio.sleep(LOOK_S)
+        if patience.cancelled_caught:
+            logger.info("something for %s was not said: there was too much to say", say.chat)
+            return
+        try:
+            await to.send(Part(say.text, ()), say.reply_to)
+        except TelegramError as error:
+            to.learn(error)
+            logger.info("something for %s was not said: %s", say.chat, in_words(error))
+        except Exception:  # words that may be lost are no reason to lose anything else
+            logger.exception("something for %s was not said", say.chat)
+
+    async def _send_file(self, file: SendFile) -> RumiError | None:
+        if address_of(file.chat) is None:
+            return RumiError(f"{file.chat} is no chat of Telegram's.")
+        before = await self._last_reply(file.chat)
+        lane = self._lane(file.chat)
+        assert lane is not None
+        try:
+            await lane.upload(file.name, file.content, before)
+        except RumiError as error:
+            return error
+        except Exception as error:
+            logger.exception("a file for %s was not sent", file.chat)
+            return RumiError(f"The file could not be sent: {type(error).__name__}.")
+        return None
+
+    async def _last_reply(self, chat: str) -> int:
+        """The last delivery that waits for the chat, 0 where none does: it may not have been told yet."""
+        try:
+            stored = await self._journal.ask(Undelivered(chat))
+        except ActorError:
+            return 0
+        return stored[-1].delivery if stored else 0
+
+    async def _flush(self) -> None:
+        """Wait until nothing waits that could go now, what was not told yet included."""
+        try:
+            await self._look()
+        except ActorError:
+            logger.warning("the journal did not say what waits")
+        while any(lane.sendable for lane in self._lanes.values()):
+            with trio.move_on_after(LOOK_S):
+                await self._change.wait()
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

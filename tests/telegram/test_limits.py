@@ -1,0 +1,141 @@
+"""How fast the bot may send."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.telegram.limits import NOW_SHARE, SPARE_SHARE, Limits, Rate
+
+
+async def sent(limits: Limits, number: int, times: int) -> list[float]:
+    """When so many messages for a chat could go."""
+    at = []
+    for _ in range(times):
+        await limits.turn(number)
+        at.append(trio.current_time())
+    return at
+
+
+async def test_a_chat_has_a_burst_of_three_and_then_three_in_three_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    at = await sent(Limits(margin=1.0), 5, 7)
+    assert at == [0, 0, 0, 3, 3, 3, 6]
+
+
+async def test_a_group_has_twenty_a_minute(autojump_clock: MockClock) -> None:
+    at = await sent(Limits(margin=1.0), -5, 41)
+    assert at[19] < 60
+    assert at[20] == 60
+    assert all(later - earlier >= 60 for earlier, later in zip(at, at[20:], strict=False))
+
+
+async def test_all_chats_together_have_thirty_a_second(autojump_clock: MockClock) -> None:
+    limits = Limits(margin=1.0)
+    at: list[float] = []
+
+    async def one(number: int) -> None:
+        at.extend(await sent(limits, number, 1))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(1, 101):
+            nursery.start_soon(one, number)
+    assert at == sorted(at)
+    assert [at.count(second) for second in (0, 1, 2, 3)] == [30, 30, 30, 10]
+
+
+async def test_who_waits_longest_goes_first(autojump_clock: MockClock) -> None:
+    limits = Limits(everywhere=[Rate(1, 1.0)], margin=1.0)
+    order: list[int] = []
+
+    async def one(number: int) -> None:
+        await trio.sleep(number / 1000)
+        await limits.turn(number)
+        order.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(1, 21):
+            nursery.start_soon(one, number)
+    assert order == list(range(1, 21))
+
+
+async def test_a_chat_that_waits_holds_up_no_other(autojump_clock: MockClock) -> None:
+    limits = Limits(margin=1.0)
+    limits.pause(5, 600)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(limits.turn, 5)
+        await trio.sleep(1)
+        assert await sent(limits, 6, 3) == [1, 1, 1]
+        assert limits.closed_until(5) == 600
+    assert trio.current_time() == 600
+
+
+async def test_a_pause_that_becomes_longer_is_kept(autojump_clock: MockClock) -> None:
+    limits = Limits()
+    limits.pause(5, 10)
+    limits.pause(5, 4)  # an older answer that comes late takes nothing back
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(limits.turn, 5)
+        await trio.sleep(5)
+        limits.pause(5, 20)
+    assert trio.current_time() == 25
+
+
+async def test_a_message_counts_when_it_goes_not_when_it_begins_to_wait(autojump_clock: MockClock) -> None:
+    limits = Limits(everywhere=[Rate(1, 10.0)], chat=[Rate(1, 15.0)], margin=1.0)
+    await limits.turn(1)
+    await limits.turn(2)  # at 10, though nothing but the other chat held it up
+    assert await sent(limits, 2, 1) == [25]
+
+
+async def test_what_is_less_important_goes_at_once_or_not_at_all(autojump_clock: MockClock) -> None:
+    limits = Limits(margin=1.0)
+    assert [limits.take(5, NOW_SHARE) for _ in range(4)] == [True, True, False, False]
+    assert not limits.take(5, SPARE_SHARE)
+    with trio.fail_after(0.1):
+        await limits.turn(5)  # there is one left for a final reply
+
+
+async def test_nothing_is_taken_where_a_final_reply_waits(autojump_clock: MockClock) -> None:
+    limits = Limits(everywhere=[Rate(2, 10.0)], margin=1.0)
+    await limits.turn(1)
+    await limits.turn(2)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(limits.turn, 3)
+        await trio.sleep(9)
+        assert not limits.take(4)
+        await trio.sleep(1)
+        assert not limits.take(3)
+    assert trio.current_time() == 10
+
+
+async def test_a_cancelled_wait_has_counted_nothing(autojump_clock: MockClock) -> None:
+    limits = Limits(chat=[Rate(1, 10.0)], margin=1.0)
+    await limits.turn(5)
+    with trio.move_on_after(5):
+        await limits.turn(5)
+    assert await sent(limits, 5, 1) == [10]
+
+
+async def test_what_is_kept_of_idle_chats_is_dropped(autojump_clock: MockClock) -> None:
+    limits = Limits()
+    limits.pause(9_999, 3600)
+    for number in range(1, 1001):
+        await limits.turn(number)
+    await trio.sleep(120)
+    assert limits.take(-1)
+    assert len(limits) == 2
+    assert limits.closed_until(9_999) > trio.current_time()
+
+
+@pytest.mark.parametrize("margin", [1.0, 1.05])
+async def test_a_forgotten_chat_can_do_no_more_than_a_known_one(
+    autojump_clock: MockClock, margin: float
+) -> None:
+    limits = Limits(margin=margin)
+    at: list[float] = []
+    for pause in (0, 0, 0, 1, 2, 61, 0, 0, 0):
+        await trio.sleep(pause)
+        at += await sent(limits, 5, 1)
+        limits.take(6)
+    assert all(later - earlier >= 3 for earlier, later in zip(at, at[3:], strict=False))

@@ -1,0 +1,542 @@
+"""What a chat sees of a turn while it runs, and that the final reply is whole however that went."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.agent import Thinking, ToolStarted
+from rumi.models import Discarded, TextDelta, ToolCall, Waiting
+from rumi.telegram.sketch import TOOL_CHARS, Sketch, tool_line
+from rumi.telegram.units import LIMIT_UNITS, units
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
+from tests.fakes.bot_api_world import Chat, Message
+from tests.telegram.sending import post_office
+
+
+@pytest.fixture
+def api() -> BotApi:
+    api = BotApi(trio.current_time, drafts=False)
+    for number in (1, 2, 3):
+        api.user(number)
+    return api
+
+
+@pytest.fixture
+def drafting() -> BotApi:
+    api = BotApi(trio.current_time)
+    api.user(1)
+    return api
+
+
+def versions(message: Message) -> list[str]:
+    """What a message said, from the first to the last."""
+    return [*(edit.text for edit in message.edits), message.text]
+
+
+def typing(chat: Chat) -> list[float]:
+    return [action.time for action in chat.actions]
+
+
+# Growing in place
+
+
+async def test_a_quick_turn_has_no_preview(tmp_path: Path, api: BotApi, autojump_clock: MockClock) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("hel")
+        await trio.sleep(0.8)
+        await turn.ends("hello")
+        await office.all_sent(5)
+    [message] = api.chats[1].said
+    assert versions(message) == ["hello"]
+
+
+async def test_the_answer_grows_in_one_message_which_becomes_the_reply(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        for word in range(20):
+            turn.says(f"**word** {word} ")
+            await trio.sleep(0.5)
+        await turn.ends("**the** answer")
+        await office.all_sent(5)
+    [message] = api.chats[1].said
+    first, *_, last = versions(message)
+    assert first.startswith("word 0")
+    assert last == "the answer"
+    assert message.entities == [{"type": "bold", "offset": 0, "length": 3}]
+    assert message.options["link_preview_options"] == {"is_disabled": True}
+    assert 4 <= len(message.edits) <= 8
+    at = [message.time, *(edit.time for edit in message.edits[:-1])]
+    assert message.time > 1.0
+    assert all(later - earlier >= 1.5 for earlier, later in pairwise(at))
+    assert api.rates.refused == []
+
+
+async def test_in_private_it_grows_as_a_draft_where_that_is_offered(
+    tmp_path: Path, drafting: BotApi, autojump_clock: MockClock
+) -> None:
+    chat = drafting.chats[1]
+    async with post_office(tmp_path, drafting) as office:
+        turn = await office.begin("tg1")
+        for word in range(10):
+            turn.says(f"word {word} ")
+            await trio.sleep(0.5)
+        assert chat.texts == []
+        assert chat.draft(trio.current_time()) is not None
+        await turn.ends("the answer")
+        await office.all_sent(5)
+        assert chat.draft(trio.current_time()) is None
+    assert chat.texts == ["the answer"]
+    assert {draft.draft_id for draft in chat.drafts} == {turn.message}
+    assert len(chat.drafts) >= 3
+
+
+async def test_a_draft_is_shown_again_before_it_fades(
+    tmp_path: Path, drafting: BotApi, autojump_clock: MockClock
+) -> None:
+    chat = drafting.chats[1]
+    async with post_office(tmp_path, drafting) as office:
+        turn = await office.begin("tg1")
+        turn.tool(command="sleep 600")
+        await trio.sleep(2)
+        for _ in range(200):
+            assert chat.draft(trio.current_time()) is not None
+            await trio.sleep(0.5)
+        await turn.ends("done")
+        await office.all_sent(5)
+    assert len(chat.drafts) < 8
+
+
+@pytest.mark.parametrize("fault", [Error(400, "Bad Request: TEXTDRAFT_PEER_INVALID"), Error(404)])
+async def test_a_server_that_refuses_drafts_is_asked_once(
+    tmp_path: Path, drafting: BotApi, autojump_clock: MockClock, fault: Any
+) -> None:
+    drafting.user(2)
+    drafting.faults.often(1.0, fault, "sendMessageDraft")
+    async with post_office(tmp_path, drafting) as office:
+        for chat in (1, 2):
+            turn = await office.begin(f"tg{chat}")
+            turn.says("growing")
+            await trio.sleep(8)
+            assert drafting.chats[chat].texts == ["growing"]
+            await turn.ends("grown")
+            await office.all_sent(5)
+    assert len(drafting.faults.injected) == 1
+    assert [drafting.chats[chat].texts for chat in (1, 2)] == [["grown"], ["grown"]]
+
+
+async def test_in_a_group_it_grows_more_slowly_as_an_answer_to_who_asked(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    group = api.group(-100, members=[api.people[1]])
+    question = api.say(api.people[1], "@rumi_test_bot hi", group)
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg-100", origin=question.id)
+        for word in range(200):
+            turn.says(f"word {word} ")
+            await trio.sleep(0.5)
+        await turn.ends("grown")
+        await office.all_sent(5)
+    [message] = group.said
+    assert message.reply_to is question
+    assert message.text == "grown"
+    at = [message.time, *(edit.time for edit in message.edits[:-1])]
+    assert all(later - earlier >= 4 for earlier, later in pairwise(at))
+    assert api.rates.refused == []
+
+
+async def test_what_does_not_fit_follows_as_further_messages(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        for _ in range(40):
+            turn.says("many words " * 30)
+            await trio.sleep(0.3)
+        await turn.ends("many words " * 1200)
+        await office.all_sent(20)
+    said = api.chats[1].said
+    assert said[0].edits
+    assert len(said) == 4
+    assert " ".join(api.chats[1].texts).split() == ["many", "words"] * 1200
+    assert all(units(text) <= LIMIT_UNITS for message in said for text in versions(message))
+
+
+async def test_nothing_is_edited_where_nothing_has_changed(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("that is all")
+        for _ in range(30):
+            turn.tell(Waiting(1.0, "a limit"))
+            await trio.sleep(1)
+        await turn.ends("that is all")  # "message is not modified" is a success
+        await office.all_sent(5)
+    [message] = api.chats[1].said
+    assert versions(message) == ["that is all"]
+
+
+async def test_a_busy_reply_does_not_take_the_preview(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("working")
+        await trio.sleep(3)
+        await office.reply("tg1", "busy")
+        await trio.sleep(3)
+        await turn.ends("done")
+        await office.all_sent(5)
+    assert api.chats[1].texts == ["done", "busy"]
+
+
+async def test_a_stop_shares_the_reply_with_its_turn(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("working")
+        await trio.sleep(3)
+        await turn.ends("stopped", await office.asked("tg1"))
+        await office.all_sent(5)
+    [message] = api.chats[1].said
+    assert versions(message) == ["working", "stopped"]
+
+
+async def test_turns_one_after_the_other_have_a_preview_each(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        for number in range(4):
+            turn = await office.begin("tg1")
+            turn.says(f"growing {number}")
+            await trio.sleep(3)
+            await turn.ends(f"grown {number}")
+        await office.all_sent(30)
+    assert [versions(message) for message in api.chats[1].said] == [
+        [f"growing {number}", f"grown {number}"] for number in range(4)
+    ]
+
+
+# What it shows
+
+
+async def test_it_says_which_tool_works_below_the_words(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1", language="es")
+        turn.says("**Voy** a ver 👍")
+        done = turn.tool(command="sleep 600")
+        await trio.sleep(3)
+        [message] = api.chats[1].said
+        assert message.text == "Voy a ver 👍\n\n🔧 trabajando: bash: sleep 600"
+        assert [entity["type"] for entity in message.entities] == ["bold", "code"]
+        code = message.entities[1]
+        raw = message.text.encode("utf-16-le")
+        start, end = code["offset"] * 2, (code["offset"] + code["length"]) * 2
+        assert raw[start:end].decode("utf-16-le") == "bash: sleep 600"
+        done()
+        turn.tell(Thinking(2))
+        await trio.sleep(3)
+        assert message.text == "💭 pensando…"
+        turn.says("Ya está")
+        await trio.sleep(3)
+        assert message.text == "Ya está"
+        await turn.ends("Listo")
+        await office.all_sent(5)
+    assert message.text == "Listo"
+
+
+async def test_that_it_only_thinks_needs_no_message(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        await trio.sleep(30)
+        assert api.chats[1].texts == []
+        assert len(typing(api.chats[1])) >= 6
+        await turn.ends("done")
+        await office.all_sent(5)
+
+
+def sketched(*happened: Any) -> str:
+    sketch = Sketch("en")
+    for what in happened:
+        sketch.take(what)
+    return sketch.part().text
+
+
+def test_words_that_are_void_are_taken_back() -> None:
+    assert sketched(TextDelta("one "), TextDelta("two")) == "one two"
+    assert sketched(TextDelta("wrong"), Discarded()) == "💭 thinking…"
+    assert sketched(TextDelta("wrong"), Discarded(), TextDelta("right")) == "right"
+    assert sketched(TextDelta("first"), Thinking(2), TextDelta("second")) == "second"
+
+
+def test_what_is_too_long_ends_with_its_end_and_the_tool() -> None:
+    call = ToolStarted(ToolCall("c", "bash", "{}"), {"command": "ls"})
+    text = sketched(TextDelta("word " * 3000 + "👍" * 3000 + " the end"), call)
+    assert units(text) <= LIMIT_UNITS
+    assert text.endswith("the end\n\n🔧 working: bash: ls")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"command": "ls -la"}, "bash: ls -la"),
+        ({"command": "echo a\n  echo\tb"}, "bash: echo a echo b"),
+        ({"command": "x" * 100}, f"bash: {'x' * (TOOL_CHARS - 7)}…"),
+        ({"command": "\x1b[31mred\x1b[0m \u202eevil"}, "bash: red evil"),
+        ({"command": 5}, "bash"),
+        ({}, "bash"),
+        ({"stdin": "secret", "url": "https://example.org"}, "bash: https://example.org"),
+    ],
+)
+def test_a_call_is_told_on_one_short_line(arguments: dict[str, object], line: str) -> None:
+    assert tool_line(ToolCall("c", "bash", ""), arguments) == line
+
+
+# Typing
+
+
+async def test_somebody_types_as_long_as_the_turn_runs(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        began = trio.current_time()
+        await trio.sleep(20)
+        await turn.ends("done")
+        await office.all_sent(5)
+        await trio.sleep(20)
+    at = typing(api.chats[1])
+    assert at[0] - began < 0.5
+    assert len(at) == 5
+    assert at[-1] - began < 20
+
+
+async def test_typing_that_hangs_does_not_hold_up_the_reply(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    api.faults.often(1.0, Silent(), "sendChatAction")
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        await trio.sleep(1)
+        await turn.ends("done")
+        await office.all_sent(0.5)
+
+
+async def test_a_turn_whose_end_was_missed_is_not_shown_for_ever(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("growing")
+        await trio.sleep(4 * 3600)
+        assert office.actor.doing() == ""
+        assert typing(api.chats[1])[-1] < 4000
+        await turn.ends("grown")
+        await office.all_sent(5)
+    assert api.chats[1].texts == ["grown"]
+
+
+# When something goes wrong
+
+
+async def test_a_preview_that_fails_costs_the_reply_nothing(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    for method in ("sendChatAction", "editMessageText", "sendMessage"):
+        for fault in (Broken(), Error(400, "Bad Request: no reason"), Reset()):
+            if method != "sendMessage" or not isinstance(fault, Error):
+                api.faults.next(fault, method, chat=1)
+    async with post_office(tmp_path, api) as office:
+        for number in range(6):
+            turn = await office.begin("tg1")
+            for word in range(8):
+                turn.says(f"word {word} ")
+                await trio.sleep(0.6)
+            await turn.ends(f"reply {number}")
+            await office.all_sent(60)
+        assert len(office.incarnations) == 1
+    assert api.chats[1].texts == [f"reply {number}" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    "fault", [Late(25), Reset(), Reset(after=True), Silent(), Silent(after=True), Broken()]
+)
+async def test_an_edit_that_nobody_confirmed_cannot_overwrite_the_reply(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock, fault: Any
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("one ")
+        await trio.sleep(2)
+        api.faults.next(fault, "editMessageText")
+        turn.says("two ")
+        await trio.sleep(2)
+        await turn.ends("the answer")
+        await office.all_sent(30)
+        await trio.sleep(60)
+        api.catch_up()
+    assert api.chats[1].texts == ["the answer"]
+
+
+async def test_what_nobody_confirmed_is_not_edited_by_a_later_process_either(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("one ")
+        await trio.sleep(2)
+        api.faults.next(Late(100), "editMessageText")
+        turn.says("two ")
+        await trio.sleep(15)
+    async with post_office(tmp_path, api) as office:
+        await office.reply("tg1", "restarted", turn.message)
+        await office.all_sent(30)
+        await trio.sleep(100)
+        api.catch_up()
+    assert api.chats[1].texts[-1] == "restarted"
+
+
+async def test_a_later_process_puts_its_reply_where_the_answer_grew(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("growing")
+        await trio.sleep(3)
+    async with post_office(tmp_path, api) as office:
+        await office.reply("tg1", "restarted", turn.message)
+        await office.all_sent(5)
+    [message] = api.chats[1].said
+    assert versions(message) == ["growing", "restarted"]
+
+
+@pytest.mark.parametrize("fault", [Reset(after=True), Silent(after=True), Late(15)])
+async def test_a_preview_that_may_be_there_is_not_sent_again(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock, fault: Any
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        api.faults.next(fault, "sendMessage")
+        for word in range(60):
+            turn.says(f"word {word} ")
+            await trio.sleep(0.5)
+        await turn.ends("the answer")
+        await office.all_sent(30)
+    stray, answer = api.chats[1].texts
+    assert stray.startswith("word 0")
+    assert answer == "the answer"
+
+
+async def test_a_preview_that_was_deleted_is_made_good_by_a_new_message(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("growing")
+        await trio.sleep(3)
+        api.chats[1].said[0].deleted = True
+        turn.says(" and growing")
+        await trio.sleep(3)
+        await turn.ends("grown")
+        await office.all_sent(5)
+        turn = await office.begin("tg1")
+        turn.says("growing")
+        await trio.sleep(4)
+        api.chats[1].said[-1].deleted = True
+        await turn.ends("grown again")
+        await office.all_sent(5)
+    assert api.chats[1].texts == ["grown", "grown again"]
+
+
+async def test_an_edit_under_way_is_awaited(tmp_path: Path, api: BotApi, autojump_clock: MockClock) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("one ")
+        await trio.sleep(2)
+        api.faults.next(Slow(4), "editMessageText")
+        turn.says("two ")
+        await trio.sleep(1.5)
+        await turn.ends("the answer")
+        await office.all_sent(10)
+    [message] = api.chats[1].said
+    assert versions(message) == ["one", "one two", "the answer"]
+
+
+async def test_previews_stop_while_the_chat_has_to_wait(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("one ")
+        await trio.sleep(2)
+        api.faults.next(Flood(40), "editMessageText")
+        for word in range(40):
+            turn.says(f"{word} ")
+            await trio.sleep(0.5)
+        calls = [call for call in api.calls if call.time > 6]
+        assert calls == []
+        await turn.ends("the answer")
+        await office.flush(5)  # which does not wait for a limit
+        assert api.chats[1].texts != ["the answer"]
+        await office.all_sent(60)
+    assert api.chats[1].texts == ["the answer"]
+    assert api.rates.refused == []
+
+
+async def test_formatting_that_a_preview_cannot_have_is_left_out(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        api.faults.next(Error(400, "Bad Request: can't parse entities: no"), "sendMessage")
+        turn.says("**growing**")
+        await trio.sleep(6)
+        [message] = api.chats[1].said
+        assert (message.text, message.entities) == ("growing", [])
+        await turn.ends("**grown**")
+        await office.all_sent(5)
+    assert (message.text, bool(message.entities)) == ("grown", True)
+
+
+async def test_who_leaves_during_a_turn_is_noticed_with_the_reply(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("growing")
+        await trio.sleep(3)
+        api.block(api.people[1])
+        turn.says(" and growing")
+        await trio.sleep(10)
+        await turn.ends("grown")
+        await office.all_sent(5)
+        assert office.ended == ["tg1"]
+
+
+async def test_a_group_that_moves_during_a_turn_has_its_reply_at_the_new_number(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    group = api.group(-5, basic=True, members=[api.people[1]])
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg-5")
+        turn.says("growing")
+        await trio.sleep(3)
+        new = api.migrate(group, -100)
+        turn.says(" and growing")
+        await trio.sleep(10)
+        await turn.ends("grown")
+        await office.all_sent(10)
+    assert new.texts == ["grown"]
