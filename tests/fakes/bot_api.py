@@ -127,6 +127,7 @@ class BotApi(People):
             return self._refused(call, refused)
         if isinstance(result, Poll):
             self._waiting[id(result)] = call
+            self.changed()
             return result
         call.status = 200
         self.changed()
@@ -146,6 +147,7 @@ class BotApi(People):
         """Whoever polled is gone."""
         poll.abandon()
         self._waiting.pop(id(poll), None)
+        self.changed()
 
     def delay(self, seconds: float, run: Callable[[], Answer | Poll]) -> Delayed:
         """Do a call later, whatever becomes of the client: before the next one, or in `catch_up`."""

@@ -110,6 +110,8 @@ class People(Chats):
             "is_anonymous": True,
             "type": "regular",
             "allows_multiple_answers": False,
+            "allows_revoting": True,
+            "members_only": False,
         }
         return self.send(person, chat, poll={**poll, **flags}, **where)
 

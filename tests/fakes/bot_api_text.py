@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 from tests.fakes.bot_api_world import Refused
 
 Entity: TypeAlias = dict[str, Any]
+Span: TypeAlias = tuple[int, int, Entity]
+"""Where an entity begins and ends, in UTF-16 units."""
 
 TEXT_LIMIT = 4096
 ENTITY_LIMIT = 100
@@ -156,53 +158,29 @@ def _url(url: Any) -> str:
     return url
 
 
-def _spans(text: str, entities: list[Entity]) -> list[tuple[int, int, Entity]]:
-    """The entities with begin and end counted in characters, outermost first."""
-    width = utf16_length(text)
-    places = None if width == len(text) else _places(text)
+def _spans(text: str, entities: list[Entity]) -> list[Span]:
+    """The entities with begin and end, outermost first, if none begins or ends inside a character."""
+    units = text.encode("utf-16-le")
+    width = len(units) // 2
     spans = []
     for entity in entities:
         begin, end = entity["offset"], entity["offset"] + entity["length"]
         if begin >= width:
-            raise Refused(
-                400, f"Bad Request: entity begins after the end of the text at UTF-16 offset {begin}"
-            )
+            text = f"entity begins after the end of the text at UTF-16 offset {begin}"
+            raise Refused(400, f"Bad Request: {text}")
         name = f"entity beginning at UTF-16 offset {begin}"
         if end > width:
             raise Refused(400, f"Bad Request: {name} ends after the end of the text at UTF-16 offset {end}")
-        if places is not None:
-            if begin not in places:
-                at = _byte(text, begin)
-                raise Refused(
-                    400, f"Bad Request: entity begins in a middle of a UTF-16 symbol at byte offset {at}"
-                )
-            if end not in places:
-                at = _byte(text, end)
-                raise Refused(
-                    400, f"Bad Request: {name} ends in a middle of a UTF-16 symbol at byte offset {at}"
-                )
-            begin, end = places[begin], places[end]
+        for what, place in (("entity begins", begin), (f"{name} ends", end)):
+            if place < width and 0xDC <= units[place * 2 + 1] < 0xE0:
+                at = len(units[: place * 2 + 2].decode("utf-16-le").encode())
+                raise Refused(400, f"Bad Request: {what} in a middle of a UTF-16 symbol at byte offset {at}")
         spans.append((begin, end, entity))
     spans.sort(key=lambda span: (span[0], -span[1]))
     return spans
 
 
-def _places(text: str) -> dict[int, int]:
-    places, offset = {}, 0
-    for index, letter in enumerate(text):
-        places[offset] = index
-        offset += 2 if letter > "\uffff" else 1
-    places[offset] = len(text)
-    return places
-
-
-def _byte(text: str, offset: int) -> int:
-    """The UTF-8 position behind the character that this offset splits."""
-    head = text.encode("utf-16-le")[: (offset + 1) * 2]
-    return len(head.decode("utf-16-le").encode())
-
-
-def _check_nesting(spans: list[tuple[int, int, Entity]]) -> None:
+def _check_nesting(spans: list[Span]) -> None:
     around: list[tuple[int, Entity]] = []
     for begin, end, entity in spans:
         while around and around[-1][0] <= begin:
@@ -226,25 +204,27 @@ def _may_contain(outer: str, inner: str) -> bool:
     return outer in QUOTES and inner not in QUOTES
 
 
-def _cleaned(text: str, spans: list[tuple[int, int, Entity]]) -> tuple[str, list[Entity]]:
+def _cleaned(text: str, spans: list[Span]) -> tuple[str, list[Entity]]:
     """Cleaned and trimmed, never into an entity at the start, and the entities moved along."""
-    kept = [0]
-    for letter in text:
-        kept.append(kept[-1] + (0 if ord(letter) in _GONE else 1))
-    text = text.translate(_CLEAN)
-    moved = [(kept[begin], kept[end], entity) for begin, end, entity in spans]
-    end_of_text = len(text.rstrip(_TRIMMED))
-    start = len(text) - len(text.lstrip(_TRIMMED))
-    if moved:
-        start = min(start, moved[0][0])
-    text = text[start:end_of_text]
-    plain = text.isascii()
-    entities = []
-    for begin, end, entity in moved:
-        begin, end = begin - start, min(end, end_of_text) - start
-        if end <= begin:
-            continue
-        offset = begin if plain else utf16_length(text[:begin])
-        length = end - begin if plain else utf16_length(text[begin:end])
-        entities.append({**entity, "offset": offset, "length": length})
-    return text, entities
+    if _UNCLEAN.search(text):
+        units = text.encode("utf-16-le")
+        clean = text.translate(_CLEAN)
+        # Only a character that takes one unit is ever removed or replaced.
+        kept = [0]
+        for letter in text:
+            kept.append(kept[-1] + (0 if ord(letter) in _GONE else 2 if letter > "\uffff" else 1))
+
+        def place(unit: int) -> int:
+            return kept[len(units[: unit * 2].decode("utf-16-le"))]
+
+        text, spans = clean, [(place(begin), place(end), entity) for begin, end, entity in spans]
+    ended = text.rstrip(_TRIMMED)
+    start = len(ended) - len(ended.lstrip(_TRIMMED))
+    if spans:
+        start = min(start, spans[0][0])
+    text = ended[start:]
+    width = utf16_length(text)
+    moved = ((begin - start, min(end - start, width), entity) for begin, end, entity in spans)
+    return text, [
+        {**entity, "offset": begin, "length": end - begin} for begin, end, entity in moved if begin < end
+    ]

@@ -24,6 +24,11 @@ class Poll:
     wake: Callable[[], None] = lambda: None
     ousted: str = ""
 
+    @property
+    def ready(self) -> bool:
+        """There is nothing more to wait for."""
+        return bool(self.ousted or self.queue.pending)
+
     def finish(self) -> list[Json]:
         """The updates that are there now, possibly none; `Refused` if a newer poll took its place."""
         self.abandon()

@@ -116,8 +116,9 @@ async def _done(api: BotApi, done: Answer | Poll) -> Answer:
     event = trio.Event()
     done.wake = event.set
     try:
-        with trio.move_on_after(done.timeout_s):
-            await event.wait()
+        if not done.ready:
+            with trio.move_on_after(done.timeout_s):
+                await event.wait()
     except BaseException:
         api.abandon(done)
         raise

@@ -80,6 +80,8 @@ async def test_a_tab_becomes_a_space_and_a_carriage_return_nothing(
     sent = await bot.send_message(1, "a\tb\r\nc", entities=[MessageEntity("code", 5, 1)])
     assert sent.text == "a b\nc"
     assert sent.parse_entity(sent.entities[0]) == "c"
+    sent = await bot.send_message(1, "👍\r👍\u2028 x ", entities=[MessageEntity("code", 5, 4)])
+    assert (sent.text, sent.parse_entity(sent.entities[0])) == ("👍👍 x", " x")
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\u200b", "\u2800 \ufeff"])
