@@ -1,0 +1,63 @@
+"""Markdown's link definitions, which a parser takes out of the text: `[1]: https://example.org`.
+
+A model writes its sources like that, and a log line like `[note]: done` is a definition too. They stay in
+the text for people to read, and what refers to them is a link all the same.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import pyromark
+from pyromark.event import BrokenLink
+
+_ROUNDS: Final = 8
+_ADDRESS: Final = re.compile(
+    r"https?://(?:[^\s/?#@]*@)?([^\s/?#:@\[\]]+)(?::\d{1,5})?(?:[/?#]\S*)?", re.IGNORECASE
+)
+_ADDRESS_CHARS: Final = 2000
+
+
+class Overgrown(Exception):
+    """Far more would come of a text than there is in it, or only after far too long."""
+
+
+Answer = Callable[[BrokenLink], tuple[str, str] | None]
+
+
+def linkable(address: str) -> bool:
+    """Whether Telegram takes `address` as a link's target: a web page, on a host with a dot in its name."""
+    if len(address) > _ADDRESS_CHARS or not address.isprintable():
+        return False
+    found = _ADDRESS.fullmatch(address)
+    return found is not None and "." in found[1].strip(".")
+
+
+def kept(source: str, options: pyromark.Options) -> tuple[str, Answer]:
+    """The source with its definitions made plain text, and what the parser asks where a link leads to."""
+    targets: dict[str, str] = {}
+    for _ in range(_ROUNDS):
+        found = pyromark.reference_definitions(source, options=options)
+        if not found:
+            break
+        raw = source.encode()
+        pieces, at = [], 0
+        for label, definition in sorted(found.items(), key=lambda each: each[1]["span"]["start"]):
+            start = raw.index(b"[", definition["span"]["start"])
+            pieces += [raw[at:start], b"&#91;"]
+            at = start + 1
+            if linkable(definition["dest"]):
+                targets.setdefault(_same(label), definition["dest"])
+        source = b"".join([*pieces, raw[at:]]).decode()
+    else:
+        raise Overgrown  # of many definitions with one name, the parser tells only the first
+
+    def answer(link: BrokenLink) -> tuple[str, str] | None:
+        target = targets.get(_same(link["reference"]))
+        return None if target is None else (target, "")
+
+    return source, answer
+
+
+def _same(label: str) -> str:
+    return " ".join(label.split()).casefold()

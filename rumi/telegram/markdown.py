@@ -1,0 +1,70 @@
+"""Markdown to a text and the spans that stand out in it.
+
+pyromark parses, telegramify-markdown writes the text down. What it would lose or change on the way is mended
+in the events between the two, see `mending.py`.
+"""
+
+import logging
+import re
+from bisect import bisect_left
+from typing import Final, cast
+
+from telegramify_markdown import RenderConfig
+from telegramify_markdown.converter import EventWalker
+
+from rumi.telegram.characters import clean
+from rumi.telegram.definitions import Overgrown
+from rumi.telegram.mending import mended
+from rumi.telegram.spans import Kind, Span, lawful
+
+logger = logging.getLogger(__name__)
+
+_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+
+
+def _configuration() -> RenderConfig:
+    config = RenderConfig.isolated()
+    config.cite_expandable = False  # a folded quote hides half of an answer
+    symbols = config.markdown_symbol
+    symbols.unordered_list_item = "•"
+    symbols.task_completed = "☑"
+    symbols.task_uncompleted = "☐"
+    symbols.horizontal_rule = "———"
+    return config
+
+
+_CONFIG: Final = _configuration()
+
+
+def read(markdown: str) -> tuple[str, tuple[Span, ...]]:
+    """What a person reads of `markdown`, and what stands out in it.
+
+    The same Markdown gives the same result. Where the libraries fail, or would make far too much of it,
+    it is the Markdown itself, without spans.
+    """
+    source = clean(markdown)
+    try:
+        text, spans = _written(source)
+    except Overgrown:
+        logger.info("a Markdown text of %d characters would grow too much: it stays as it is", len(source))
+    except Exception:  # whatever they trip over, the words must get through
+        logger.warning("a Markdown text cannot be formatted: it stays as it is", exc_info=True)
+    else:
+        return text, spans
+    return source.replace("\t", " "), ()
+
+
+def _written(source: str) -> tuple[str, tuple[Span, ...]]:
+    given, events = mended(source)
+    text, entities, _ = EventWalker(_CONFIG, given).walk(cast("tuple[object, ...]", events))
+    astral = [found.start() + number for number, found in enumerate(_ASTRAL.finditer(text))]
+    spans = [
+        Span(
+            entity.offset - bisect_left(astral, entity.offset),
+            entity.offset + entity.length - bisect_left(astral, entity.offset + entity.length),
+            cast("Kind", entity.type),
+            entity.url or entity.language or "",
+        )
+        for entity in entities
+    ]
+    return text, lawful(text, spans)
