@@ -12,7 +12,7 @@ from telegram import MessageEntity
 
 from rumi.telegram.characters import blank
 from rumi.telegram.cutting import Cuts, characters_within
-from rumi.telegram.markdown import read
+from rumi.telegram.markdown import ending, read
 from rumi.telegram.spans import Kind, Span, trim
 from rumi.telegram.units import LIMIT_UNITS, units
 
@@ -63,11 +63,13 @@ def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> Part:
     Of a longer one it is the end, from the start of a line if possible, below a line with an ellipsis.
     """
     limit_units = min(limit_units, LIMIT_UNITS)
-    text, spans = read(markdown)
-    parts = _parts(text, spans, limit_units)
-    first = next(parts, Part(NOTHING))
-    if next(parts, None) is None:
-        return first
+    shown = ending(markdown)
+    text, spans = read(shown)
+    if len(shown) == len(markdown):
+        parts = _parts(text, spans, limit_units)
+        first = next(parts, Part(NOTHING))
+        if next(parts, None) is None:
+            return first
     above = f"{NOTHING}\n"
     end = len(text.rstrip())
     start = end - characters_within(text[max(0, end - limit_units) : end][::-1], limit_units - units(above))

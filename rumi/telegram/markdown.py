@@ -19,6 +19,8 @@ from rumi.telegram.spans import Kind, Span, lawful
 
 logger = logging.getLogger(__name__)
 
+_FENCE: Final = re.compile(r"^[ >]*(`{3,}(?!.*`)|~{3,})(.*)$", re.MULTILINE)
+_ENDING: Final = 16_000
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -52,6 +54,33 @@ def read(markdown: str) -> tuple[str, tuple[Span, ...]]:
     else:
         return text, spans
     return source.replace("\t", " "), ()
+
+
+def ending(markdown: str) -> str:
+    """The end of a long text, which can be read by itself; a short one as it is.
+
+    So that the cost of showing a growing answer does not grow with it. Begins with a line, if possible with
+    a paragraph; within a code block its opening fence is repeated.
+    """
+    if len(markdown) <= 2 * _ENDING:
+        return markdown
+    start = markdown.find("\n", len(markdown) - _ENDING) + 1 or len(markdown) - _ENDING
+    fence = _open_fence(markdown, start)
+    if fence:
+        return f"{fence}\n{markdown[start:]}"
+    paragraph = markdown.find("\n\n", start - 1, start + _ENDING // 2)
+    return markdown[paragraph + 2 if paragraph >= 0 else start :]
+
+
+def _open_fence(markdown: str, end: int) -> str:
+    """The line that opened the code block that `end` is in."""
+    opened: re.Match[str] | None = None
+    for found in _FENCE.finditer(markdown, 0, end):
+        if opened is None:
+            opened = found
+        elif found[1].startswith(opened[1]) and not found[2].strip():
+            opened = None
+    return opened[0] if opened else ""
 
 
 def _written(source: str) -> tuple[str, tuple[Span, ...]]:

@@ -1,6 +1,7 @@
 """Replies in parts that Telegram takes: nothing lost, nothing torn that belongs together."""
 
 import re
+import time
 from collections import Counter
 
 import pytest
@@ -183,6 +184,21 @@ def test_a_preview_of_nothing_is_an_ellipsis() -> None:
     assert format_preview("", 10) == format_preview(" \n", 10) == Part(NOTHING)
     assert format_preview("x" * 100, 2) == Part(NOTHING)
     assert format_preview("x" * 100, 4) == Part(f"{NOTHING}\nxx")
+
+
+def test_a_preview_of_a_very_long_answer_costs_no_more_and_looks_the_same() -> None:
+    growing = "".join(f"**{number}** `x`\n\n" for number in range(20_000))
+    started = time.process_time()
+    part = format_preview(growing)
+    assert time.process_time() - started < 1
+    assert part == format_preview(growing[-30_000:])
+    code = "x = [\n" * 20_000
+    assert format_preview(f"a\n~~~\nb\n~~~\n```py\n{code}") == format_preview(f"```py\n{code[-30_000:]}")
+    assert format_preview("x" * 100_000).text == f"{NOTHING}\n{'x' * (LIMIT_UNITS - 2)}"
+
+
+def test_a_preview_of_much_markup_and_few_words_still_says_that_it_is_an_end() -> None:
+    assert format_preview(f"[first]({'x' * 50_000})\n\nlast").text == f"{NOTHING}\nlast"
 
 
 def test_every_step_of_a_growing_answer_can_be_shown() -> None:
