@@ -13,6 +13,10 @@ from rumi.models import TextDelta
 MAX_WAITING = 10_000
 """Events that a reader may be behind; one that is further behind loses the oldest, but never a reply."""
 
+IN_A_ROW = 64
+"""Events that a reader may take before others get their turn. With one at a time, whoever listens to a
+hundred busy chats would get one in each round of all their tasks, and fall behind by seconds."""
+
 
 class HubSubscription:
     """One reader's queue. Neighbouring text deltas of a turn are joined while it is slow."""
@@ -22,13 +26,19 @@ class HubSubscription:
         self.chat = chat
         self._queue: deque[ChatEvent] = deque()
         self._arrived = trio.Event()
+        self._in_a_row = 0
 
     async def receive(self) -> ChatEvent:
-        """The next event. Cancelled, it loses nothing."""
+        """The next event. Cancelled, it loses nothing. It lets others run when it waits, and now and then."""
         while not self._queue:
+            self._in_a_row = 0
             await self._arrived.wait()
             self._arrived = trio.Event()
-        await trio.lowlevel.checkpoint()
+        self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
+        if self._in_a_row:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await trio.lowlevel.checkpoint()
         return self._queue.popleft()
 
     async def reply_to(self, number: int) -> Replied:
