@@ -3,9 +3,11 @@
 import json
 import re
 import warnings
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+import httpx
 from telegram.error import NetworkError, RetryAfter
 from telegram.request import BaseRequest, HTTPXRequest
 
@@ -78,9 +80,36 @@ class Guarded(BaseRequest):
 
 
 class GuardedHTTP(Guarded, HTTPXRequest):
-    """HTTP, guarded."""
+    """HTTP, guarded. `httpx_kwargs` are further settings of the client's."""
 
     __slots__ = ()
+
+    def __init__(self, *, httpx_kwargs: Mapping[str, Any], **settings: Any) -> None:
+        hooks = {"request": [_send_plainly]}
+        super().__init__(httpx_kwargs={**httpx_kwargs, "event_hooks": hooks}, **settings)
+
+
+class _Body(httpx.AsyncByteStream):
+    """A request's body. The client's own is a generator, and one that is cancelled in the middle of sending
+    would be left to the garbage collector, which cannot end it in order."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self._left = iter(chunks)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self._left = iter(self._chunks)
+        return self
+
+    async def __anext__(self) -> bytes:
+        for chunk in self._left:
+            return chunk
+        raise StopAsyncIteration
+
+
+async def _send_plainly(request: httpx.Request) -> None:
+    if isinstance(request.stream, httpx.SyncByteStream):
+        request.stream = _Body(request.stream)
 
 
 class _Answer(dict[str, Any]):

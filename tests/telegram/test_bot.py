@@ -1,5 +1,6 @@
 """The Bot API as the house opens it, over real HTTP on loopback."""
 
+import gc
 import logging
 import re
 import warnings
@@ -106,6 +107,22 @@ async def test_the_end_closes_all_connections_also_those_in_use() -> None:
                 await raw_updates(bot, offset=None, wait_s=30, read_timeout_s=40)
         with trio.fail_after(5):
             await server.wait_idle()
+
+
+async def test_a_call_may_be_cancelled_in_the_middle_of_sending() -> None:
+    async with trio.open_nursery() as nursery:
+
+        async def never_read(stream: trio.SocketStream) -> None:
+            await trio.sleep_forever()
+
+        listeners = await nursery.start(trio.serve_tcp, never_read, 0)
+        port = listeners[0].socket.getsockname()[1]
+        async with open_bot(TOKEN, f"http://127.0.0.1:{port}") as bot:
+            with trio.move_on_after(0.3) as scope:
+                await bot.send_document(11, b"x" * 20_000_000)
+        assert scope.cancelled_caught
+        gc.collect()  # whatever is left open is told now, as an error
+        nursery.cancel_scope.cancel()
 
 
 async def test_updates_come_as_they_are_in_order_and_what_is_below_the_offset_comes_no_more() -> None:

@@ -83,6 +83,18 @@ async def test_a_crowd_of_strangers_fills_no_memory(autojump_clock: MockClock) -
         assert [say.chat for say in said] == ["tg89"]
 
 
+async def test_who_was_told_last_is_remembered_longest(autojump_clock: MockClock) -> None:
+    async with sender() as (ref, said):
+        strangers = Strangers(ref, most=2)
+        strangers.meet(stranger(1))
+        strangers.meet(stranger(2))
+        await trio.sleep(3600)
+        for user in (1, 3, 1):
+            strangers.meet(stranger(user))
+        await trio.testing.wait_all_tasks_blocked()
+        assert [say.chat for say in said] == ["tg1", "tg2", "tg1", "tg3"]
+
+
 async def test_who_finds_the_sender_full_is_told_the_next_time(autojump_clock: MockClock) -> None:
     async with sender(capacity=1) as (ref, said):
         strangers = Strangers(ref)

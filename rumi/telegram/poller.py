@@ -1,0 +1,284 @@
+"""The poller: takes updates from Telegram, has them stored, and only then confirms them.
+
+It waits for no chat: what it stores is handed on by the inbox.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol, TypeVar
+
+import trio
+from telegram import Bot
+from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
+
+from actors import Actor, Backoff
+from rumi.chats import Arrival
+from rumi.telegram.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
+from rumi.telegram.content import Intake
+from rumi.telegram.messages import PollerMessage
+from rumi.telegram.reading import Stranger, Who, read_batch
+from rumi.telegram.registration import register_commands
+from rumi.telegram.strangers import Strangers
+from rumi.telegram.updates import RawUpdate, ends_in_album, raw_updates
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+WAITS: Final = Backoff(first_s=2.0, factor=2.0, cap_s=30.0)
+"""Between attempts, less up to a half by chance, so that two programs do not keep meeting each other."""
+
+REFUSALS: Final = 3
+"""How often a token that worked a moment ago is tried again when it is refused: a server that is being mended
+may refuse anything."""
+
+CONFIRM_S: Final = 2.0
+"""How long the last confirmation may take: without it the next process meets a few known updates."""
+
+ALBUM_PAUSE_S: Final = 0.5
+ALBUM_LOOKS: Final = 4
+"""An album's messages are updates of their own and may come one after the other: while the last thing that
+waits is one of them, it is looked for more, that often at most."""
+
+LEAST_POLL_S: Final = 1.0
+"""A server that answers at once with nothing is not asked more often than this."""
+
+
+class Accepts(Protocol):
+    """Where messages are stored: `rumi.chats.Inbox`."""
+
+    async def accept_all(self, arrivals: Sequence[Arrival]) -> list[bool]:
+        """Store them all, or raise; for each, whether it is new."""
+        ...
+
+
+@dataclass(slots=True)
+class PollerMemory:
+    """What outlives the poller's incarnations. Made once, by whoever makes the poller.
+
+    `me` is who the bot is, once that is known; `ended`: no updates are taken any more; `refused`: Telegram
+    does not know the token, and no restart would help; `registered`: the commands are.
+    """
+
+    me: Me | None = None
+    ended: bool = False
+    refused: bool = False
+    registered: bool = False
+
+
+class Poller(Actor[PollerMessage]):
+    """Polls until it is told to stop, and then never again, whatever restarts it."""
+
+    def __init__(
+        self,
+        bot: Bot,
+        inbox: Accepts,
+        strangers: Strangers,
+        who: Who,
+        memory: PollerMemory,
+        *,
+        intake: Intake,
+        random: Random,
+        poll_s: float = 25.0,
+        grace_s: float = 10.0,
+        waits: Backoff = WAITS,
+    ) -> None:
+        """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is given up."""
+        self._bot = bot
+        self._inbox = inbox
+        self._strangers = strangers
+        self._who = who
+        self._memory = memory
+        self._intake = intake
+        self._random = random
+        self._poll_s = poll_s
+        self._grace_s = grace_s
+        self._waits = waits
+        self._offset: int | None = None
+        self._repeated = 0
+        self._asking = trio.CancelScope()
+        self._done = trio.Event()
+        self._doing = "polling"
+        self._last: float | None = None
+        self._waits_until: float | None = None
+        self._trouble = ""
+
+    # Life
+
+    async def started(self) -> None:
+        """Begin to poll, unless polling was ended for good.
+
+        Raises:
+            TokenRefused: an earlier incarnation has found that out.
+        """
+        if self._memory.refused:
+            raise TokenRefused
+        if self._memory.ended:
+            self._done.set()
+        else:
+            self.start_soon(self._poll)
+
+    async def receive(self, message: PollerMessage) -> None:
+        """Take no more updates; returns when what came is stored."""
+        self._memory.ended = True
+        self._asking.cancel()
+        await self._done.wait()
+
+    async def stopped(self, reason: str) -> None:
+        """Confirm what was stored, within a bound."""
+        if reason != "crashed":
+            await self._confirm()
+
+    def doing(self) -> str:
+        """For `rumi status`."""
+        if self._memory.ended:
+            return "takes no more updates"
+        now = trio.current_time()
+        if self._waits_until is not None:
+            return f"waits {max(0.0, self._waits_until - now):.0f} s: {self._trouble}"
+        if self._memory.me is None:
+            return "asks Telegram who the bot is"
+        last = "no update yet" if self._last is None else f"last update {now - self._last:.0f} s ago"
+        return f"{self._doing}, {last}"
+
+    # Polling
+
+    async def _poll(self) -> None:
+        try:
+            await self._take()
+        except TokenRefused:
+            self._memory.refused = True
+            raise
+
+    async def _take(self) -> None:
+        me = self._memory.me
+        with trio.CancelScope() as self._asking:
+            me = self._memory.me = me or await self._patiently(self._introduce)
+        if not self._memory.registered and not self._memory.ended:
+            self.start_soon(self._register)
+        while me is not None and not self._memory.ended:
+            updates: Sequence[RawUpdate] = ()
+            # Only the asking is cut off by the end: what has come is stored.
+            with trio.CancelScope() as self._asking:
+                updates = await self._patiently(self._updates)
+            if updates:
+                await self._store(updates, me)
+        self._done.set()
+        await self._confirm()
+
+    async def _introduce(self) -> Me:
+        with trio.fail_after(self._grace_s):
+            return await introduce(self._bot)
+
+    async def _register(self) -> None:
+        self._memory.registered = await register_commands(self._bot, self._who.language, self._who.default)
+
+    async def _updates(self) -> Sequence[RawUpdate]:
+        """The next updates, in their order; none if none came within a poll."""
+        if self._repeated > 1:  # once is what a restart meets
+            await self._wait(self._repeated - 2, "Telegram repeats what was confirmed")
+        began = trio.current_time()
+        updates = await self._ask(self._poll_s)
+        if not updates:
+            await trio.sleep(max(0.0, began + LEAST_POLL_S - trio.current_time()))
+        for _ in range(ALBUM_LOOKS):
+            if not ends_in_album(updates):
+                break
+            await trio.sleep(ALBUM_PAUSE_S)
+            more = await self._ask(0)
+            if len(more) <= len(updates):
+                break
+            updates = more
+        return updates
+
+    async def _ask(self, wait_s: float) -> Sequence[RawUpdate]:
+        """One poll. What is numbered below the offset is confirmed by it, and comes no more."""
+        limit_s = wait_s + self._grace_s
+        with trio.fail_after(limit_s):
+            updates = await raw_updates(self._bot, offset=self._offset, wait_s=wait_s, read_timeout_s=limit_s)
+        # Telegram numbers anew, at random, after a quiet week; an offset from before could then stand above
+        # what comes next, and confirm it unread. So it is sent until it was answered with nothing, and then
+        # dropped: without an offset the oldest update that is not confirmed comes first.
+        if not updates:
+            self._offset = None
+        return updates
+
+    async def _store(self, updates: Sequence[RawUpdate], me: Me) -> None:
+        """Store the batch in one step; only then may its numbers be confirmed.
+
+        Raises:
+            RumiError: nothing was stored, so the same updates come again.
+        """
+        self._doing = f"storing {len(updates)} updates"
+        read = read_batch(updates, me, self._who, self._intake)
+        arrivals = [Arrival(one.update) if isinstance(one, Stranger) else one for one in read]
+        new = await self._inbox.accept_all(arrivals)
+        for one, is_new in zip(read, new, strict=True):
+            if is_new and isinstance(one, Stranger):
+                self._strangers.meet(one)
+        self._offset = max(arrival.update for arrival in arrivals) + 1
+        self._repeated = 0 if any(new) else self._repeated + 1
+        self._last = trio.current_time()
+        self._doing = "polling"
+
+    async def _confirm(self) -> None:
+        """Confirm what was stored last, once and within a bound: it spares the next process repetitions."""
+        offset, self._offset = self._offset, None
+        if offset is None:
+            return
+        with trio.move_on_after(CONFIRM_S, shield=True):
+            try:
+                await raw_updates(self._bot, offset=offset, wait_s=0, read_timeout_s=CONFIRM_S, limit=1)
+            except TelegramError as error:
+                logger.info("the last updates were not confirmed: %s", in_words(error))
+
+    # Patience
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What the call returns, in as many attempts as it takes.
+
+        Raises:
+            TokenRefused: no attempt can help.
+        """
+        attempt = refusals = 0
+        while True:
+            try:
+                found = await call()
+            except InvalidToken as error:
+                refusals += 1
+                if refusals > REFUSALS:
+                    raise TokenRefused from None
+                await self._wait(attempt, in_words(error))
+            except trio.TooSlowError:
+                await self._wait(attempt, in_words(TimedOut()))
+            except TelegramError as error:
+                if isinstance(error, Conflict) and about_webhook(error):
+                    await self._remove_webhook()
+                least_s = wait_of(error) if isinstance(error, RetryAfter) else 0.0
+                await self._wait(attempt, in_words(error), least_s)
+            else:
+                if attempt:
+                    logger.info("Telegram answers again")
+                return found
+            attempt += 1
+
+    async def _wait(self, attempt: int, trouble: str, least_s: float = 0.0) -> None:
+        """Wait before the next attempt, longer each time."""
+        if attempt == 0 or trouble != self._trouble:
+            logger.warning("no updates: %s", trouble)
+        wait_s = max(least_s, self._waits.delay_s(attempt) * self._random.uniform(0.5, 1.0))
+        self._trouble, self._waits_until = trouble, trio.current_time() + wait_s
+        try:
+            await trio.sleep(wait_s)
+        finally:
+            self._waits_until = None
+
+    async def _remove_webhook(self) -> None:
+        """Somebody had updates sent elsewhere. What waits there is kept, and comes to us."""
+        logger.warning("this bot had a webhook; it is removed, for updates are polled here")
+        try:
+            with trio.move_on_after(self._grace_s):
+                await self._bot.delete_webhook(drop_pending_updates=False)
+        except TelegramError as error:
+            logger.warning("the webhook could not be removed: %s", in_words(error))
