@@ -3,13 +3,16 @@
 import re
 import time
 from collections import Counter
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rumi.telegram.formatting import LIMIT_ENTITIES, NOTHING, Part, format_preview, format_reply
+from rumi.telegram.spans import Kind, Span, lawful
 from rumi.telegram.units import LIMIT_UNITS, units
+from tests.fakes.bot_api_text import settled
 from tests.telegram.readings import seen
 
 WORD = "word "
@@ -145,6 +148,19 @@ def test_a_code_block_that_fits_is_not_parted_if_enough_stands_before_it() -> No
     assert seen(second) == [("pre", code, "")]
 
 
+def test_a_few_words_do_not_stand_alone_above_a_code_block() -> None:
+    code = "\n".join(["x = 1"] * 682)
+    first, second = format_reply(f"Do this:\n\n```\n{code}\n```")
+    assert len(first.text) > LIMIT_UNITS // 2
+    assert set(second.text.split("\n")) == {"x = 1"}
+
+
+def test_indented_code_without_line_ends_still_fits() -> None:
+    parts = format_reply("```\n    " + "x" * 9000 + "\n```")
+    assert [len(part.text) for part in parts] == [LIMIT_UNITS, LIMIT_UNITS, 9000 + 4 + 1 - 2 * LIMIT_UNITS]
+    assert next(words for part in parts for _, words, _ in seen(part)) == "    " + "x" * (LIMIT_UNITS - 5)
+
+
 def test_a_title_is_not_left_alone_above_what_it_is_the_title_of() -> None:
     code = "\n".join(["x = 1"] * 682)
     first, _ = format_reply(f"# Title\n\n```\n{code}\n```")
@@ -254,6 +270,26 @@ def test_no_letter_or_digit_is_lost(markdown: str) -> None:
     plain = re.sub(r"&#?\w+;|(```|~~~)[^\n]*", "", markdown)  # an empty code block has no language
     missing = Counter(each for each in plain if each.isalnum()) - shown
     assert not missing
+
+
+@SLOW
+@given(
+    st.text(alphabet="ab \n", min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20), st.sampled_from(get_args(Kind))), max_size=12),
+)
+def test_whatever_stands_out_is_nested_as_telegram_allows(
+    text: str, drawn: list[tuple[int, int, Kind]]
+) -> None:
+    spans = [
+        Span(start, min(start + length, len(text)), kind, "https://a.io") for start, length, kind in drawn
+    ]
+    kept = lawful(text, [span for span in spans if span.start < span.end])
+    given_to = [
+        {"type": span.kind, "offset": span.start, "length": span.end - span.start, "url": span.detail}
+        for span in kept
+    ]
+    if text.strip():
+        settled(text, given_to)
 
 
 @SLOW
