@@ -20,10 +20,11 @@ import trio
 from rumi.sandbox import Command, Limits, SandboxError
 from rumi.sandbox.bubblewrap import box as box_module
 from rumi.sandbox.bubblewrap import keeper
+from rumi.sandbox.bubblewrap import processes as processes_module
 from rumi.sandbox.bubblewrap.box import BubblewrapBox
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
-from rumi.sandbox.bubblewrap.processes import descendants, named
+from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, named
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import BoxGoneError
 from rumi.sandbox.workspace import prepare_workspace
@@ -683,3 +684,45 @@ async def test_a_box_is_not_started_outside_the_main_thread(
     with pytest.raises(SandboxError, match="main thread"):
         await trio.to_thread.run_sync(elsewhere)
     assert time.perf_counter() - before < 5
+
+
+async def test_what_runs_in_a_box_is_seen_at_a_glance(box: BubblewrapBox) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run, box, "sh", "-c", f"sleep {LONG}61 | sleep {LONG}61 | sleep {LONG}61")
+
+        await until(lambda: len(on_the_host(f"{LONG}61")) == 3)
+        assert set(on_the_host(f"{LONG}61")) <= set(box.processes())
+        assert sorted(box.processes()) == sorted(processes_of(box))
+        await box.kill_all()
+
+
+def test_the_children_of_all_threads_are_seen_at_a_glance() -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    done = threading.Event()
+
+    def start() -> None:
+        started.append(subprocess.Popen(["sleep", f"{LONG}62"]))
+        done.wait()
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    try:
+        while not started:
+            time.sleep(0.01)
+        assert started[0].pid in descendants_at_a_glance(os.getpid())
+    finally:
+        done.set()
+        thread.join()
+        started[0].kill()
+        started[0].wait()
+
+
+def test_a_kernel_without_lists_of_children_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pid, parent in ((10, 1), (11, 10), (12, 11), (13, 1)):
+        (tmp_path / f"{pid}/task/{pid}").mkdir(parents=True)
+        (tmp_path / f"{pid}/stat").write_text(f"{pid} (a) b) S {parent} 0 0")
+    monkeypatch.setattr(processes_module, "PROC", tmp_path)
+    assert sorted(descendants_at_a_glance(10)) == [11, 12]
+    assert descendants_at_a_glance(14) == []

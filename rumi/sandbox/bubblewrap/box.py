@@ -15,7 +15,7 @@ import trio
 from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap.cgroups import Cgroup, Cgroups
 from rumi.sandbox.bubblewrap.plan import Inherited, Plan
-from rumi.sandbox.bubblewrap.processes import descendants, holders
+from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, holders
 from rumi.sandbox.bubblewrap.spare import LOST, Spare, closing, pump
 from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 
@@ -112,9 +112,9 @@ class BubblewrapBox:
         return code
 
     def processes(self) -> list[int]:
-        """The pids on this machine of all that runs in the box. Blocking for some milliseconds."""
+        """The pids on this machine of what runs in the box; one may be missing. Blocking, briefly."""
         process = self._process
-        return descendants(process.pid) if process is not None else []
+        return descendants_at_a_glance(process.pid) if process is not None else []
 
     async def kill_all(self) -> None:
         """End every process of the box, and return when the kernel says that none is left.
