@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Any
 
+import h11
 import trio
 
 from tests.fakes.groq_audio import TooLargeError, check_recording
@@ -115,6 +116,8 @@ class GroqServer:
         try:
             await Connection(stream, self).run()
         except (trio.BrokenResourceError, trio.ClosedResourceError, ClientLeftError):
+            self.left += 1
+        except h11.RemoteProtocolError:  # in the middle of a request
             self.left += 1
         finally:
             self.open -= 1

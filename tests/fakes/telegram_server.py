@@ -71,6 +71,8 @@ class TelegramServer:
             await _Connection(stream, self.api).run()
         except (trio.BrokenResourceError, trio.ClosedResourceError, _ClientLeftError):
             self.left += 1
+        except h11.RemoteProtocolError:  # in the middle of a request
+            self.left += 1
         except ConnectionLost:
             _reset(stream)
         finally:
