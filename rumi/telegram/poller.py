@@ -153,8 +153,9 @@ class Poller(Actor[PollerMessage]):
 
     async def _take(self) -> None:
         me = self._memory.me
-        with trio.CancelScope() as self._asking:
-            me = self._memory.me = me or await self._patiently(self._introduce)
+        if me is None and not self._memory.ended:
+            with trio.CancelScope() as self._asking:
+                me = self._memory.me = await self._patiently(self._introduce)
         if not self._memory.registered and not self._memory.ended:
             self.start_soon(self._register)
         while me is not None and not self._memory.ended:

@@ -665,6 +665,16 @@ async def test_a_stop_ends_every_kind_of_waiting(
             await poller.ref.ask(StopPolling())
 
 
+async def test_a_stop_may_come_before_the_first_poll(
+    autojump_clock: MockClock, api: BotApi, shelf: Shelf
+) -> None:
+    api.faults.often(1.0, Silent())
+    for _ in range(20):  # the order of tasks is trio's choice
+        async with polling(api, shelf) as poller:
+            with trio.fail_after(0.1):
+                await poller.ref.ask(StopPolling())
+
+
 async def test_after_a_stop_a_restart_does_not_poll_again(
     autojump_clock: MockClock, api: BotApi, shelf: Shelf
 ) -> None:
@@ -717,8 +727,11 @@ async def test_the_commands_are_registered_once_and_nobody_waits_for_it(
         await shelf.got("hello", within_s=5)
         await trio.sleep(120)
         assert len(api.account.commands) == 3
-        calls = sum(1 for call in api.calls if call.method == "setMyCommands")
-        assert calls == 3
+        shelf.failures = 1
+        ana_says(api, "again")
+        await shelf.got("again")
+        await trio.sleep(120)
+        assert sum(1 for call in api.calls if call.method == "setMyCommands") == 3
 
 
 async def test_it_works_over_real_http() -> None:
