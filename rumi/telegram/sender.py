@@ -63,7 +63,7 @@ class Sender(Actor[SenderMessage]):
         random: Random | None = None,
     ) -> None:
         self.statistics = statistics or Statistics()
-        self._wire = Wire(bot, limits or Limits(), bounds or Bounds(), self.statistics)
+        self._wire = Wire(bot, Limits() if limits is None else limits, bounds or Bounds(), self.statistics)
         self._journal = journal
         self._hub = hub
         self._ended = ended
