@@ -6,13 +6,17 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .PHONY: chat test check format lint types imports bench bench-actors bench-stop bench-turn bench-idle \
-        bench-start bench-command lock clean
+        bench-start bench-command lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
 
 test: $(READY)
 	$(BIN)/pytest
+
+# New histories of the whole house, for SIMULATE_S seconds (600).
+simulate: $(READY)
+	$(BIN)/python -m tests.simulation.many
 
 # The one command before a commit: format, lint, types, imports, tests.
 check: format lint types imports test

@@ -1,0 +1,48 @@
+"""Plays the histories of a range of seeds in this process: `python -m tests.simulation FROM COUNT`.
+
+Prints a line of JSON: how many were played, what happened in them, and what was wrong by seed. With
+SIMULATION_TRACE=1 it prints each history as a timeline instead.
+"""
+
+import faulthandler
+import gc
+import json
+import os
+import sys
+import time
+from collections import Counter
+
+from tests.simulation.play import play
+
+LONGEST_S = 60.0
+"""A history takes some hundredths of a second: one that takes so long does not end."""
+
+MOST_WRONG = 20
+
+
+def main(first: int, count: int, until: float) -> None:
+    """Play so many histories, or as many as begin before `until` (seconds since 1970)."""
+    trace = os.environ.get("SIMULATION_TRACE", "") not in ("", "0")
+    wrong: dict[int, list[str]] = {}
+    counts: Counter[str] = Counter()
+    played = 0
+    gc.disable()  # a history's garbage is collected between two of them, all at once
+    for seed in range(first, first + count):
+        if time.time() > until or len(wrong) >= MOST_WRONG:
+            break
+        faulthandler.dump_traceback_later(LONGEST_S, exit=True)
+        world = play(seed, trace=trace)
+        faulthandler.cancel_dump_traceback_later()
+        played += 1
+        counts += world.counts
+        if world.wrong:
+            wrong[seed] = world.wrong
+        for line in world.timeline or ():
+            print(line)
+        if played % 20 == 0:
+            gc.collect()
+    print(json.dumps({"played": played, "counts": counts, "wrong": wrong}), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else float("inf"))

@@ -1,0 +1,162 @@
+"""The daemon that makes boxes: it outlives the program, fails, hangs, and keeps what nobody removes."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+
+from rumi.sandbox import BoxInfo, Command, EngineKind, SandboxError, Sink
+from rumi.sandbox.types import BoxGoneError
+from tests.simulation.world import World
+
+
+@dataclass(eq=False)
+class Container:
+    """A box as the daemon has it. `running` are processes, `doubtful` says that a kill was not confirmed."""
+
+    chat: str
+    id: str
+    workspace: Path
+    running: list[str] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    doubtful: bool = False
+    changed: trio.Event = field(default_factory=trio.Event)
+    gone: bool = False
+
+    def end(self) -> None:
+        self.gone = True
+        self.running.clear()
+        self.wake()
+
+    def wake(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
+
+
+class Daemon:
+    """All boxes, by chat."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.live: dict[str, Container] = {}
+        self.made: list[Container] = []
+
+    def lose(self, chat: str) -> None:
+        """A box goes, and nobody here has asked for it."""
+        container = self.live.pop(chat, None)
+        if container is not None:
+            self.world.note("daemon", f"loses {container.id} of {chat}")
+            container.end()
+
+    async def trouble(self, fails: float = 0.04, hangs: float = 0.02) -> None:
+        """What may come over any call, once the daemon has it."""
+        world = self.world
+        await trio.sleep(world.random.choice((0, 0.05)))
+        if world.dice("sandbox", fails):
+            raise SandboxError("The daemon did not.", "Try again.")
+        if world.dice("sandbox", hangs):
+            await trio.sleep(world.random.choice((2, 15, 60)))
+
+
+class Client:
+    """One process's connection to the daemon: an engine. Once `dead`, nothing goes through it any more."""
+
+    kind: EngineKind = "docker"
+    degraded: tuple[str, ...] = ()
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.dead = False
+
+    def alive(self) -> None:
+        """Raises where nothing goes through any more."""
+        if self.dead:
+            raise SandboxError("The process is dead.")
+
+    async def create(self, chat_id: str, workspace: Path) -> "Box":
+        self.alive()
+        daemon = self.daemon
+        if chat_id in daemon.live:
+            daemon.world.complain(f"{chat_id}: a box is made while its predecessor is still there")
+        # From here on it exists, whether we are told or not.
+        container = Container(chat_id, f"box-{len(daemon.made)}", workspace)
+        daemon.live[chat_id] = container
+        daemon.made.append(container)
+        daemon.world.note("daemon", f"creates {container.id} for {chat_id}")
+        await daemon.trouble()
+        self.alive()
+        return Box(self, container)
+
+    async def remove(self, chat_id: str) -> None:
+        self.alive()
+        await self.daemon.trouble()
+        self.alive()
+        container = self.daemon.live.pop(chat_id, None)
+        if container is not None:
+            self.daemon.world.note("daemon", f"removes {container.id} of {chat_id}")
+            container.end()
+
+    async def boxes(self) -> list[BoxInfo]:
+        self.alive()
+        await self.daemon.trouble()
+        self.alive()
+        live = self.daemon.live.values()
+        return [BoxInfo(f"rumi-{box.chat}", box.chat, box.id, "running") for box in live]
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+class Box:
+    """A box as one process sees it. `sleep` sleeps, `tail` leaves a process behind, `tee` writes a file."""
+
+    def __init__(self, client: Client, container: Container) -> None:
+        self._client = client
+        self._container = container
+
+    @property
+    def container_id(self) -> str:
+        return self._container.id
+
+    async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
+        self._client.alive()
+        container, world = self._container, self._client.daemon.world
+        await trio.lowlevel.checkpoint()
+        if container.gone or world.dice("sandbox", 0.01):
+            raise BoxGoneError("the box is gone")
+        if world.dice("sandbox", 0.03):
+            raise SandboxError("the daemon does not answer")
+        container.commands.append(command)
+        program, *words = command.argv
+        if program == "sleep":
+            return await self._sleep(float(words[0]))
+        if program == "tail":
+            container.running.append("left behind")
+        elif program == "tee":
+            (container.workspace / words[0]).write_bytes(command.stdin)
+        else:
+            stdout(" ".join(words).encode())
+        return 0
+
+    async def _sleep(self, seconds: float) -> int:
+        container = self._container
+        process = f"sleep {seconds:g}"
+        container.running.append(process)
+        with trio.move_on_after(seconds):
+            while process in container.running:
+                await container.changed.wait()
+        if container.gone:
+            raise SandboxError("the box went during the command")
+        if process not in container.running:
+            return 137
+        container.running.remove(process)
+        return 0
+
+    async def kill_all(self) -> None:
+        self._client.alive()
+        self._container.doubtful = True
+        await self._client.daemon.trouble()
+        self._client.alive()
+        self._container.doubtful = False
+        self._container.running.clear()
+        self._container.wake()

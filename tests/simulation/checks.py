@@ -1,0 +1,154 @@
+"""What must hold when a history has come to its end."""
+
+import re
+from collections import Counter, defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rumi import texts
+from tests.simulation.places import STRANGE, STRANGERS, strays
+from tests.simulation.process import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.history import History
+
+BUSY = frozenset(texts.busy(language) for language in ("es", "en"))
+
+HOUR_S = 3600.0
+
+_OF_A_STRANGER = re.compile(rf"\b({STRANGE}#|{'|'.join(map(str, STRANGERS))}\b)")
+
+
+class Checks:
+    """Of one history."""
+
+    def __init__(self, history: "History") -> None:
+        self._history = history
+        self._world = history.world
+        self._book = history.book
+        self._complain = history.world.complain
+
+    def when_idle(self, process: Process) -> None:
+        """Nothing is kept for ever, and nothing runs."""
+        in_hand, sender, inbox = process.in_hand, process.sender, process.inbox
+        limits = process.telegram._limits
+        limits._sweep()
+        kept = {
+            "messages in hand": in_hand.arriving or in_hand.queued or in_hand.untold,
+            "stray messages": inbox._stray,
+            "chats": list(inbox._chats.keys()),
+            "lanes": sender._lanes,
+            "ends": sender._ending,
+            "commands": process.sandboxes._running,
+            "listeners": [chat for chat in process.means.hub._subscriptions if chat is not None],
+            "limits": len(limits._windows),
+            "boxes": sorted(self._history.daemon.live),
+            "model calls": +process.calls,
+        }
+        for what, found in kept.items():
+            if found:
+                self._complain(f"kept for ever: {what} {found}")
+
+    def after_all(self) -> None:
+        """The journal, the chats, the boxes."""
+        self._check_messages()
+        self._check_turns()
+        self._check_strangers()
+        self._history.ledger.check()
+        self._check_said_to_strangers()
+        self._check_boxes()
+        self._check_rates()
+
+    def _check_messages(self) -> None:
+        """What was said is stored once, and has one reply."""
+        found = defaultdict(list)
+        rows = self._book.ask(
+            "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, outbox.text"
+            " FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
+        )
+        known = {(said.place.chat, said.message.id): said for said in self._history.people.said}
+        for number, chat, text, turn, reason, origin, reply, answer in rows:
+            if reply is None:
+                self._complain(f"{chat}: the message {number} {text!r} has no reply")
+            if turn and reason is None:
+                self._complain(f"{chat}: the turn {turn} has no end")
+            if reason and text.startswith("/") and "#" not in text:  # which is a caption
+                self._complain(f"{chat}: {number} {text!r} could be retried")
+            if origin is None:
+                continue
+            found[chat, origin].append(number)
+            said = known.get((chat, origin))
+            if said is None or said.text is None:
+                self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
+            elif text != said.text and said.text != "/retry":
+                self._complain(f"{chat}: {said.text!r} was stored as {text!r}")
+            elif said.polite and answer in BUSY and not said.place.meddled:
+                self._complain(f"{chat}: {number} was wrongly told that the chat is busy")
+        for said in known.values():
+            stored = found[said.place.chat, said.message.id]
+            if len(stored) > 1 and not said.album:
+                self._complain(f"{said.place.chat}: {said.text!r} was stored more than once: {stored}")
+            elif said.text is not None and not stored and not said.lost and said.message.update_id:
+                self._complain(f"{said.place.chat}: {said.text!r} was confirmed and not stored")
+        orphans = self._book.ask(
+            "SELECT id FROM outbox WHERE id NOT IN (SELECT reply FROM messages WHERE reply IS NOT NULL)"
+        )
+        if orphans:
+            self._complain(f"replies to nothing: {orphans}")
+
+    def _check_turns(self) -> None:
+        """Nothing is run twice without /retry, and turns are answered in the order of their messages."""
+        rows = self._book.ask("SELECT id, chat, text, reply FROM messages WHERE turn IS NOT NULL ORDER BY id")
+        allowed = Counter(text for _, _, text, _ in rows)
+        for text, times in self._history.setting.begun.items():
+            if times > allowed[text] and not text.startswith("["):  # which is a file
+                self._complain(f"{text!r} was worked on {times} times, and {allowed[text]} were asked for")
+        last: dict[str, int] = {}
+        for number, chat, text, reply in rows:
+            if reply is not None and reply < last.get(chat, 0):
+                self._complain(f"{chat}: {number} {text!r} was answered before an earlier turn")
+            last[chat] = max(last.get(chat, 0), reply or 0)
+
+    def _check_strangers(self) -> None:
+        """Of strangers only the update's number is kept."""
+        for table in ("messages", "outbox", "history", "sessions", "updates"):
+            for row in self._book.ask(f"SELECT * FROM {table}"):
+                words = " ".join(str(value) for value in row if not isinstance(value, float))
+                if _OF_A_STRANGER.search(words):
+                    self._complain(f"something of a stranger is kept in {table}: {words[:80]}")
+
+    def _check_said_to_strangers(self) -> None:
+        """They are told at most once an hour, as far as a process knows."""
+        told: dict[int, list[float]] = defaultdict(list)
+        for place in self._history.all_places:
+            if place.stranger is not None:
+                words = {texts.stranger(language, place.stranger.id) for language in ("es", "en")}
+                for message in place.room.messages:
+                    if message.from_bot and message.text in words:
+                        told[place.stranger.id].append(message.time)
+        for who, times in told.items():
+            times.sort()
+            for before, after in pairwise(times):
+                restarted = any(before - 60 < start <= after for start in self._history.starts)
+                if after - before < HOUR_S - 60 and not restarted:
+                    self._complain(f"the stranger {who} was told at {before:.0f} and {after:.0f}")
+
+    def _check_boxes(self) -> None:
+        """Commands stay with their chat."""
+        for box in self._history.daemon.made:
+            place = self._history.setting.places[box.chat]
+            if place.mark == STRANGE:
+                self._complain(f"a box was made for a stranger: {box.chat}")
+            for command in box.commands:
+                words = " ".join(command.argv) + command.stdin.decode()
+                if found := strays(words, place):
+                    self._complain(f"{box.chat}: the command {words[:60]!r} is of {found}")
+
+    def _check_rates(self) -> None:
+        """A sender that nothing came over is never too fast."""
+        history = self._history
+        disturbed = len(history.starts) > 1 or any(
+            history.world.measure[family] for family in ("telegram", "disk")
+        )
+        if history.api.rates.refused and not disturbed and history.latency[1] < 1:
+            self._complain(f"the sender was too fast: {history.api.rates.refused[0]}")

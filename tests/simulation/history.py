@@ -1,0 +1,214 @@
+"""One history: some processes after each other on one home, people all the while, and a calm ending."""
+
+import math
+from pathlib import Path
+
+import trio
+
+from actors import ActorError, RestartLimitExceeded
+from rumi.errors import RumiError
+from rumi.home import Home
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_rates import UNLIMITED, Limits
+from tests.simulation import weather
+from tests.simulation.book import Book
+from tests.simulation.boxes import Daemon
+from tests.simulation.checks import Checks
+from tests.simulation.ledger import Ledger
+from tests.simulation.people import People
+from tests.simulation.places import Place, settle_places
+from tests.simulation.process import BOX_S, Process, Setting
+from tests.simulation.witness import Witness
+from tests.simulation.world import World
+
+SETTLED_WITHIN_S = 3000.0
+IDLE_S = 300.0 + BOX_S + 120.0
+"""After this time a chat with nothing to do is gone, and its box before it."""
+
+GAPS_S = (0.3, 0.3, 2, 30)
+QUIET_WEEK_S = 8 * 24 * 3600.0
+
+LIFETIMES_S = (0.05, 0.6, 3, 8, 20, 60)
+
+MOMENTS = (
+    *("write", "written", "written", "asks sendMessage", "did sendMessage", "did sendMessage"),
+    *("asks editMessageText", "did editMessageText", "asks getUpdates", "did getUpdates"),
+    *("did deleteMessage", "did sendDocument", "did sendMessageDraft"),
+)
+"""When a process may die, besides at any time."""
+
+
+class History:
+    """What happens in one world."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        random = world.random
+        self.world = world
+        self.home = Home(folder).make()
+        self.latency = random.choice(((0.0, 0.0), (0.02, 0.2), (0.02, 0.2), (0.3, 1.5)))
+        self.limited = random.random() < 0.7
+        self.api = BotApi(
+            trio.current_time,
+            seed=random.getrandbits(32),
+            limits=Limits() if self.limited else UNLIMITED,
+            drafts=random.random() < 0.7,
+            empty_drafts=random.random() < 0.5,
+            privacy=random.random() < 0.3,
+        )
+        self.all_places = settle_places(self.api)
+        self.places = random.sample(self.all_places, random.choice((1, 1, 2, 3, 4)))
+        self.daemon = Daemon(world)
+        self.book = Book(self.home.state_db)
+        self.ledger = Ledger(world, self.api, self.all_places, self.book)
+        self.witness = Witness(world, self.book, self.daemon)
+        self.setting = Setting(
+            world,
+            self.home,
+            self.api,
+            self.daemon,
+            {place.chat: place for place in self.all_places},
+            self.witness,
+            self.ledger,
+            self.latency,
+        )
+        self.starts: list[float] = []
+        """When processes began."""
+        self.people: People
+        self._done = trio.Event()
+
+    async def run(self) -> None:
+        """The whole course of it."""
+        random = self.world.random
+        weather.brew(self.world, self.api)
+        async with trio.open_nursery() as nursery:
+            self.people = People(self.world, self.api, self.daemon, nursery, self._quiet)
+            nursery.start_soon(self._live)
+            early = random.choice((0, 0, 1, 1, 2, 3)) if self.world.measure["kill"] else 0
+            for _ in range(early):
+                await self._process(early=True)
+                await self._gap()
+            if random.random() < 0.5:
+                await self._process()
+                await self._done.wait()
+            await self._process(last=True)
+            while not self._is_settled:  # it did not survive the bad weather before the calm
+                await trio.sleep(random.choice(GAPS_S))
+                await self._process(last=True)
+            nursery.cancel_scope.cancel()
+        Checks(self).after_all()
+        self.book.close()
+
+    async def _live(self) -> None:
+        await self.people.live(self.places, self.world.random.randint(5, 14))
+        self._done.set()
+
+    async def _gap(self) -> None:
+        """No process runs."""
+        if self.world.random.random() < 0.03:
+            await trio.sleep(QUIET_WEEK_S)
+            pending = set(self.api.pending)
+            for said in self.people.said:
+                said.lost = said.lost or said.message.update_id in pending
+            self.api.restart_ids()
+            self.world.note("telegram", "numbers its updates anew")
+        await trio.sleep(self.world.random.choice(GAPS_S))
+
+    def _calm(self) -> None:
+        world = self.world
+        world.note("weather", "is calm from now on")
+        world.calm = True
+        world.full_until = world.cut_until = 0.0
+        weather.clear(self.api)
+        self.ledger.look_at_faults()
+
+    # Processes
+
+    async def _process(self, *, early: bool = False, last: bool = False) -> None:
+        """One life of the program, to an `early` end or until people have done what they do."""
+        random = self.world.random
+        end = random.choice(("killed", "killed", "moment", "moment", "told")) if early else "done"
+        death = None
+        if end == "moment" or (end == "told" and random.random() < 0.3):
+            death = (random.choice(MOMENTS), random.choice((1, 2, 3, 5, 8, 13, 25)))
+        process = Process(self.setting, death)
+        self.people.process = process
+        self.starts.append(trio.current_time())
+        self.world.note("process", f"begins, to be {end} {death or ''}")
+        async with trio.open_nursery() as around:
+            around.start_soon(self._run, process, end, last)
+        self.people.process = None
+        if process.life.dead or process.shaken:
+            self.ledger.sender_lost()
+        self.world.note("process", "has ended")
+
+    async def _run(self, process: Process, end: str, last: bool) -> None:
+        try:
+            async with process.running():
+                await process.telegram.introduce()
+                await self._until(process, end, last)
+        except Exception as error:  # noqa: BLE001  # judged below
+            if not process.life.dead and not self._excusable(error):
+                self.world.complain(f"the process ended with {error!r}")
+        if self._is_settled and self.daemon.live:
+            self.world.complain(f"boxes are left: {sorted(self.daemon.live)}")
+
+    def _excusable(self, error: Exception) -> bool:
+        """Whether the program may end by itself because of what was done to it."""
+        return isinstance(error, RestartLimitExceeded | RumiError | ActorError) and not self.world.calm
+
+    async def _until(self, process: Process, end: str, last: bool) -> None:
+        """The program's main task: serve until the end."""
+        random = self.world.random
+        seconds = random.choice(LIFETIMES_S) * random.uniform(0.5, 1.5)
+        match end:
+            case "killed":
+                await trio.sleep(seconds)
+                process.life.die("after a while")
+                await trio.sleep_forever()
+            case "moment":
+                with trio.move_on_after(200):
+                    await self._done.wait()
+                    await trio.sleep(30)
+                process.life.die("nothing happened")
+                await trio.sleep_forever()
+            case "told":
+                await trio.sleep(seconds)
+            case _:
+                await self._done.wait()
+                if last:
+                    self._calm()
+                    await self._settled(process)
+        self.world.note("process", "is told to end")
+        hurry_s = random.choice((math.inf, math.inf, 0.1, 5)) if not last else math.inf
+        with trio.move_on_after(hurry_s):  # a second signal
+            await process.telegram.wind_down(process.inbox)
+
+    # Whether everything is done
+
+    @property
+    def _is_settled(self) -> bool:
+        return self.world.calm
+
+    def _unfinished(self) -> list[str]:
+        """What is still to be done, in words."""
+        pending = self.api.pending
+        return self.book.unfinished() + ([f"the updates {pending} wait"] if pending else [])
+
+    def _quiet(self, place: Place) -> bool:
+        """Whether everything that was said in a place is answered, as far as anybody there can know."""
+        if place.chat in self.witness.turn_now or self.api.pending or self.people.process is None:
+            return False
+        return self.book.answered(place.chat)
+
+    async def _settled(self, process: Process) -> None:
+        """Everything is answered and delivered, and nothing is kept of it."""
+        with trio.move_on_after(SETTLED_WITHIN_S) as bound:
+            pause = 0.5
+            while self._unfinished():
+                await trio.sleep(pause)
+                pause = min(pause * 1.5, 20)
+        if bound.cancelled_caught:
+            self.world.complain(f"never settled: {'; '.join(self._unfinished())}")
+            return
+        await trio.sleep(IDLE_S)
+        Checks(self).when_idle(process)

@@ -1,0 +1,226 @@
+"""What stands in the chats, held against what the journal says that was sent.
+
+Each final reply has to be seen once, whole and in its order. What is seen besides needs an excuse, which is
+an event that this simulation caused itself: an answer lost after its effect, or a process that ended between
+"Telegram took it" and the journal's note of it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from rumi import texts
+from rumi.telegram.formatting import format_reply
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_faults import Fault, Late, Reset, Silent, Slow, Truncated
+from tests.fakes.bot_api_text import settled
+from tests.fakes.bot_api_world import Message
+from tests.simulation.book import Book, Row
+from tests.simulation.places import ADMIN, STRANGERS, WHOLE_STATUS, Place, strays
+from tests.simulation.world import World
+
+Shown = tuple[str, tuple[tuple[tuple[str, Any], ...], ...]]
+"""What a message shows: its words, and how they look."""
+
+SAID_TO_STRANGERS = frozenset(
+    texts.stranger(language, number) for number in STRANGERS for language in ("es", "en")
+)
+
+LOST_AFTER_S = 4.0
+"""An answer that takes longer than this may find nobody any more who waits for it."""
+
+
+AT_ONCE = 2
+"""What may have reached a chat and not be noted when a process ends: a part of a reply, and a preview."""
+
+
+@lru_cache(maxsize=4096)
+def parts_of(text: str) -> tuple[Shown, ...]:
+    """A reply's messages, as Telegram shows them."""
+    return tuple(
+        _shown(*settled(part.text, [entity.to_dict() for entity in part.entities]))
+        for part in format_reply(text)
+    )
+
+
+def _shown(text: str, entities: Sequence[dict[str, Any]]) -> Shown:
+    return text, tuple(tuple(sorted(entity.items())) for entity in entities)
+
+
+class Ledger:
+    """Counts what may be seen besides the replies, place by place."""
+
+    def __init__(self, world: World, api: BotApi, places: Sequence[Place], book: Book) -> None:
+        self._world = world
+        self._api = api
+        self._places = places
+        self._book = book
+        self.excused: Counter[Place] = Counter()
+        self._faults_seen = 0
+
+    # Excuses
+
+    def look_at_faults(self) -> None:
+        """Excuse what the line's faults may leave behind."""
+        injected = self._api.faults.injected
+        for one in injected[self._faults_seen :]:
+            self._world.counts[f"fault {type(one.fault).__name__}"] += 1
+            if one.chat is None:
+                continue
+            for place in self._places:
+                if place.room.id == one.chat:
+                    self.excused[place] += _leaves(one.method, one.fault)
+        self._faults_seen = len(injected)
+
+    def sender_lost(self) -> None:
+        """What stands in the chats and is not in the journal now is known to nobody any more."""
+        self.look_at_faults()
+        for place in self._places:
+            unknown = self._seen_besides(place) - self.excused[place]
+            if unknown > AT_ONCE:
+                self._world.complain(
+                    f"{place.chat}: {unknown} messages stand there of which nothing was noted"
+                )
+            if unknown > 0:
+                self.excused[place] += unknown
+                self._world.counts["excused by a violent end"] += unknown
+                self._world.note(place.chat, f"{unknown} messages that nobody knows of are excused")
+
+    def _seen_besides(self, place: Place) -> int:
+        """How many of the bot's messages the journal does not account for."""
+        seen = [m for m in self._messages(place) if m.text not in SAID_TO_STRANGERS]
+        if not seen:
+            return 0
+        noted = 0
+        for row in self._book.replies(place.chat):
+            if row.failure is None and row.known:
+                noted += len(parts_of(row.text)) if row.delivered is not None else row.parts
+        previews = {m.id for m in seen} & self._book.previews(place.chat)
+        return len(seen) - noted - len(previews)
+
+    # The chats
+
+    def _messages(self, place: Place) -> list[Message]:
+        """What the bot said in a place and is there, or was until a person took it away."""
+        return [
+            message
+            for message in place.room.messages
+            if message.from_bot
+            and place.holds(message)
+            and message.document is None
+            and (not message.deleted or message in place.wiped)
+        ]
+
+    def check(self) -> None:
+        """All places, when everything is done."""
+        self.look_at_faults()
+        for place in self._places:
+            if place.room.events:
+                self._check_strays(place)
+            self._check_replies(place)
+
+    def _check_strays(self, place: Place) -> None:
+        """Nothing of one place is ever shown in another."""
+        for message in place.room.messages:
+            if message.from_bot and place.holds(message):
+                self._is_of(place, message.text)
+                for edit in message.edits:
+                    self._is_of(place, edit.text)
+                if message.document is not None:
+                    self._is_of(place, message.document.content.decode())
+        for draft in place.room.drafts:
+            if draft.topic == place.topic:
+                self._is_of(place, draft.text)
+
+    def _is_of(self, place: Place, text: str) -> None:
+        if found := strays(text, place):
+            self._world.complain(f"{place.chat} is shown something of {found}: {text[:80]!r}")
+        if WHOLE_STATUS in text and place.mark != ADMIN:
+            self._world.complain(f"{place.chat} is shown how the whole house is")
+
+    def _check_replies(self, place: Place) -> None:
+        rows = self._book.replies(place.chat)
+        wanted: list[tuple[Row, int, Shown]] = []
+        loose: list[Shown] = []
+        for row in rows:
+            if row.failure is not None:
+                loose.extend(parts_of(row.text))
+                self._check_failure(place, row)
+            elif row.known and row.delivered is None:
+                self._world.complain(f"{place.chat}: the reply {row.delivery} was never delivered")
+            elif row.known:
+                wanted.extend((row, n, part) for n, part in enumerate(parts_of(row.text)))
+        seen = self._in_order(place)
+        besides: list[Shown] = []
+        ahead = iter(wanted)
+        due = next(ahead, None)
+        for shown in seen:
+            if due is not None and self._same(place, shown, due[2]):
+                due = next(ahead, None)
+            else:
+                besides.append(shown)
+        if due is None:
+            self._check_besides(place, besides, [part for _, _, part in wanted], loose)
+            return
+        row, n, part = due
+        there = any(self._same(place, shown, part) for shown in seen)
+        how = "out of its order" if there else "nowhere"
+        self._world.complain(
+            f"{place.chat}: part {n + 1} of the reply {row.delivery} is {how} in the chat: {part[0][:80]!r}"
+        )
+
+    def _check_besides(
+        self, place: Place, besides: list[Shown], wanted: list[Shown], loose: list[Shown]
+    ) -> None:
+        """What is there besides the replies, each of which may have left a part or a preview if it failed."""
+        repeats: list[str] = []
+        left: list[str] = []
+        for shown in besides:
+            if shown[0] not in SAID_TO_STRANGERS and shown not in loose:
+                again = any(self._same(place, shown, part) for part in wanted)
+                (repeats if again else left).append(shown[0][:60])
+        self._world.counts["repeated"] += len(repeats)
+        self._world.counts["left behind"] += len(left)
+        excuses = self.excused[place] + len(loose) + len(place.wiped)
+        if len(repeats) + len(left) > excuses:
+            self._world.complain(
+                f"{place.chat}: {excuses} excuses, but shown again: {repeats}, left behind: {left}"
+            )
+
+    def _same(self, place: Place, shown: Shown, part: Shown) -> bool:
+        return shown == part or (place.room.id in self._world.plain and shown == (part[0], ()))
+
+    def _in_order(self, place: Place) -> list[Shown]:
+        """What is shown, in the order in which it came to say that."""
+        last: dict[Message, int] = {}
+        for index, event in enumerate(place.room.events):
+            match event:
+                case Message():
+                    last[event] = index
+                case ("edit", Message() as message):
+                    last[message] = index
+        seen = sorted(self._messages(place), key=lambda message: last[message])
+        return [_shown(message.text, message.entities) for message in seen]
+
+    def _check_failure(self, place: Place, row: Row) -> None:
+        """A reply is given up only where nobody could be reached."""
+        assert row.delivered is not None
+        if not any(begin <= row.delivered and row.created <= end for begin, end in place.gone):
+            self._world.complain(
+                f"{place.chat}: the reply {row.delivery} was given up without need: {row.failure}"
+            )
+
+
+def _leaves(method: str, fault: Fault) -> int:
+    """How many messages more a fault may leave in a chat."""
+    if method == "deleteMessage":
+        return 1
+    if method != "sendMessage":
+        return 0
+    match fault:
+        case Reset(after=True) | Silent(after=True) | Truncated() | Late():
+            return 1
+        case Slow(seconds):
+            return int(seconds > LOST_AFTER_S)
+    return 0

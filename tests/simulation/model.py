@@ -1,0 +1,128 @@
+"""A model that does what the user's words say, and looks at what it is shown."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import trio
+
+from rumi.models import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
+from tests.simulation.places import Place, strays
+from tests.simulation.world import Fault, World
+
+BEHAVIOURS = (
+    *("echo", "echo", "echo", "echo", "slow", "slow", "stream", "stream", "hang", "error", "crash", "judge"),
+    *("tools", "tools", "tools", "bad", "loop", "half", "sleeper", "forker", "essay", "file", "nothing"),
+)
+"""What the second word of a message may ask for. `judge` breaks the chat's mailbox loop now and then."""
+
+PARAGRAPH = "There *was* a **house** with `many` rooms. Each of them had its own door, key and clock. "
+
+
+class Model:
+    """One chat's model, in one process. `calls` counts those under way by chat, `begun` how often what was
+    said became a turn."""
+
+    name = "scripted"
+
+    def __init__(self, world: World, place: Place, calls: Counter[str], begun: Counter[str]) -> None:
+        self._world = world
+        self._place = place
+        self._calls = calls
+        self._begun = begun
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        chat = self._place.chat
+        check_prompt(self._world, self._place, request.messages)
+        self._calls[chat] += 1
+        try:
+            reply = await self._reply(request, emit)
+        finally:
+            self._calls[chat] -= 1
+        return reply
+
+    async def _reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        random, mark = self._world.random, self._place.mark
+        place = max(n for n, message in enumerate(request.messages) if message.role == "user")
+        said = request.messages[place].content
+        steps = sum(message.role == "assistant" for message in request.messages[place:])
+        words = said.split()
+        wish = words[1] if len(words) > 1 else ""
+        await trio.lowlevel.checkpoint()
+        if not request.tools:
+            return Reply(f"{mark}# so far")
+        if not steps:
+            self._begun[said] += 1
+        if self._world.dice("model", 0.03):
+            wish = random.choice(("hang", "error", "crash"))
+        match wish:
+            case "slow":
+                await trio.sleep(random.choice((0.1, 2, 20)))
+            case "stream":
+                for _ in range(random.choice((3, 8, 40))):
+                    emit(TextDelta(f"{mark}# word "))
+                    await trio.sleep(random.choice((0.1, 0.8)))
+            case "hang":
+                await trio.sleep_forever()
+            case "error":
+                await trio.sleep(random.choice((0, 1)))
+                raise ModelError("server", "it failed")
+            case "crash":
+                await trio.sleep(random.choice((0, 1)))
+                raise Fault("the model's client broke")
+            case "tools" if steps < 2:
+                calls = random.choice((1, 1, 3))
+                return Reply(f"{mark}# looking", tuple(self._bash(f"{steps}{n}") for n in range(calls)))
+            case "loop":
+                return Reply("again", (self._bash("c", "echo same"),))
+            case "bad" if steps < 2:
+                arguments = random.choice(("{", "[]", "{}", "\ud800"))
+                broken = ToolCall("b1", random.choice(("bash", "nothing")), arguments)
+                return Reply("", (broken, self._bash("b2")))
+            case "half":
+                return Reply(f"{mark}# half a character \ud83d")
+            case "sleeper" if steps < 1:
+                return Reply("", (self._bash("s", "sleep 600"),))
+            case "forker" if steps < 1:
+                return Reply("", (self._bash("f", "tail -f left-behind"),))
+            case "essay":
+                return Reply("\n\n".join([f"{mark}# {said}", *[PARAGRAPH * 10] * random.choice((4, 9, 13))]))
+            case "file" if steps < 1:
+                return Reply("", (self._bash("w", "tee out.txt", f"{mark}# in a file: {said}"),))
+            case "file" if steps < 2:
+                return Reply("", (ToolCall("x", "send_file", '{"path": "out.txt"}'),))
+            case "nothing":
+                return Reply("   ")
+        return Reply(f"{mark}# you said {said}")
+
+    def _bash(self, id: str, command: str = "", stdin: str = "") -> ToolCall:
+        random, mark = self._world.random, self._place.mark
+        command = command or random.choice(
+            (f"echo {mark}#{random.random()}", f"echo {mark}#", "sleep 3", "sleep 0.1")
+        )
+        return ToolCall(id, "bash", json.dumps({"command": command, **({"stdin": stdin} if stdin else {})}))
+
+
+def check_prompt(world: World, place: Place, messages: Sequence[Message]) -> None:
+    """Every call has its result right behind it, and nothing is another chat's."""
+    chat = place.chat
+    waiting: list[str] = []
+    for message in messages:
+        if message.role == "tool":
+            if message.tool_call_id not in waiting:
+                world.complain(f"{chat}: the model is shown a result without its call")
+            else:
+                waiting.remove(message.tool_call_id)
+        else:
+            if waiting:
+                world.complain(f"{chat}: the model is shown calls without results: {waiting}")
+            waiting = [call.id for call in message.tool_calls]
+        if found := strays(message.content, place):
+            world.complain(f"{chat}: the model is shown something of {found}: {message.content[:80]!r}")
+    if waiting:
+        world.complain(f"{chat}: the model is shown calls without results: {waiting}")
+    if messages[0].role != "system":
+        world.complain(f"{chat}: the instructions do not come first")
+    first = next((message for message in messages if message.role != "system"), None)
+    if first is not None and first.role != "user":
+        world.complain(f"{chat}: the history begins in the middle of an exchange: {first}")

@@ -1,0 +1,252 @@
+"""What people do while the program runs: what they say, and what else comes over it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import trio
+
+from rumi.errors import RumiError
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_text import detected
+from tests.fakes.bot_api_world import Message
+from tests.simulation.boxes import Daemon
+from tests.simulation.model import BEHAVIOURS
+from tests.simulation.places import STRANGE, Place, Said
+from tests.simulation.process import Process
+from tests.simulation.world import World
+
+COMMANDS = (
+    *("/stop", "/stop", "/stop", "/reset", "/reset files", "/retry", "/retry", "/status"),
+    *("/help", "/start", "/what", "/memory"),
+)
+PAUSES_S = (0, 0, 0, 0.01, 0.1, 0.7, 1.2, 2, 2, 4, 9, 25)
+LONG_PAUSES_S = (60, 110, 200, 400, 4000)
+
+DEEDS = (
+    *("say", "say", "say", "say", "say", "command", "command", "burst", "polite", "document", "unsupported"),
+    *("answer", "edit", "outside", "leave", "unheard", "wipe", "cut", "full", "vanish"),
+)
+"""The last three come over the machine: no Telegram, no disk, a box that is gone."""
+
+GONE_S = (3, 40)
+LATE_S = 120.0
+"""How long after somebody's return an answer of Telegram's may still say that they are gone."""
+
+
+class People:
+    """Everybody in a history. `said` is all that was sent, `process` the program as it runs now, if it does.
+
+    `quiet` says whether everything that was said in a place is answered.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        api: BotApi,
+        daemon: Daemon,
+        nursery: trio.Nursery,
+        quiet: Callable[[Place], bool],
+    ) -> None:
+        self.said: list[Said] = []
+        self.process: Process | None = None
+        self._world = world
+        self._random = world.random
+        self._api = api
+        self._daemon = daemon
+        self._nursery = nursery
+        self._quiet = quiet
+        self._numbered = 0
+
+    async def live(self, places: list[Place], deeds: int) -> None:
+        """Do so many things in all, each place for itself."""
+        shares = [0] * len(places)
+        for _ in range(deeds):
+            shares[self._random.randrange(len(places))] += 1
+        async with trio.open_nursery() as nursery:
+            for place, share in zip(places, shares, strict=True):
+                nursery.start_soon(self._live_in, place, share)
+
+    async def _live_in(self, place: Place, deeds: int) -> None:
+        random = self._random
+        for _ in range(deeds):
+            long = random.random() < 0.03
+            await trio.sleep(random.choice(LONG_PAUSES_S if long else PAUSES_S))
+            if place.stranger is not None and (not place.people or random.random() < 0.3):
+                self._stranger(place)
+            else:
+                await self._do(place, random.choice(DEEDS))
+
+    async def _do(self, place: Place, deed: str) -> None:
+        random = self._random
+        match deed:
+            case "say":
+                self._say(place, self._words(place))
+            case "command":
+                self._say(place, random.choice(COMMANDS))
+            case "burst":
+                for _ in range(random.choice((2, 3, 5))):
+                    self._say(place, random.choice((self._words(place), *COMMANDS)))
+            case "polite":
+                await self._polite(place)
+            case "document":
+                self._document(place)
+            case "unsupported":
+                self._unsupported(place)
+            case "answer":
+                self._answer(place)
+            case "edit":
+                if self.said:
+                    self._api.edit(random.choice(self.said).message, f"{STRANGE}#edited")
+            case "outside":
+                self._nursery.start_soon(self._outside, place)
+            case "leave":
+                self._nursery.start_soon(self._leave, place)
+            case "unheard":
+                self._unheard(place)
+            case "wipe":
+                self._wipe(place)
+            case _:
+                self._befall(place, deed)
+
+    # What they say
+
+    def _words(self, place: Place) -> str:
+        self._numbered += 1
+        return f"{place.mark}#{self._numbered} {self._random.choice(BEHAVIOURS)}"
+
+    def _said(
+        self, place: Place, message: Message, text: str | None, what: str, *, polite: bool = False
+    ) -> None:
+        self.said.append(Said(place, message, text, polite))
+        self._world.note(place.chat, f"< {what}", lambda: f"(update {message.update_id})")
+        self._world.counts["messages"] += 1
+
+    def _say(self, place: Place, text: str, *, polite: bool = False) -> None:
+        """Say something that is meant for the bot."""
+        person = self._random.choice(place.people)
+        name = f"@{self._api.bot.username}"
+        sent = text
+        if text == "/what":  # a command of some other bot, unless it is called by name
+            sent = f"{text}{name}"
+        elif not place.private and not text.startswith("/"):
+            sent = f"{name} {text}"
+        message = self._api.say(person, sent, place.room, topic=place.topic)
+        self._said(place, message, text, repr(text), polite=polite)
+
+    async def _polite(self, place: Place) -> None:
+        """Say something when nothing runs and everything is answered."""
+        with trio.move_on_after(100):
+            while not self._quiet(place):  # noqa: ASYNC110  # a person looks now and then
+                await trio.sleep(self._random.choice((0.1, 0.5, 2)))
+            self._say(place, self._words(place), polite=True)
+
+    def _answer(self, place: Place) -> None:
+        """Answer to something that the bot said, without calling it."""
+        mine = [message for message in place.room.said if place.holds(message)]
+        if mine:
+            text = self._words(place)
+            person = self._random.choice(place.people)
+            earlier = self._random.choice(mine)
+            message = self._api.say(person, text, place.room, topic=place.topic, reply_to=earlier)
+            self._said(place, message, text, f"{text!r} in answer to {earlier.id}")
+
+    def _document(self, place: Place) -> None:
+        """A file, or an album, which is one message."""
+        person = self._random.choice(place.people)
+        text = self._random.choice(("", self._words(place), f"/help {self._words(place)}"))
+        caption = text if place.private else f"@{self._api.bot.username} {text}".strip()
+        album = {"media_group_id": f"album{self._numbered}"} if self._random.random() < 0.2 else {}
+        size = self._random.choice((None, None, 30_000_000))
+        for number in range(3 if album else 1):
+            words = {"caption": caption, "caption_entities": detected(caption)} if number == 0 else {}
+            message = self._api.send_document(
+                person,
+                f"{place.mark}-{number}.txt",
+                f"{place.mark}#file".encode(),
+                place.room,
+                size=size,
+                topic=place.topic,
+                **words,
+                **album,
+            )
+            if number == 0:
+                self._said(place, message, text, f"a file, {caption!r}")
+            else:
+                self.said[-1].album.append(message)
+
+    def _unsupported(self, place: Place) -> None:
+        person = self._random.choice(place.people)
+        message = self._api.send_location(person, 1.0, 2.0, place.room, topic=place.topic)
+        self._said(place, message, "" if place.private else None, "a location")
+
+    def _unheard(self, place: Place) -> None:
+        """In a group, something that is meant for others."""
+        if not place.private:
+            person = self._random.choice(place.people)
+            text = self._random.choice((f"{STRANGE}#gossip", "/stop@another_bot"))
+            message = self._api.say(person, text, place.room, topic=place.topic)
+            self._said(place, message, None, f"for others: {text!r}")
+
+    def _stranger(self, place: Place) -> None:
+        assert place.stranger is not None
+        text = self._random.choice((f"{STRANGE}#hello hang", "/stop", "/start"))
+        sent = text if place.private else f"@{self._api.bot.username} {text}"
+        message = self._api.say(place.stranger, sent, place.room, topic=place.topic)
+        self._said(place, message, None, f"a stranger: {text!r}")
+
+    # What else they do
+
+    async def _outside(self, place: Place) -> None:
+        """`rumi stop` or `rumi reset`, by somebody who may not wait for the answer."""
+        process = self.process
+        if process is None or process.life.dead:
+            return
+        command = self._random.choice(("/stop", "/stop", "/reset"))
+        self._world.note(place.chat, f"from outside: {command}")
+        place.meddled = True
+        with trio.move_on_after(self._random.choice((0.001, 0.05, 70))), suppress(RumiError):
+            await process.inbox.command(place.chat, command)
+
+    async def _leave(self, place: Place) -> None:
+        """Block the bot, or throw it out, and come back or let it in again."""
+        if place.room.kicked or (place.room.person is not None and place.room.person.blocked):
+            return
+        self._world.note(place.chat, "nobody can be reached")
+        self._world.counts["gone"] += 1
+        place.gone.append((self._world.now(), float("inf")))
+        self._set_gone(place, gone=True)
+        await trio.sleep(self._random.choice(GONE_S))
+        self._set_gone(place, gone=False)
+        began, _ = place.gone.pop()
+        place.gone.append((began, self._world.now() + LATE_S))
+        self._world.note(place.chat, "can be reached again")
+
+    def _set_gone(self, place: Place, *, gone: bool) -> None:
+        if place.room.person is None:
+            place.room.kicked = gone
+        else:
+            place.room.person.blocked = gone
+
+    def _wipe(self, place: Place) -> None:
+        """Take away what the bot said last."""
+        mine = [message for message in place.room.said if place.holds(message)]
+        if mine:
+            self._world.note(place.chat, f"message {mine[-1].id} is taken away")
+            mine[-1].deleted = True
+            place.wiped.append(mine[-1])
+
+    # What comes over the machine
+
+    def _befall(self, place: Place, what: str) -> None:
+        world, random = self._world, self._random
+        if what == "cut" and world.dice("telegram", 0.3):
+            seconds = random.choice((2, 15, 90))
+            world.cut_until = trio.current_time() + seconds
+            world.cut_silently = random.random() < 0.5
+            world.note("telegram", f"cannot be reached for {seconds} s, silently: {world.cut_silently}")
+        elif what == "full" and world.dice("disk", 0.3):
+            seconds = random.choice((0.02, 0.3, 3, 30))
+            world.full_until = trio.current_time() + seconds
+            world.note("disk", f"is full for {seconds} s")
+        elif what == "vanish" and world.dice("sandbox", 0.3):
+            self._daemon.lose(place.chat)

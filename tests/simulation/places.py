@@ -1,0 +1,103 @@
+"""Where people talk with the bot, and what has to come of what they say.
+
+Every text carries the mark of its place (`ann#12`): whatever is found in another place has got lost there.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from rumi.telegram.address import Address
+from rumi.telegram.reading import Who
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_world import Chat, Message, Person
+
+ANN, BOB, CYN = 1001, 1002, 1003
+STRANGERS = (6661, 6662)
+GROUP, FORUM = -100777, -100888
+
+WHO = Who(allowed=frozenset({BOB, CYN}), admins=frozenset({ANN}))
+
+WHOLE_STATUS = "this is how the whole house is"
+ADMIN = "ann"
+"""The mark of the only place where that may be shown."""
+
+MARKS = ("ann", "bob", "cyn", "den", "eve", "fay", "xav")
+STRANGE = "xav"
+"""The mark of what strangers write, wherever they do."""
+
+_MARK = re.compile(rf"\b({'|'.join(MARKS)})#")
+_CHAT = re.compile(r"(?<![\w-])tg(-?\d+(?:_\d+)?)(?!\w)")
+
+
+@dataclass(eq=False)
+class Place:
+    """A chat, or a topic of one. `people` may talk there, `stranger` may not and does."""
+
+    mark: str
+    room: Chat
+    people: tuple[Person, ...]
+    topic: int | None = None
+    stranger: Person | None = None
+    gone: list[tuple[float, float]] = field(default_factory=list)
+    """When nobody could be reached here."""
+    wiped: list[Message] = field(default_factory=list)
+    """What people took away of what the bot had said."""
+    meddled: bool = False
+    """Somebody gave it a command from outside, of which nobody here knows."""
+
+    @property
+    def chat(self) -> str:
+        """Its id in the house."""
+        return Address(self.room.id, self.topic).chat
+
+    @property
+    def private(self) -> bool:
+        return self.room.person is not None
+
+    def holds(self, message: Message) -> bool:
+        """Whether a message of the room stands here."""
+        return not self.room.forum or message.topic == self.topic
+
+
+@dataclass(eq=False)
+class Said:
+    """Something that somebody sent. `text` is what the house may store of it, None where it may not.
+
+    `polite`: the sender had waited until nothing ran. `lost`: Telegram itself may not have handed it out.
+    `album` is what belongs to it besides.
+    """
+
+    place: Place
+    message: Message
+    text: str | None
+    polite: bool = False
+    lost: bool = False
+    album: list[Message] = field(default_factory=list)
+
+
+def settle_places(api: BotApi) -> list[Place]:
+    """All the places that there are."""
+    ann = api.user(ANN, language_code="es", first_name="Ann")
+    bob = api.user(BOB, language_code="en", first_name="Bob")
+    cyn = api.user(CYN, language_code=None, first_name="Cyn")
+    xav, yak = (api.user(number, first_name=f"Stranger{number}") for number in STRANGERS)
+    group = api.group(GROUP, members=(ann, bob, xav))
+    forum = api.group(FORUM, forum=True, members=(bob, cyn))
+    topic = api.topic(forum, bob)
+    gone: list[tuple[float, float]] = []
+    return [
+        Place("ann", api.chats[ANN], (ann,)),
+        Place("bob", api.chats[BOB], (bob,)),
+        Place("cyn", api.chats[CYN], (cyn,)),
+        Place("den", group, (ann, bob), stranger=xav),
+        Place("eve", forum, (bob, cyn), topic=topic, gone=gone),
+        Place("fay", forum, (bob, cyn), gone=gone),
+        Place(STRANGE, api.chats[xav.id], (), stranger=xav),
+        Place(STRANGE, api.chats[yak.id], (), stranger=yak),
+    ]
+
+
+def strays(text: str, place: Place) -> list[str]:
+    """What stands in the text and belongs to another place."""
+    found = [mark for mark in _MARK.findall(text) if mark != place.mark]
+    return found + [f"tg{chat}" for chat in _CHAT.findall(text) if f"tg{chat}" != place.chat]

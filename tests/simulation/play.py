@@ -1,0 +1,73 @@
+"""Plays histories: one seed, one history, the same whenever it is played."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+import trio
+
+from rumi.chats import chat as chat_module
+from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
+from rumi.telegram import delivery, room, sender
+from rumi.telegram.poller import Poller
+from tests.fakes import bot_api_updates
+from tests.fakes.virtual_time import run
+from tests.simulation.history import History
+from tests.simulation.world import Fault, World
+
+LONG_POLL_S = 600.0
+"""Most histories poll so long: to see often that nothing has happened takes its time."""
+
+FORMATTED = lru_cache(maxsize=4096)(delivery.format_reply)
+"""Replies resemble each other, and formatting is a pure function."""
+
+
+@contextmanager
+def simulated(world: World) -> Iterator[None]:
+    """Chance and time are the simulation's."""
+
+    def judge(text: str) -> ChatCommand | UnknownCommand | None:
+        """A chat's mailbox loop breaks over some messages."""
+        if text.endswith("judge") and not world.calm and world.random.random() < 0.5:
+            raise Fault("could not judge")
+        return parse_chat_command(text)
+
+    def seeded() -> Random:
+        return Random(world.random.getrandbits(32))
+
+    poll_s = world.random.choice((25.0, LONG_POLL_S, LONG_POLL_S))
+    trio._core._run._r.seed(world.seed)
+    with (
+        patch.object(trio._core._run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+        patch.object(bot_api_updates, "POLL_LIMIT_S", LONG_POLL_S),
+        patch.dict(Poller.__init__.__kwdefaults__ or {}, {"poll_s": poll_s}),
+        patch.object(room, "Random", seeded),
+        patch.object(sender, "Random", seeded),
+        patch.object(chat_module, "parse_chat_command", judge),
+        patch.object(delivery, "format_reply", FORMATTED),
+    ):
+        yield
+
+
+def play(seed: int, *, trace: bool = False) -> World:
+    """Play the history of a seed. What was wrong in it is in the world's `wrong`."""
+    world = World(seed, trace=trace)
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with tempfile.TemporaryDirectory(dir=memory) as folder, simulated(world):
+
+            async def whole() -> None:
+                await History(world, Path(folder)).run()
+
+            run(whole)
+    finally:
+        logging.disable(before)
+    return world

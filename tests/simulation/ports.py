@@ -1,0 +1,190 @@
+"""What one process reaches the world through. Once the process is dead, nothing gets through any more."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import httpx
+import trio
+from telegram.error import NetworkError, RetryAfter, TimedOut
+from telegram.request import RequestData
+
+from rumi.errors import RumiError
+from rumi.journal import Enclosure, JournalError
+from rumi.telegram.bot import wait_of
+from rumi.telegram.guarded import Guarded, _Answer
+from tests.fakes.bot_api import Answer, BotApi
+from tests.fakes.telegram_request import InMemoryRequest, _Ready
+from tests.simulation.world import World
+
+T = TypeVar("T")
+
+NO_ENTITIES = "Bad Request: can't parse entities: unsupported start tag"
+
+UNHURRIED = frozenset({"deleteMessage", "getMe", "setMyCommands", "getFile"})
+"""What may be asked though Telegram wanted to be left alone in a chat."""
+
+
+class Life:
+    """Whether a process lives, and when it dies: at the `death`'s so-many-th moment of a kind.
+
+    `end` is called, once, in the very step in which it dies.
+    """
+
+    def __init__(self, world: World, death: tuple[str, int] | None, end: Callable[[], None]) -> None:
+        self.world = world
+        self.dead = False
+        self._kind, self._left = death or ("", 0)
+        self._end = end
+
+    def moment(self, kind: str) -> None:
+        """Something happens by which a process may be meant to die."""
+        if kind == self._kind:
+            self._left -= 1
+            if self._left == 0:
+                self.die(kind)
+
+    def die(self, why: str) -> None:
+        if not self.dead:
+            self.dead = True
+            self.world.note("process", f"is killed: {why}")
+            self.world.counts["kills"] += 1
+            self._end()
+
+
+class Disk:
+    """Blocking work in place: slow at times, failing rarely or for a while, and not at all once dead.
+
+    Like a thread it cannot be cancelled: whoever leaves waits for its end.
+    """
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        self._world = life.world
+        self._failed_at = float("-inf")
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        life, world = self._life, self._world
+        done: T | None = None
+        with trio.CancelScope(shield=True):
+            await trio.sleep(0 if world.calm else world.random.choice((0, 0, 0, 0.001, 0.01)))
+            life.moment("write")
+            if life.dead:
+                raise JournalError("the process is dead")
+            fails, written = self._fails()
+            if written:
+                done = work()
+            life.moment("written")
+            await trio.sleep(0 if world.calm else world.random.choice((0, 0, 0, 0.001, 0.3)))
+            if fails or life.dead:
+                raise JournalError("the disk failed")
+        return cast(T, done)
+
+    def _fails(self) -> tuple[bool, bool]:
+        """Whether it fails, and whether the work is done."""
+        world, now = self._world, trio.current_time()
+        if now < world.full_until:
+            return True, False
+        if now < self._failed_at + 20 or not world.dice("disk", 0.004):
+            return False, True
+        self._failed_at = now
+        written = world.random.random() < 0.3
+        world.note("disk", f"fails, {'after' if written else 'before'} it wrote")
+        return True, written
+
+
+class Line(Guarded, InMemoryRequest):
+    """A process's line to Telegram, with the program's own guard in front of it.
+
+    `typing` is told in which room somebody seems to be typing.
+    """
+
+    def __init__(
+        self, life: Life, api: BotApi, latency: tuple[float, float], typing: Callable[[int, int | None], None]
+    ) -> None:
+        super().__init__(api, latency=latency, seed=life.world.random.getrandbits(32))
+        self._life = life
+        self._typing = typing
+        self._on_the_way: set[RequestData] = set()
+        self._left_alone: dict[object, float] = {}
+
+    async def do_request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        life, method = self._life, _method(url)
+        world = life.world
+        data: RequestData = kwargs["request_data"]
+        chat = data.parameters.get("chat_id")
+        await self._get_through(kwargs.get("read_timeout"))
+        if trio.current_time() < self._left_alone.get(chat, 0.0) - 1e-6 and method not in UNHURRIED:
+            world.complain(f"{method} is asked in {chat}, where Telegram wanted to be left alone")
+        self._on_the_way.add(data)
+        try:
+            return await super().do_request(url, *args, **kwargs)
+        except RetryAfter as error:
+            self._left_alone[chat] = trio.current_time() + wait_of(error)
+            raise
+        except trio.Cancelled:
+            if data in self._on_the_way and method != "getUpdates" and world.random.random() < 0.5:
+                # Whoever sent it listens no more; it arrives all the same.
+                world.note("telegram", f"{method} arrives though nobody waits for it", lambda: _short(data))
+                self.api.handle(method, data.parameters)
+            raise
+        finally:
+            self._on_the_way.discard(data)
+
+    async def _get_through(self, limit_s: object) -> None:
+        """Raises where nothing leaves this machine."""
+        life, world = self._life, self._life.world
+        if life.dead:
+            raise NetworkError("the process is dead")
+        if trio.current_time() < world.cut_until and world.cut_silently:
+            await trio.sleep(limit_s if isinstance(limit_s, int | float) else 5.0)
+            raise TimedOut
+        if trio.current_time() < world.cut_until or world.dice("telegram", 0.01):
+            await trio.lowlevel.checkpoint()
+            raise NetworkError("httpx.ConnectError: ") from httpx.ConnectError("no route")
+
+    async def _answer(self, url: str, data: RequestData | None) -> Answer:
+        assert data is not None
+        life, method = self._life, _method(url)
+        self._on_the_way.discard(data)
+        life.moment(f"asks {method}")
+        if data.parameters.get("entities") and life.world.dice("telegram", 0.05):
+            life.world.plain.add(data.parameters["chat_id"])
+            return Answer(400, {"ok": False, "error_code": 400, "description": NO_ENTITIES})
+        if method == "sendChatAction":
+            self._typing(data.parameters["chat_id"], data.parameters.get("message_thread_id"))
+        answer = await super()._answer(url, data)
+        if method != "sendChatAction":
+            life.world.note("telegram", f"{method} is {answer.status}", lambda: _short(data))
+        life.moment(f"did {method}")
+        return answer
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        if isinstance(payload, _Ready):
+            return _Answer(payload.body)
+        return Guarded.parse_json_payload(payload)
+
+
+def _method(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def _short(data: RequestData) -> str:
+    """A request's parameters on one line."""
+    return str({name: value for name, value in data.parameters.items() if name != "commands"})[:160]
+
+
+class Files:
+    """Brings what messages carry: a stand-in for downloads, which need sockets."""
+
+    def __init__(self, life: Life, api: BotApi) -> None:
+        self._life = life
+        self._api = api
+
+    async def bring(self, chat: str, enclosure: Enclosure) -> str:
+        world = self._life.world
+        await trio.sleep(world.random.choice((0, 0.2, 5)))
+        if world.dice("telegram", 0.1) or self._life.dead:
+            raise RumiError("Telegram cannot be reached.")
+        content = self._api.files[enclosure.reference].content.decode()
+        return f"[The user sent a file: /workspace/{enclosure.name} that says {content}]"

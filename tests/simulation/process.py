@@ -1,0 +1,192 @@
+"""One process of the program: its tree, as the program makes it, and how it ends."""
+
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import trio
+from telegram import Bot
+
+from actors import ChildSpec, Supervisor, TreeEvent
+from rumi.agent import Limits as TurnLimits
+from rumi.audit import AuditLog
+from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, InHand, Means, add_chats
+from rumi.home import Home
+from rumi.journal import Journal
+from rumi.sandbox import Limits, add_sandboxes
+from rumi.telegram.room import Telegram
+from tests.fakes.bot_api import TOKEN, BotApi
+from tests.simulation.boxes import Client, Daemon
+from tests.simulation.ledger import Ledger
+from tests.simulation.model import Model
+from tests.simulation.places import WHO, WHOLE_STATUS, Place
+from tests.simulation.ports import Disk, Files, Life, Line
+from tests.simulation.witness import Witness
+from tests.simulation.world import World
+
+TURN_S = 60.0
+COMMAND_S = 20.0
+SESSION_S = 100.0
+BOX_S = 90.0
+"""How long a box stays that nobody uses."""
+
+
+UP_TO_SENDER = frozenset(f"rumi/{name}" for name in ("journal", "intents", "sandboxes", "sender"))
+
+
+class WatchedHub(Hub):
+    """A hub at which a witness stands."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__()
+        self._witness = witness
+
+    def publish(self, event: ChatEvent) -> None:
+        self._witness.see(event)
+        super().publish(event)
+
+
+class NoAudit:
+    """What was done is not looked up here."""
+
+    def write(self, event: str, **fields: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all processes of a history share. `begun` counts how often what was said became a turn."""
+
+    world: World
+    home: Home
+    api: BotApi
+    daemon: Daemon
+    places: Mapping[str, Place]
+    witness: Witness
+    ledger: Ledger
+    latency: tuple[float, float]
+    begun: Counter[str] = field(default_factory=Counter)
+
+
+class Process:
+    """One life of the program on a home. `calls` counts the model's calls under way, by chat."""
+
+    def __init__(
+        self,
+        setting: "Setting",
+        death: tuple[str, int] | None = None,
+    ) -> None:
+        world = setting.world
+        self.world = world
+        self.life = Life(world, death, self._end)
+        self.calls: Counter[str] = Counter()
+        self.shaken = False
+        """Something above the sender, or the sender itself, has crashed."""
+        self.scope = trio.CancelScope()
+        self._task: trio.lowlevel.Task | None = None
+        self._setting = setting
+        self._client = Client(setting.daemon)
+        self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._observe)
+        disk = Disk(self.life)
+        lines = [Line(self.life, setting.api, setting.latency, setting.witness.typing) for _ in range(2)]
+        bot = Bot(TOKEN, request=lines[0], get_updates_request=lines[1])
+        self.telegram = Telegram(
+            bot, WHO, cast(Any, Files(self.life, setting.api)), setting.home, voice=False
+        )
+        self.telegram._reading = cast(Any, disk)
+        if world.random.random() < 0.8:
+            self.telegram._memory.registered = True  # the same calls each time: some processes are enough
+        home, places = setting.home, setting.places
+        journal = self.root.add(
+            ChildSpec(
+                "journal",
+                lambda: Journal(home.state_db, disk, world.now),
+                capacity=1024,
+                concurrency=Journal.CONCURRENCY,
+                shutdown=10.0,
+            )
+        )
+        self.sandboxes = add_sandboxes(
+            self.root,
+            self._client,
+            Limits(timeout_s=COMMAND_S, idle_ttl_s=BOX_S),
+            home.root,
+            measure=_measured,
+        )
+        hub = WatchedHub(setting.witness)
+        self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
+        self.in_hand = InHand()
+        self.means = Means(
+            journal=journal,
+            sandboxes=self.sandboxes,
+            model_for=lambda chat, language: Model(world, places[chat], self.calls, setting.begun),
+            hub=hub,
+            audit=cast(AuditLog, NoAudit()),
+            in_hand=self.in_hand,
+            limits=ChatLimits(TurnLimits(timeout_s=TURN_S), SESSION_S, 40, 100_000, COMMAND_S),
+            language="en",
+            workspaces=home.workspaces,
+            now=world.now,
+            offload=disk,
+            whole_status=lambda: WHOLE_STATUS,
+            tools_for=self.telegram.tools_for,
+            bring=self.telegram.bring,
+        )
+        self.inbox: Inbox = add_chats(self.root, self.means)
+        self.telegram.add_poller(self.root, self.inbox)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The process lives as long as the block, or shorter: then the block is cancelled."""
+        self._task = trio.lowlevel.current_task()
+        self._setting.witness.begin(self)
+        with self.scope:
+            async with self.root.running():
+                yield
+
+    def _end(self) -> None:
+        """Nothing gets out any more, from this step on, and nobody cleans up."""
+        self._client.dead = True
+        self.scope.cancel()
+        assert self._task is not None
+        break_shields(self._task, self.scope)
+
+    def _observe(self, event: TreeEvent) -> None:
+        if event.kind == "crashed":
+            self.world.counts["crashes"] += 1
+            self.shaken = self.shaken or event.path in UP_TO_SENDER
+        if event.path == "rumi/sender" and event.kind == "restarted":
+            self._setting.ledger.sender_lost()
+        if self.world.timeline is not None and (event.kind != "stopped" or event.path.count("/") < 2):
+            self.world.note("tree", f"{event.path} {event.kind}", lambda: repr(event.error or ""))
+
+    @property
+    def sender(self) -> Any:
+        """The sender's actor as it is now."""
+        life = self.telegram._sender._cell._life  # type: ignore[union-attr]
+        return life._actor if life is not None else None
+
+
+async def _measured(path: Path, processes: object) -> Any:
+    await trio.lowlevel.checkpoint()
+    return SimpleNamespace(bytes=0, files=0)
+
+
+def break_shields(task: trio.lowlevel.Task, outermost: trio.CancelScope) -> None:
+    """Take all shields away below a task: a process that is killed shields nothing."""
+    tasks = [task]
+    while tasks:
+        task = tasks.pop()
+        status = task._cancel_status
+        while status is not None and status._scope is not outermost:
+            status._scope.shield = False
+            status = status.parent
+        for nursery in task.child_nurseries:
+            tasks.extend(nursery.child_tasks)

@@ -1,0 +1,38 @@
+"""Thousands of random histories of the whole house in a faulty world.
+
+A history is drawn from a seed and runs in virtual time, with a scheduler of the same seed, so a seed that
+fails replays. `SIMULATIONS` says how many are played, `SIMULATION_FROM` from which seed on;
+`SIMULATION_TRACE=1` prints each as a timeline.
+"""
+
+import os
+
+import pytest
+
+from tests.simulation.many import play_many
+
+SIMULATIONS = int(os.environ.get("SIMULATIONS", "2000"))
+FROM = int(os.environ.get("SIMULATION_FROM", "0"))
+WITHIN_S = 60.0 + SIMULATIONS
+"""What is left at this time is not played, and that is a failure."""
+
+WHATEVER_HAPPENS = (
+    *("turns complete", "turns stopped", "turns interrupted", "turns crashed", "turns timeout"),
+    *("turns model_error", "turns repeated_call", "kills", "crashes", "disk", "sandbox", "model", "telegram"),
+    *("gone", "fault Flood", "fault Broken", "fault Reset", "fault Silent", "fault Slow", "fault Late"),
+    *("fault Truncated", "fault Redelivered", "fault Shuffled", "fault Doubled", "fault Error"),
+    *("repeated", "left behind", "excused by a violent end"),
+)
+
+
+def test_whatever_happens_every_message_has_one_final_reply_that_is_seen_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = play_many(FROM, SIMULATIONS, WITHIN_S)
+    with capsys.disabled():
+        print("\n".join(["", *found.lines, f"{found.played} histories: {found.coverage()}"]))
+    assert not found.wrong, found.report()
+    assert not found.broken, found.report()
+    assert found.played == SIMULATIONS, "the time was too short"
+    if SIMULATIONS >= 1000:
+        assert not [what for what in WHATEVER_HAPPENS if not found.counts[what]]

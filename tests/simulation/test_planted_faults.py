@@ -1,0 +1,122 @@
+"""The simulation finds faults: each of these is planted, and must be found within so many seeds."""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+
+from rumi.chats import Replied
+from rumi.chats.telling import tell_reply
+from rumi.chats.worker import Worker
+from rumi.journal import Delivered
+from rumi.sandbox.sandbox import Sandbox
+from rumi.sandbox.sandboxes import Sandboxes
+from rumi.telegram.address import address_of
+from rumi.telegram.delivery import Delivery
+from rumi.telegram.destination import Destination
+from rumi.telegram.lane import Lane
+from rumi.telegram.poller import Poller
+from rumi.telegram.sender import Sender
+from rumi.telegram.updates import number_of
+from tests.simulation.play import play
+
+SEEDS = range(400)
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def confirms_before_it_stores(patch: pytest.MonkeyPatch) -> None:
+    store = Poller._store
+
+    async def confirmed_first(self: Poller, updates: Sequence[Any], me: Any) -> None:
+        self._offset = max(number_of(update) or 0 for update in updates) + 1
+        await self._confirm()
+        await store(self, updates, me)
+
+    patch.setattr(Poller, "_store", confirmed_first)
+
+
+def tells_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
+    settle = Worker._settle
+
+    async def told_first(self: Worker, request: Any) -> Replied:
+        tell_reply(self._means, self._chat, "", Replied(0, request.messages, request.text))
+        return await settle(self, request)
+
+    patch.setattr(Worker, "_settle", told_first)
+
+
+def forgets_a_process(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: object, *_: object) -> None:
+        pass
+
+    patch.setattr(Sandbox, "_end_all_quietly", nothing)  # what cancelling a command ends
+    patch.setattr(Worker, "_quiet", nothing)
+
+
+def marks_before_it_sends(patch: pytest.MonkeyPatch) -> None:
+    bring = Delivery.bring
+
+    async def marked_first(self: Delivery) -> None:
+        await self._journal.ask(Delivered(self._reply.delivery))
+        await bring(self)
+
+    patch.setattr(Delivery, "bring", marked_first)
+
+
+def forgets_the_order(patch: pytest.MonkeyPatch) -> None:
+    outbox = Lane._outbox
+
+    async def reversed_(self: Lane) -> Sequence[Any]:
+        return (await outbox(self))[::-1]
+
+    patch.setattr(Lane, "_outbox", reversed_)
+
+
+def runs_in_another_box(patch: pytest.MonkeyPatch) -> None:
+    run = Sandboxes.run
+    calls, chats = count(1), dict.fromkeys(("tg1001",))
+
+    async def mixed_up(self: Sandboxes, chat_id: str, *more: Any) -> Any:
+        chats[chat_id] = None
+        if next(calls) % 50 == 0:
+            chat_id = next(chat for chat in chats if chat != chat_id)
+        return await run(self, chat_id, *more)
+
+    patch.setattr(Sandboxes, "run", mixed_up)
+
+
+def sends_to_another_chat(patch: pytest.MonkeyPatch) -> None:
+    destination = Sender._destination
+    calls, chats = count(1), dict.fromkeys(("tg1001",))
+
+    def mixed_up(self: Sender, chat: str) -> Destination | None:
+        assert address_of(chat) is not None
+        chats[chat] = None
+        if next(calls) % 50 == 0:
+            chat = next(other for other in chats if other != chat)
+        return destination(self, chat)
+
+    patch.setattr(Sender, "_destination", mixed_up)
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (confirms_before_it_stores, "was confirmed and not stored"),
+        (tells_before_it_is_committed, "is told and not stored"),
+        (forgets_a_process, "still runs"),
+        (marks_before_it_sends, "is nowhere in the chat"),
+        (forgets_the_order, "is out of its order"),
+        (runs_in_another_box, "the command"),
+        (sends_to_another_chat, "is shown something of"),
+    ],
+)
+def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in SEEDS:
+        if any(complaint in wrong for wrong in play(seed).wrong):
+            print(f"found with seed {seed}")
+            return
+    pytest.fail(f"no seed of {SEEDS} found it")

@@ -1,0 +1,80 @@
+"""What goes wrong between the bot and Telegram: drawn once for each history."""
+
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_faults import (
+    Broken,
+    Doubled,
+    Error,
+    Fault,
+    Flood,
+    Late,
+    Redelivered,
+    Reset,
+    Shuffled,
+    Silent,
+    Slow,
+    Truncated,
+)
+from tests.simulation.world import World
+
+NOT_EDITABLE = Error(400, "Bad Request: message can't be edited")
+CONFLICT = Error(409, "Conflict: terminated by other getUpdates request")
+
+ON_THE_WAY: tuple[tuple[float, Fault], ...] = (
+    (0.05, Broken()),
+    (0.04, Flood(3)),
+    (0.02, Flood(40)),
+    (0.05, Reset()),
+    (0.05, Reset(after=True)),
+    (0.02, Silent()),
+    (0.03, Silent(after=True)),
+    (0.04, Slow(2)),
+    (0.02, Slow(15)),
+    (0.02, Slow(70)),
+    (0.02, Late(3)),
+    (0.02, Late(50)),
+    (0.02, Truncated()),
+)
+"""For any call in a chat."""
+
+SINGLE: tuple[tuple[float, Fault, str], ...] = ((0.1, NOT_EDITABLE, "editMessageText"),)
+
+IN_UPDATES: tuple[tuple[float, Fault], ...] = (
+    (0.1, Redelivered(1)),
+    (0.1, Redelivered(3)),
+    (0.1, Shuffled()),
+    (0.1, Doubled()),
+    (0.1, CONFLICT),
+    (0.05, Broken()),
+    (0.05, Reset()),
+    (0.1, Reset(after=True)),
+    (0.03, Silent()),
+    (0.03, Silent(after=True)),
+    (0.05, Truncated()),
+    (0.05, Slow(20)),
+)
+
+CALLS = ("sendMessage", "editMessageText", "deleteMessage", "sendMessageDraft", "sendDocument")
+
+
+def brew(world: World, api: BotApi) -> None:
+    """Let some of it happen from now on, until it is calm."""
+    random = world.random
+    measure = world.measure["telegram"]
+    for chance, fault in ON_THE_WAY:
+        if random.random() < 0.3 * measure:
+            method = random.choice((*CALLS, None))
+            for each in CALLS if method is None else (method,):
+                api.faults.often(min(0.5, chance * measure * random.choice((1, 1, 3))), fault, each)
+    for chance, fault, method in SINGLE:
+        if random.random() < 0.2 * measure:
+            api.faults.often(min(0.5, chance * measure), fault, method)
+    measure = world.measure["updates"]
+    for chance, fault in IN_UPDATES:
+        if random.random() < 0.3 * measure:
+            api.faults.often(min(0.5, chance * measure), fault, "getUpdates")
+
+
+def clear(api: BotApi) -> None:
+    """Calm."""
+    api.faults.clear()

@@ -1,0 +1,110 @@
+"""Watches what the chats tell, through all processes, and notes what must not be."""
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from rumi.agent import TurnFinished
+from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.telegram.address import Address
+from tests.simulation.book import Book
+from tests.simulation.boxes import Daemon
+from tests.simulation.world import World
+
+TYPING_S = 6.0
+"""How long after a turn a call that shows it may still be on its way."""
+
+if TYPE_CHECKING:
+    from tests.simulation.process import Process
+
+
+class Witness:
+    """Stands at the hub of each process."""
+
+    def __init__(self, world: World, book: Book, daemon: Daemon) -> None:
+        self._world = world
+        self._book = book
+        self._daemon = daemon
+        self._process: Process | None = None
+        self._told: dict[int, str] = {}
+        self._started: dict[str, str] = {}
+        self._finished: dict[str, str] = {}
+        self._replied: set[str] = set()
+        self.turn_now: dict[str, str] = {}
+        self._turn_was: dict[str, float] = {}
+
+    def begin(self, process: "Process") -> None:
+        """What the dead process had begun is finished by nobody it told."""
+        self._process = process
+        for chat in self.turn_now:
+            self._turn_was[chat] = trio.current_time()
+        self.turn_now.clear()
+
+    def typing(self, number: int, topic: int | None) -> None:
+        """Somebody seems to be typing there: a turn runs, or did until just now."""
+        chat = Address(number, topic).chat
+        if chat not in self.turn_now and self._turn_was.get(chat, 0.0) < trio.current_time() - TYPING_S:
+            self._world.complain(f"{chat}: somebody seems to be typing, and nothing runs")
+
+    def see(self, event: ChatEvent) -> None:
+        process = self._process
+        assert process is not None
+        if process.life.dead:
+            return
+        chat, turn = event.chat, event.turn
+        complain = self._world.complain
+        match event.what:
+            case TurnStarted(text):
+                self._world.note(chat, f"{turn} begins", lambda: repr(text))
+                if turn in self._started:
+                    complain(f"{chat} {turn}: started twice")
+                if chat in self.turn_now:
+                    complain(f"{chat} {turn}: started while {self.turn_now[chat]} runs")
+                if (
+                    any(
+                        self._finished.get(t) == "complete"
+                        for t, said in self._started.items()
+                        if said == text
+                    )
+                    and text.strip()
+                ):
+                    complain(f"{chat} {turn}: runs {text!r} again, which was complete")
+                self._started[turn] = text
+                self.turn_now[chat] = turn
+            case TurnFinished(reason, answer):
+                self._world.note(chat, f"{turn} ends", lambda: f"{reason}: {answer[:60]!r}")
+                self._world.counts[f"turns {reason}"] += 1
+                if turn in self._finished:
+                    complain(f"{chat} {turn}: finished twice, {self._finished[turn]} and {reason}")
+                if turn in self._replied:
+                    complain(f"{chat} {turn}: finished behind its reply")
+                self._finished[turn] = reason
+                if self.turn_now.get(chat) == turn:
+                    del self.turn_now[chat]
+                    self._turn_was[chat] = trio.current_time()
+                    self._nothing_runs(process, chat, turn)
+            case Replied(delivery, messages, text):
+                self._world.note(chat, f"reply {delivery} to {messages}", lambda: repr(text[:60]))
+                for number in messages:
+                    if number in self._told:
+                        before = self._told[number]
+                        complain(f"{chat}: {number} replied to twice: {before!r} and {text!r}")
+                    self._told[number] = text
+                if turn:
+                    self._replied.add(turn)
+                    if turn in self._started and turn not in self._finished:
+                        complain(f"{chat} {turn}: replied to and not finished")
+                self._is_stored(chat, delivery, messages)
+
+    def _nothing_runs(self, process: "Process", chat: str, turn: str) -> None:
+        if process.calls[chat]:
+            self._world.complain(f"{chat} {turn}: said to be over, and its model still works")
+        box = self._daemon.live.get(chat)
+        if box is not None and box.running and not box.doubtful:
+            self._world.complain(f"{chat} {turn}: said to be over, and {box.running} still runs")
+
+    def _is_stored(self, chat: str, delivery: int, messages: tuple[int, ...]) -> None:
+        found = self._book.ask("SELECT chat FROM outbox WHERE id = ?", delivery)
+        replies = [self._book.ask("SELECT reply FROM messages WHERE id = ?", number) for number in messages]
+        if found != [(chat,)] or any(reply != [(delivery,)] for reply in replies):
+            self._world.complain(f"{chat}: the reply {delivery} to {messages} is told and not stored")

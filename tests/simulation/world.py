@@ -1,0 +1,69 @@
+"""What one history has in common: its dice, its clock, what was wrong in it, and its timeline."""
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+import trio
+
+EPOCH = 1.0e9
+
+FAMILIES = ("model", "sandbox", "disk", "telegram", "updates", "kill")
+"""What can go wrong, each in a measure that the history draws."""
+
+
+class Fault(Exception):
+    """A fault that nobody expects."""
+
+
+class World:
+    """What lasts longer than a process.
+
+    `calm` switches the faults off. `counts` says what happened how often, `timeline` what happened when
+    (None: nobody wants to read it).
+    """
+
+    def __init__(self, seed: int, *, trace: bool = False) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.calm = False
+        self.wrong: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self.plain: set[int] = set()
+        """The chats in which formatting was refused."""
+        self.full_until = self.cut_until = 0.0
+        """When the disk takes something again, and when Telegram can be reached again."""
+        self.cut_silently = False
+        self.timeline: list[str] | None = [] if trace else None
+        measures = (0.0, 0.0, 0.3, 1.0, 3.0)
+        self.measure = {family: self.random.choice(measures) for family in FAMILIES}
+        self.note("measures", self.measure)
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return EPOCH + trio.current_time()
+
+    def dice(self, family: str, chance: float) -> bool:
+        """Whether something goes wrong now."""
+        if self.calm:
+            return False
+        chance *= self.measure[family]
+        if chance <= 0 or self.random.random() >= chance:
+            return False
+        self.counts[family] += 1
+        return True
+
+    def complain(self, what: str) -> None:
+        """Something is as it must not be."""
+        self.wrong.append(what)
+        self.note("WRONG", what)
+
+    def note(self, who: str, what: object = "", *more: Callable[[], object]) -> None:
+        """A line of the timeline; `more` is put together only where somebody reads it."""
+        if self.timeline is not None:
+            try:
+                time = f"{trio.current_time():11.3f}"
+            except RuntimeError:
+                time = " " * 11
+            words = " ".join(str(part()) for part in more)
+            self.timeline.append(f"{time}  {who:10} {what} {words}".rstrip())
