@@ -110,13 +110,23 @@ def _around(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
 
 
 def _nested(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """In the order of their nesting, without those that would cross another's border."""
+    """In the order of their nesting, without those that would cross a border or be where they may not."""
     kept: list[Span] = []
     around: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end, _OUTERMOST.get(span.kind, 1))):
         while around and around[-1].end <= span.start:
             around.pop()
-        if not around or span.end <= around[-1].end:
+        if all(span.end <= outer.end and _holds(outer.kind, span.kind) for outer in around):
             around.append(span)
             kept.append(span)
     return tuple(kept)
+
+
+def _holds(outer: Kind, inner: Kind) -> bool:
+    if outer in ("pre", "code"):
+        return False
+    if inner in ("pre", "code"):
+        return outer == "blockquote"
+    if outer in STYLES or inner in STYLES:
+        return outer != inner
+    return outer == "blockquote" and inner != "blockquote"
