@@ -10,7 +10,7 @@ from rumi.audit import as_line
 from rumi.redact import Redactor
 from rumi.rotation import LineFile
 
-_NOISY = ("httpx", "httpcore", "groq", "openai", "docker", "urllib3", "markdown_it", "asyncio")
+_NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3", "markdown_it", "asyncio")
 """They log requests with their addresses at INFO or DEBUG, and Telegram's addresses contain the token."""
 
 

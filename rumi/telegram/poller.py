@@ -41,7 +41,7 @@ ALBUM_LOOKS: Final = 4
 """An album's messages are updates of their own and may come one after the other: while the last thing that
 waits is one of them, it is looked for more, that often at most."""
 
-LEAST_POLL_S: Final = 1.0
+LEAST_POLL_S: Final = 0.1
 """A server that answers at once with nothing is not asked more often than this."""
 
 

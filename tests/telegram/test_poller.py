@@ -531,10 +531,10 @@ async def test_a_server_that_answers_at_once_with_nothing_is_not_asked_all_the_t
         monkeypatch.setattr(
             api.updates, "get", lambda offset, limit, timeout_s, allowed: waiting(offset, limit, 0, allowed)
         )
-        await trio.sleep(100)
+        await trio.sleep(10)
         assert len(poller.polls()) <= 102
         ana_says(api, "hello")
-        await shelf.got("hello", within_s=2)
+        await shelf.got("hello", within_s=0.5)
 
 
 async def test_a_server_that_repeats_itself_is_not_asked_all_the_time(
