@@ -43,12 +43,19 @@ class _Table:
         self.alignments = alignments
         self.rows: list[list[list[str]]] = []
 
+    def cell(self) -> list[str]:
+        """The last one. In a table that is too large for the parser, words may stand in none."""
+        self.rows = self.rows or [[]]
+        if not self.rows[-1]:
+            self.rows[-1].append([])
+        return self.rows[-1][-1]
+
 
 class _Mending:
     def __init__(self, source: str) -> None:
         self._source = source.encode()
         self._inline = Inline(self._source)
-        self._events = 50_000 + 8 * len(self._source)  # of a document; those of an honest one are fewer
+        self._events = 50_000 + 3 * len(self._source)  # more come only of tables with many empty cells
         self._room = 1000 + 4 * len(self._source)  # for indentation and for headers that are repeated
         self._lists: list[int | None] = []  # the number that comes next, None without numbers
         self._behind: Literal["line end", "words", "block"] = "line end"  # within lists: the writer's place
@@ -101,7 +108,7 @@ class _Mending:
             words = event.get("Text") or event.get("Code") if isinstance(event, dict) else None
             if self._table is not None:
                 if isinstance(words, str):
-                    self._table.rows[-1][-1].append(words)
+                    self._table.cell().append(words)
                 continue
             if words is not None:
                 yield from self._after_block(where)
@@ -242,8 +249,8 @@ class _Mending:
         """What stands behind a row's last column, which the parser drops: mostly `||` that was no border."""
         assert self._table is not None
         rest = self._source[self._cell_end : where["end"]].decode(errors="replace").rstrip()
-        if rest.strip(" \t|") and self._table.rows[-1]:
-            self._table.rows[-1][-1].append(" " + rest.removesuffix("|"))
+        if rest.strip(" \t|"):
+            self._table.cell().append(" " + rest.removesuffix("|"))
 
     def _end_table(self, where: Range) -> Iterator[Pair]:
         assert self._table is not None
