@@ -32,6 +32,10 @@ SHORTEST = 500
 """A text of so many units that is refused is refused for something else than its length."""
 
 
+REMOVALS = 3
+"""How often it is tried again to take away a preview that could not become its reply."""
+
+
 class Gone(Exception):
     """The chat can be reached by nobody any more. The text says why, without secrets."""
 
@@ -92,6 +96,7 @@ class Delivery:
         self._parts: Sequence[Part] = ()
         self._pieces: deque[Part] = deque()  # what is left of the part that is under way
         self._shown: int | None = None  # the message that the first piece goes into
+        self._left: int | None = None  # a preview that is still to be removed
         self._ready = False
 
     async def bring(self) -> None:
@@ -108,6 +113,14 @@ class Delivery:
             await self._claim()
             self._ready = True
         await self._mark()
+        await self._send_rest()
+        for attempt in range(1, REMOVALS + 1):
+            if self._left is None:
+                break
+            await self._rest(self._patience.backoff_s(attempt, self._random), "a preview to be removed")
+            await self._abandon(self._left)
+
+    async def _send_rest(self) -> None:
         while self._taken < len(self._parts):
             if not self._pieces:
                 self._pieces.append(self._parts[self._taken])
@@ -162,13 +175,15 @@ class Delivery:
 
     async def _abandon(self, shown: int | None) -> None:
         """Take a preview away, as far as that goes; the reply is sent anew."""
-        self._shown = None
+        self._shown = self._left = None
         if shown is None:
             return
         try:
             await self._to.delete(shown)
         except TelegramError as error:
             self._to.learn(error)
+            if refusal_of(error) is None:
+                self._left = shown  # once more, when the reply is there
             logger.info("a preview was not removed: %s", in_words(error))
 
     async def _failed(self, error: TelegramError) -> None:

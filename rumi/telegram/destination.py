@@ -1,6 +1,6 @@
 """One chat on Telegram, as the sender writes to it: every call bounded in time, and at its rate."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, TypeVar
@@ -106,29 +106,28 @@ class Destination:
             self.wire.statistics.limited += 1
             self.wire.limits.pause(self.number, wait_of(error))
             return True
-        if self._topic is not None and refusal_of(error) is Refusal.TOPIC:
-            self._topic = None
-            return True
         return False
 
     async def send(self, part: Part, reply_to: int | None = None, bound_s: float | None = None) -> int:
         """Send a message; Telegram's number of it."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
-        message = await _bounded(
-            seconds,
-            self.wire.bot.send_message(
+
+        async def send(topic: int | None) -> int:
+            message = await self.wire.bot.send_message(
                 self.number,
                 part.text,
                 entities=part.entities or None,
-                message_thread_id=self._topic,
+                message_thread_id=topic,
                 reply_parameters=quoted,
                 link_preview_options=NO_LINK_PREVIEW,
                 **_timeouts(seconds),
-            ),
-        )
+            )
+            return message.message_id
+
+        number = await _bounded(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
-        return message.message_id
+        return number
 
     async def edit(self, message: int, part: Part, bound_s: float | None = None) -> None:
         """Let a message say something else. That it says so already is no error."""
@@ -158,17 +157,18 @@ class Destination:
     async def draft(self, draft: int, part: Part) -> None:
         """Show a text that the next message replaces, or that goes by itself after half a minute."""
         seconds = self.wire.bounds.preview_s
-        await _bounded(
-            seconds,
-            self.wire.bot.send_message_draft(
+
+        async def send(topic: int | None) -> None:
+            await self.wire.bot.send_message_draft(
                 self.number,
                 draft,
                 part.text,
                 entities=part.entities or None,
-                message_thread_id=self._topic,
+                message_thread_id=topic,
                 **_timeouts(seconds),
-            ),
-        )
+            )
+
+        await _bounded(seconds, self._in_topic(send))
         self.wire.statistics.drafts += 1
 
     async def typing(self) -> None:
@@ -184,17 +184,29 @@ class Destination:
     async def upload(self, name: str, content: bytes) -> None:
         """Send a file."""
         seconds = self.wire.bounds.upload_s
-        await _bounded(
-            seconds,
-            self.wire.bot.send_document(
+
+        async def send(topic: int | None) -> None:
+            await self.wire.bot.send_document(
                 self.number,
                 BytesIO(content),
                 filename=name,
-                message_thread_id=self._topic,
+                message_thread_id=topic,
                 **_timeouts(seconds),
-            ),
-        )
+            )
+
+        await _bounded(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
+
+    async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
+        """Send into the topic; into the chat where it has gone."""
+        topic = self._topic
+        try:
+            return await send(topic)
+        except TelegramError as error:
+            if topic is None or refusal_of(error) is not Refusal.TOPIC:
+                raise
+        self._topic = None
+        return await send(None)
 
 
 async def _bounded(seconds: float, call: Awaitable[T]) -> T:

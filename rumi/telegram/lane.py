@@ -10,22 +10,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import trio
 from telegram.error import RetryAfter, TelegramError
 
-from actors import ActorError, ActorRef
+from actors import ActorError, ActorRef, Request
 from rumi.chats import Happening, Replied, TurnStarted
 from rumi.errors import RumiError
-from rumi.journal import (
-    Delivered,
-    PartSent,
-    Previewed,
-    StoredReply,
-    Undeliverable,
-    Undelivered,
-)
+from rumi.journal import Delivered, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
 from rumi.telegram.bot import in_words, wait_of
 from rumi.telegram.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
 from rumi.telegram.destination import Destination
@@ -34,6 +27,8 @@ from rumi.telegram.preview import Pace, Preview
 logger = logging.getLogger(__name__)
 
 Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | Undelivered]
+
+R = TypeVar("R")
 
 ATTEMPTS = 3
 """How often a reply may fail for reasons that nobody foresaw, before it is given up."""
@@ -66,7 +61,7 @@ class Resting:
 
 
 class Lane:
-    """One chat's lane. `waiting` counts the final replies that are known to wait.
+    """One chat's lane.
 
     `changed` is called when it may have become quiet, `start` starts a task of the sender's, `gone` is told
     when the chat can be reached by nobody any more.
@@ -86,7 +81,8 @@ class Lane:
         patience: Patience,
     ) -> None:
         self.chat = chat
-        self.waiting = 0
+        self._told = 0  # replies that were told and not looked for yet
+        self._replies: deque[StoredReply] = deque()
         self._resting: Resting | None = None
         self._to = to
         self._journal = journal
@@ -112,7 +108,7 @@ class Lane:
         """A final reply is in the outbox."""
         if self._turn is not None and self._turn.message in reply.messages:
             self._finish_turn()
-        self.waiting += 1
+        self._told += 1
         self._expect(reply.delivery)
 
     def begin(self, turn: str, started: TurnStarted) -> None:
@@ -149,6 +145,11 @@ class Lane:
     def _wake(self) -> None:
         self._woken.set()
         self._changed()
+
+    @property
+    def waiting(self) -> int:
+        """How many final replies are known to wait."""
+        return self._told + len(self._replies)
 
     @property
     def sendable(self) -> bool:
@@ -194,28 +195,24 @@ class Lane:
 
     async def _send(self, up_to: float) -> None:
         """Send the replies up to a delivery."""
+        stored = await self._ask(Undelivered(self.chat))
+        self._told = 0
+        self._replies.extend(each for each in stored if each.delivery <= up_to and each.origin is not None)
         try:
-            stored = await self._outbox()
-            replies = deque(reply for reply in stored if reply.delivery <= up_to and reply.origin is not None)
-            while replies:
-                self.waiting = len(replies)
-                await self._deliver(replies[0])
-                self._forget(replies.popleft())
+            while self._replies:
+                await self._deliver(self._replies[0])
+                for message in self._replies.popleft().messages:
+                    self._over.pop(message, None)
         except Gone as gone:
             await self._give_up(str(gone))
-        finally:
-            self.waiting = 0
-        self._forget_previews()
-
-    async def _outbox(self) -> tuple[StoredReply, ...]:
-        while True:
-            try:
-                return await self._journal.ask(Undelivered(self.chat))
-            except ActorError as error:
-                await self._no_journal(error)
+            self._replies.clear()
+        if not self._queue:
+            self._over.clear()  # whatever is left of them has no reply
 
     async def _deliver(self, reply: StoredReply) -> None:
         """Send one reply, however long that takes; raises only `Gone`."""
+        if self._turn is not None and self._turn.message in reply.messages:
+            self._finish_turn()  # stored, and not told yet
         previews = (self._over.get(message) for message in reply.messages)
         preview = next((preview for preview in previews if preview is not None), None)
         delivery = Delivery(self._to, self._journal, reply, preview, self.rest, self._random, self._patience)
@@ -229,9 +226,7 @@ class Lane:
                 raise
             except Unsendable as why:
                 return await self._record(str(why), reply)
-            except (
-                Exception
-            ) as error:  # a reply that nobody foresaw must stop neither the chat nor the sender
+            except Exception as error:  # what nobody foresaw must stop neither chat nor sender
                 failures += 1
                 logger.exception("a reply was not sent, attempt %d", failures)
                 if failures >= ATTEMPTS:
@@ -251,11 +246,13 @@ class Lane:
     async def _record(self, why: str, reply: StoredReply | None = None) -> None:
         """Note that a reply, or all that wait, will never arrive."""
         self._to.wire.statistics.undeliverable += 1
+        await self._ask(Undeliverable(self.chat, why, None if reply is None else reply.delivery))
+
+    async def _ask(self, request: Request[R]) -> R:
+        """Ask the journal, however long it takes."""
         while True:
             try:
-                return await self._journal.ask(
-                    Undeliverable(self.chat, why, None if reply is None else reply.delivery)
-                )
+                return await self._journal.ask(request)
             except ActorError as error:
                 await self._no_journal(error)
 
@@ -271,17 +268,6 @@ class Lane:
             await trio.sleep(seconds)
         finally:
             self._resting = None
-
-    # What is not needed any more
-
-    def _forget(self, reply: StoredReply) -> None:
-        for message in reply.messages:
-            self._over.pop(message, None)
-
-    def _forget_previews(self) -> None:
-        """Where no more replies wait, whatever is left of the previews has none."""
-        if not self._queue:
-            self._over.clear()
 
     # Files
 

@@ -76,7 +76,8 @@ class Preview:
         self._ended = trio.Event()
         self._news = trio.Event()
         self._told_at = trio.current_time()
-        self._last: Part | None = None
+        self._part: Part | None = None  # what the sketch looks like, None when that has to be seen anew
+        self._last: Part | None = None  # what the chat shows
         self._last_at = self._told_at
         self._typing = trio.CancelScope()
         self._waiting = trio.CancelScope()
@@ -84,6 +85,7 @@ class Preview:
     def happened(self, what: Happening) -> None:
         """Something happened in the turn."""
         self._sketch.take(what)
+        self._part = None
         self._told_at = trio.current_time()
         self._news.set()
 
@@ -163,9 +165,10 @@ class Preview:
         """What the chat should show now, None where it does already."""
         if self._last is None and not self._sketch.telling:
             return None
-        part = self._sketch.part(plain=self._plain)
+        if self._part is None:
+            self._part = self._sketch.part(plain=self._plain)
         fading = self._drafts and trio.current_time() - self._last_at >= self._pace.draft_s
-        return part if fading or part != self._last else None
+        return self._part if fading or self._part != self._last else None
 
     async def _show(self, part: Part) -> bool:
         """Whether it is there now."""
@@ -176,10 +179,9 @@ class Preview:
             elif self.shown is None:
                 await with_grace(partial(self._send, part), self._pace.mark_s)
             else:
-                edit = partial(self._to.edit, self.shown, part, self._to.wire.bounds.preview_s)
-                await with_grace(edit, self._pace.mark_s)
+                await self._edit(self.shown, part)
         except TelegramError as error:
-            await self._failed(error)
+            await self._failed(error, drafted)
             if drafted and not self._to.wire.drafts:
                 return await self._show(part)  # the other way, and at once
             return False
@@ -191,6 +193,20 @@ class Preview:
         self.shown = await self._to.send(part, self._origin, bounds.preview_s)
         await self._note(self.shown)
 
+    async def _edit(self, shown: int, part: Part) -> None:
+        edit = partial(self._to.edit, shown, part, self._to.wire.bounds.preview_s)
+        answered = False
+        try:
+            await with_grace(edit, self._pace.mark_s)
+            answered = True
+        except TelegramError:
+            answered = True
+            raise
+        finally:
+            if not answered:
+                with trio.CancelScope(shield=True):
+                    await self._doubt()
+
     async def _note(self, shown: int | None) -> None:
         with trio.move_on_after(self._pace.mark_s):
             try:
@@ -198,7 +214,7 @@ class Preview:
             except ActorError:
                 logger.warning("a preview could not be noted")
 
-    async def _failed(self, error: TelegramError) -> None:
+    async def _failed(self, error: TelegramError, drafted: bool) -> None:
         logger.info("a preview was not shown: %s", in_words(error))
         if self._to.learn(error):
             if isinstance(error, ChatMigrated):
@@ -206,10 +222,10 @@ class Preview:
             return
         match refusal_of(error):
             case Refusal.ENTITIES if not self._plain:
-                self._plain = True
+                self._plain, self._part = True, None
             case Refusal.GONE:
                 self._given_up = True
-            case _ if self._drafts:
+            case _ if drafted:
                 if isinstance(error, BadRequest | InvalidToken):
                     self._to.wire.drafts = False  # this server does not offer them
             case None if never_left(error):

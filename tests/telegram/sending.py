@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -71,7 +71,7 @@ class PostOffice:
     incarnations: list[Sender]
     ended: list[str] = field(default_factory=list)
     on_ended: Callable[[str], Any] | None = None
-    _numbers: Any = field(default_factory=lambda: count(1))
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     @property
     def actor(self) -> Sender:

@@ -119,9 +119,10 @@ async def test_a_server_that_refuses_drafts_is_asked_once(
     tmp_path: Path, drafting: BotApi, autojump_clock: MockClock, fault: Any
 ) -> None:
     drafting.user(2)
+    drafting.user(3)
     drafting.faults.often(1.0, fault, "sendMessageDraft")
     async with post_office(tmp_path, drafting) as office:
-        for chat in (1, 2):
+        for chat in (1, 2, 3):
             turn = await office.begin(f"tg{chat}")
             turn.says("growing")
             await trio.sleep(8)
@@ -129,7 +130,25 @@ async def test_a_server_that_refuses_drafts_is_asked_once(
             await turn.ends("grown")
             await office.all_sent(5)
     assert len(drafting.faults.injected) == 1
-    assert [drafting.chats[chat].texts for chat in (1, 2)] == [["grown"], ["grown"]]
+    assert [drafting.chats[chat].texts for chat in (1, 2, 3)] == [["grown"]] * 3
+
+
+async def test_a_server_that_refuses_drafts_to_several_at_once_shows_all_of_them_the_other_way(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    api = BotApi(trio.current_time, drafts=False)
+    async with post_office(tmp_path, api) as office:
+        turns = []
+        for chat in range(1, 9):
+            api.user(chat)
+            turns.append(await office.begin(f"tg{chat}"))
+            turns[-1].says("growing")
+        await trio.sleep(3)
+        assert [api.chats[chat].texts for chat in range(1, 9)] == [["growing"]] * 8
+        for turn in turns:
+            await turn.ends("grown")
+        await office.all_sent(5)
+    assert [api.chats[chat].texts for chat in range(1, 9)] == [["grown"]] * 8
 
 
 async def test_in_a_group_it_grows_more_slowly_as_an_answer_to_who_asked(
@@ -389,6 +408,62 @@ async def test_an_edit_that_nobody_confirmed_cannot_overwrite_the_reply(
         await trio.sleep(60)
         api.catch_up()
     assert api.chats[1].texts == ["the answer"]
+
+
+async def test_a_preview_that_may_not_become_the_reply_is_taken_away_when_that_succeeds(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    api.faults.next(Broken(), "deleteMessage", times=3)
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("one ")
+        await trio.sleep(2)
+        api.faults.next(Reset(), "editMessageText")
+        turn.says("two ")
+        await trio.sleep(2)
+        await turn.ends("the answer")
+        await trio.sleep(2)
+        assert api.chats[1].texts == ["one", "the answer"]
+        await trio.sleep(20)
+    assert api.chats[1].texts == ["the answer"]
+
+
+async def test_an_edit_that_a_crash_cut_off_cannot_overwrite_the_reply(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async def crash() -> None:
+        raise ValueError("on purpose")
+
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.says("one ")
+        await trio.sleep(2)
+        api.faults.next(Late(8), "editMessageText")
+        turn.says("two ")
+        await trio.sleep(1.5)
+        office.actor.start_soon(crash)
+        await turn.ends("the answer")
+        await office.all_sent(30)
+        await trio.sleep(60)
+        api.catch_up()
+    assert api.chats[1].texts == ["one two", "the answer"]
+
+
+async def test_a_reply_that_is_found_before_it_is_told_takes_its_preview_over(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        for word in range(6):
+            turn.says(f"{word} ")
+            await trio.sleep(0.5)
+        await office.reply("tg1", "the answer", turn.message, told=False)
+        await office.reply("tg1", "busy")
+        for word in range(6):
+            turn.says(f"{word} ")
+            await trio.sleep(0.5)
+        await office.all_sent(5)
+    assert sorted(api.chats[1].texts) == ["busy", "the answer"]
 
 
 async def test_what_nobody_confirmed_is_not_edited_by_a_later_process_either(

@@ -167,6 +167,21 @@ async def test_a_reply_goes_into_its_topic_and_into_the_chat_when_there_is_no_su
     ]
 
 
+async def test_a_topic_that_has_gone_is_noticed_by_the_preview_and_the_reply_at_once(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    forum = api.group(-100, forum=True, members=[api.people[1]])
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg-100_999")
+        turn.says("growing")
+        await trio.sleep(0.99)
+        await office.reply("tg-100_999", "busy")
+        await trio.sleep(5)
+        await turn.ends("grown")
+        await office.all_sent(10)
+    assert sorted(forum.texts) == ["busy", "grown"]
+
+
 async def test_a_reply_without_words_is_something_to_see(
     tmp_path: Path, api: BotApi, autojump_clock: MockClock
 ) -> None:
