@@ -32,6 +32,9 @@ SHORTEST = 500
 """A text of so many units that is refused is refused for something else than its length."""
 
 
+LONG = 20_000
+"""Characters of a text that is formatted in a thread; a shorter one takes some hundredths of a second."""
+
 REMOVALS = 3
 """How often it is tried again to take away a preview that could not become its reply."""
 
@@ -108,7 +111,7 @@ class Delivery:
             ActorError: the journal could not note what was sent.
         """
         if not self._ready:
-            self._parts = _parts(self._reply.text)
+            self._parts = await self._format(self._reply.text)
             self._taken = self._marked = min(self._reply.parts, len(self._parts))
             await self._claim()
             self._ready = True
@@ -119,6 +122,14 @@ class Delivery:
                 break
             await self._rest(self._patience.backoff_s(attempt, self._random), "a preview to be removed")
             await self._abandon(self._left)
+
+    async def _format(self, text: str) -> Sequence[Part]:
+        """The text's parts. A long text takes its time, which must not be everybody's."""
+        if len(text) <= LONG:
+            return _parts(text)
+        return await trio.to_thread.run_sync(
+            _parts, text, limiter=self._to.wire.formatting, abandon_on_cancel=True
+        )
 
     async def _send_rest(self) -> None:
         while self._taken < len(self._parts):

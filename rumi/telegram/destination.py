@@ -52,7 +52,8 @@ class Statistics:
 class Wire:
     """What all destinations share. `moved` holds groups that got another number.
 
-    `drafts` says whether the server offers drafts; that is known when it has refused one.
+    `drafts` says whether the server offers drafts; that is known when it has refused one. `formatting`
+    is the room for threads that format long texts.
     """
 
     bot: Bot
@@ -61,6 +62,7 @@ class Wire:
     statistics: Statistics = field(default_factory=Statistics)
     moved: dict[int, int] = field(default_factory=dict)
     drafts: bool = True
+    formatting: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
 
 
 class Destination:
