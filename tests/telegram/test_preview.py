@@ -459,7 +459,7 @@ async def test_a_reply_that_is_found_before_it_is_told_takes_its_preview_over(
             await trio.sleep(0.5)
         await office.reply("tg1", "the answer", turn.message, told=False)
         await office.reply("tg1", "busy")
-        for word in range(6):
+        for word in range(20):
             turn.says(f"{word} ")
             await trio.sleep(0.5)
         await office.all_sent(5)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong between the sender and Telegram, every reply arrives whole and nothing overwrites it."""
+"""Whatever goes wrong between sender and Telegram, every reply arrives whole, and nothing overwrites it."""
 
 from pathlib import Path
 from random import Random
