@@ -18,7 +18,7 @@ from rumi.chats.conversation import Conversation
 from rumi.chats.events import Happening, Replied
 from rumi.chats.jobs import FILES, EndedBy, Job, JobKind
 from rumi.chats.means import Means
-from rumi.chats.orphans import settle_orphan, tell_again
+from rumi.chats.orphans import settle_orphans, tell_again
 from rumi.chats.telling import tell, tell_reply
 from rumi.chats.worker import Worker
 from rumi.journal import Enclosure, Settle
@@ -64,10 +64,7 @@ class Chat(Actor[ChatMessage]):
     async def started(self) -> None:
         """Read the history, settle what no one will reply to any more, and park the worker."""
         record = await self._conversation.load()
-        for message in record.open:
-            if not self._means.in_hand.holds(self._chat, message.id):
-                session = self._conversation.session
-                self._conversation.remember(*await settle_orphan(self._means, self._chat, session, message))
+        self._conversation.remember(*await settle_orphans(self._means, self._chat, record))
         await tell_again(self._means, self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker waits at its channel: the first message must not find it busy.

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ from rumi.chats.means import Means
 from rumi.chats.orphans import ChatGaveUp, Stray
 from rumi.chats.telling import tell_reply
 from rumi.errors import RumiError
+from rumi.grace import with_grace
 from rumi.journal import Accept, AcceptAll, Delivered, Enclosure, Incoming, NewSession
 from rumi.texts import Language
 
@@ -27,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Between attempts to start a chat: the journal may be about to come back."""
+
+WRITE_S = 5.0
+"""How long whoever leaves still waits for the journal to write what they brought."""
 
 END_TURN_S = 20.0
 """How long a chat that can be reached by nobody may take to stop its turn."""
@@ -78,8 +82,15 @@ class Inbox:
         in_hand = self._means.in_hand
         await trio.lowlevel.checkpoint_if_cancelled()
         number = in_hand.accept(chat)
-        await self._store(self._means.journal.ask(Accept(number, chat, text)), {number: chat})
         message = Deliver(number, text, self._means.language)
+        stored: list[None] = []
+        storing = self._means.journal.ask(Accept(number, chat, text))
+        try:
+            await self._store(storing, {number: chat}, stored.append)
+        except trio.Cancelled:
+            if stored:
+                self._forward(chat, message)
+            raise
         try:
             await self._deliver(chat, message)
         except trio.Cancelled:
@@ -115,23 +126,41 @@ class Inbox:
             for arrival in arrivals
         )
         numbers = {incoming.id: incoming.chat for incoming in batch if incoming.id}
-        stored = await self._store(self._means.journal.ask(AcceptAll(batch)), numbers)
-        for arrival, incoming, delivery in zip(arrivals, batch, stored, strict=True):
-            if incoming.id:
-                self._hand_on(arrival, incoming.id, delivery)
-        return [delivery is not None for delivery in stored]
+        new: list[bool] = []
 
-    async def _store(self, asking: Awaitable[R], numbers: Mapping[int, str]) -> R:
-        """Have the journal store messages by these numbers."""
+        def hand_on(stored: Sequence[int | None]) -> None:
+            for arrival, incoming, delivery in zip(arrivals, batch, stored, strict=True):
+                if incoming.id:
+                    self._hand_on(arrival, incoming.id, delivery)
+                new.append(delivery is not None)
+
+        await self._store(self._means.journal.ask(AcceptAll(batch)), numbers, hand_on)
+        return new
+
+    async def _store(
+        self, asking: Awaitable[R], numbers: Mapping[int, str], then: Callable[[R], object]
+    ) -> None:
+        """Have the journal store messages by these numbers, and do `then` in the step in which it has.
+
+        A write cannot be called back, only waited for; but not for ever, when the caller is to leave: a
+        journal that crashed comes back only after those have ended that stand below it.
+        """
+        stored = False
+
+        async def write() -> None:
+            nonlocal stored
+            reply = await asking
+            stored = True
+            then(reply)
+
         try:
-            # A write cannot be called back, only waited for: it lasts as long as the disk takes.
-            with trio.CancelScope(shield=True):
-                stored = await asking
-            return stored  # noqa: RET504  # a type checker takes a scope for one that could swallow
+            await with_grace(write, WRITE_S)
         except ActorError as error:
-            for number, chat in numbers.items():
-                self._means.in_hand.refuse(chat, number)
             raise RumiError("The message could not be stored.", "Send it again.") from error
+        finally:
+            if not stored:
+                for number, chat in numbers.items():
+                    self._means.in_hand.refuse(chat, number)
 
     def _hand_on(self, arrival: Arrival, number: int, delivery: int | None) -> None:
         """Give a stored message to its chat, tell its answer where it brought one, forget a repetition."""

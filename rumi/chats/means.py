@@ -111,6 +111,13 @@ class InHand:
         _discard(self.untold, chat, number)
         self._has_changed()
 
+    def expect(self, chat: str, number: int) -> None:
+        """The message is open in the journal and nobody's: whoever settles it is the first to tell its reply.
+
+        It may be an earlier process's, or one that was refused because the journal said so, and wrote it.
+        """
+        self.untold.setdefault(chat, set()).add(number)
+
     def lose(self, chat: str) -> None:
         """Nothing of the chat is queued any more: its mailbox is gone."""
         self.queued.pop(chat, None)
@@ -122,7 +129,7 @@ class InHand:
     def told(self, chat: str, messages: Sequence[int]) -> bool:
         """Note that the final reply to these is told now; False if it was told before."""
         untold = self.untold.get(chat, frozenset[int]())
-        first = any(number in untold or number <= self.boot for number in messages)
+        first = any(number in untold for number in messages)
         for number in messages:
             _discard(self.untold, chat, number)
         self._has_changed()

@@ -13,15 +13,31 @@ from rumi.chats.conversation import described, ending, opening
 from rumi.chats.events import Replied
 from rumi.chats.means import Means
 from rumi.chats.telling import tell_reply
-from rumi.journal import Count, Entry, Load, OpenChats, OpenMessage, Settle, Undelivered
+from rumi.journal import ChatRecord, Count, Entry, Load, OpenChats, OpenMessage, Settle, Undelivered
 from rumi.models import Message
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
 
-async def settle_orphan(means: Means, chat: str, session: int, message: OpenMessage) -> tuple[Entry, ...]:
-    """Reply to it, and return what stands in the history in place of its answer."""
+async def settle_orphans(means: Means, chat: str, record: ChatRecord) -> tuple[Entry, ...]:
+    """Reply to what is open and nobody's, and return what stands in the history in place of the answers.
+
+    To be called in the step in which the record came: what is open in it has not been told by then.
+    """
+    in_hand = means.in_hand
+    for message in record.open:
+        if not in_hand.holds(chat, message.id):
+            in_hand.expect(chat, message.id)
+    entries: tuple[Entry, ...] = ()
+    for message in record.open:
+        if not in_hand.holds(chat, message.id):
+            entries += await _settle(means, chat, record.session, message)
+    return entries
+
+
+async def _settle(means: Means, chat: str, session: int, message: OpenMessage) -> tuple[Entry, ...]:
+    """Reply to one of them."""
     language: Language = "es" if message.language == "es" else "en" if message.language else means.language
     command = None if message.turn or message.enclosures else parse_chat_command(message.text)
     if command is not None:
@@ -110,7 +126,4 @@ class Settler(Actor[ChatGaveUp | Stray]):
             logger.info("chat %s: the program ends; the next one replies to what is open", chat)
         except Exception as error:  # one chat's trouble must not become the others'
             logger.error("chat %s cannot be started", chat, exc_info=error)
-            record = await self._means.journal.ask(Load(chat, 0))
-            for orphan in record.open:
-                if not self._means.in_hand.holds(chat, orphan.id):
-                    await settle_orphan(self._means, chat, record.session, orphan)
+            await settle_orphans(self._means, chat, await self._means.journal.ask(Load(chat, 0)))

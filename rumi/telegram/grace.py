@@ -1,37 +1,5 @@
-"""Work that is not cut off in the middle, and does not hold anyone up for ever either."""
+"""For this room: see `rumi.grace`."""
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from rumi.grace import with_grace
 
-import trio
-
-T = TypeVar("T")
-
-
-async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
-    """Do `work`. When the caller is cancelled meanwhile, it may go on for `grace_s` seconds more.
-
-    A request that is under way cannot be called back: better to hear what became of it. Cancelled, this
-    leaves when the work has ended or its grace is over; what it returned is then lost.
-    """
-    async with trio.open_nursery() as nursery:
-        shielded = trio.CancelScope(shield=True)
-        nursery.start_soon(_limit, shielded, grace_s)
-        error = None
-        with shielded:
-            try:
-                done = await work()
-            except Exception as raised:  # noqa: BLE001  # raised below: outside of the nursery it stays as it is
-                error = raised
-        nursery.cancel_scope.cancel()
-    if error is not None:
-        raise error
-    return done
-
-
-async def _limit(scope: trio.CancelScope, grace_s: float) -> None:
-    """Wait for a cancellation from outside, and give the scope its deadline."""
-    try:
-        await trio.sleep_forever()
-    finally:
-        scope.deadline = min(scope.deadline, trio.current_time() + grace_s)
+__all__ = ["with_grace"]

@@ -13,7 +13,8 @@ from rumi.chats import Arrival
 from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalError, Undelivered
 from rumi.models import Emit, ModelRequest, Reply
-from tests.chats.house import House, InPlace, house
+from rumi.texts import crashed
+from tests.chats.house import House, InPlace, house, reply_to
 
 T = TypeVar("T")
 REPORT = Enclosure("file", "ref-1", "report.txt", "text/plain", 10)
@@ -301,3 +302,32 @@ async def test_a_stop_from_outside_leaves_the_shared_reply_to_the_chats_own_fron
         assert reply.origin == 55
         assert await home.inbox.command("tg1", "/stop") == "Nothing is running."
         assert len(await home.means.journal.ask(Undelivered("tg1"))) == 1
+
+
+async def test_whoever_has_to_leave_does_not_wait_for_ever_for_a_journal_that_does_not_answer(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    class Stalling:
+        """A disk that stands still for a while."""
+
+        def __init__(self) -> None:
+            self.works = trio.Event()
+            self.works.set()
+
+        async def __call__(self, work: Callable[[], T]) -> T:
+            with trio.CancelScope(shield=True):
+                await self.works.wait()
+            return work()
+
+    disk = Stalling()
+    async with house(tmp_path, offload=disk) as home:
+        disk.works = trio.Event()
+        with trio.move_on_after(1):
+            await home.inbox.accept_all([Arrival(1, "tg1", "hello")])
+        assert trio.current_time() < 10
+        assert not home.means.in_hand.untold
+        # It was written all the same: then it is answered, and whoever listens hears of it.
+        disk.works.set()
+        with home.means.hub.listening("tg1") as events:
+            await home.inbox.open("tg1")
+            assert await reply_to(events, 1) == crashed("en")
