@@ -10,9 +10,11 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections import Counter
 
 from tests.simulation.play import play
+from tests.simulation.world import World
 
 LONGEST_S = 60.0
 """A history takes some hundredths of a second: one that takes so long does not end."""
@@ -31,7 +33,13 @@ def main(first: int, count: int, until: float) -> None:
         if time.time() > until or len(wrong) >= MOST_WRONG:
             break
         faulthandler.dump_traceback_later(LONGEST_S, exit=True)
-        world = play(seed, trace=trace)
+        world = World(seed, trace=trace)
+        try:
+            play(world)
+        except BaseException as error:
+            world.complain("".join(traceback.format_exception(error))[-2000:])
+            if isinstance(error, KeyboardInterrupt):
+                raise
         faulthandler.cancel_dump_traceback_later()
         played += 1
         counts += world.counts

@@ -98,7 +98,9 @@ class People:
                 if self.said:
                     self._api.edit(random.choice(self.said).message, f"{STRANGE}#edited")
             case "outside":
-                self._nursery.start_soon(self._outside, place)
+                process = self.process
+                if process is not None and process.root.state == "running" and not process.life.dead:
+                    process.callers.start_soon(self._outside, place, process)
             case "leave":
                 self._nursery.start_soon(self._leave, place)
             case "unheard":
@@ -196,11 +198,8 @@ class People:
 
     # What else they do
 
-    async def _outside(self, place: Place) -> None:
+    async def _outside(self, place: Place, process: Process) -> None:
         """`rumi stop` or `rumi reset`, by somebody who may not wait for the answer."""
-        process = self.process
-        if process is None or process.life.dead:
-            return
         command = self._random.choice(("/stop", "/stop", "/reset"))
         self._world.note(place.chat, f"from outside: {command}")
         place.meddled = True

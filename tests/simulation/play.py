@@ -55,9 +55,8 @@ def simulated(world: World) -> Iterator[None]:
         yield
 
 
-def play(seed: int, *, trace: bool = False) -> World:
-    """Play the history of a seed. What was wrong in it is in the world's `wrong`."""
-    world = World(seed, trace=trace)
+def play(world: World) -> World:
+    """Play a world's history. What was wrong in it is in the world's `wrong`."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

@@ -105,7 +105,7 @@ class Line(Guarded, InMemoryRequest):
         self._life = life
         self._typing = typing
         self._on_the_way: set[RequestData] = set()
-        self._left_alone: dict[object, float] = {}
+        self._left_alone: dict[object, tuple[float, float]] = {}
 
     async def do_request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         life, method = self._life, _method(url)
@@ -113,13 +113,14 @@ class Line(Guarded, InMemoryRequest):
         data: RequestData = kwargs["request_data"]
         chat = data.parameters.get("chat_id")
         await self._get_through(kwargs.get("read_timeout"))
-        if trio.current_time() < self._left_alone.get(chat, 0.0) - 1e-6 and method not in UNHURRIED:
+        asked_at, until = self._left_alone.get(chat, (0.0, 0.0))
+        if asked_at < trio.current_time() < until - 1e-6 and method not in UNHURRIED:
             world.complain(f"{method} is asked in {chat}, where Telegram wanted to be left alone")
         self._on_the_way.add(data)
         try:
             return await super().do_request(url, *args, **kwargs)
         except RetryAfter as error:
-            self._left_alone[chat] = trio.current_time() + wait_of(error)
+            self._left_alone[chat] = (trio.current_time(), trio.current_time() + wait_of(error))
             raise
         except trio.Cancelled:
             if data in self._on_the_way and method != "getUpdates" and world.random.random() < 0.5:

@@ -90,6 +90,8 @@ class Process:
         self.shaken = False
         """Something above the sender, or the sender itself, has crashed."""
         self.scope = trio.CancelScope()
+        self.callers: trio.Nursery
+        """For whoever calls from outside: they hear when the process ends."""
         self._task: trio.lowlevel.Task | None = None
         self._setting = setting
         self._client = Client(setting.daemon)
@@ -148,8 +150,9 @@ class Process:
         self._task = trio.lowlevel.current_task()
         self._setting.witness.begin(self)
         with self.scope:
-            async with self.root.running():
+            async with self.root.running(), trio.open_nursery() as self.callers:
                 yield
+                self.callers.cancel_scope.cancel()
 
     def _end(self) -> None:
         """Nothing gets out any more, from this step on, and nobody cleans up."""
@@ -162,6 +165,8 @@ class Process:
         if event.kind == "crashed":
             self.world.counts["crashes"] += 1
             self.shaken = self.shaken or event.path in UP_TO_SENDER
+            if event.path == "rumi/journal":
+                self._setting.witness.lose_sight()
         if event.path == "rumi/sender" and event.kind == "restarted":
             self._setting.ledger.sender_lost()
         if self.world.timeline is not None and (event.kind != "stopped" or event.path.count("/") < 2):

@@ -20,6 +20,7 @@ from rumi.telegram.poller import Poller
 from rumi.telegram.sender import Sender
 from rumi.telegram.updates import number_of
 from tests.simulation.play import play
+from tests.simulation.world import World
 
 SEEDS = range(400)
 
@@ -116,7 +117,7 @@ def sends_to_another_chat(patch: pytest.MonkeyPatch) -> None:
 def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     for seed in SEEDS:
-        if any(complaint in wrong for wrong in play(seed).wrong):
+        if any(complaint in wrong for wrong in play(World(seed)).wrong):
             print(f"found with seed {seed}")
             return
     pytest.fail(f"no seed of {SEEDS} found it")

@@ -17,7 +17,6 @@ from tests.fakes.bot_api_faults import (
 )
 from tests.simulation.world import World
 
-NOT_EDITABLE = Error(400, "Bad Request: message can't be edited")
 CONFLICT = Error(409, "Conflict: terminated by other getUpdates request")
 
 ON_THE_WAY: tuple[tuple[float, Fault], ...] = (
@@ -36,8 +35,6 @@ ON_THE_WAY: tuple[tuple[float, Fault], ...] = (
     (0.02, Truncated()),
 )
 """For any call in a chat."""
-
-SINGLE: tuple[tuple[float, Fault, str], ...] = ((0.1, NOT_EDITABLE, "editMessageText"),)
 
 IN_UPDATES: tuple[tuple[float, Fault], ...] = (
     (0.1, Redelivered(1)),
@@ -66,9 +63,6 @@ def brew(world: World, api: BotApi) -> None:
             method = random.choice((*CALLS, None))
             for each in CALLS if method is None else (method,):
                 api.faults.often(min(0.5, chance * measure * random.choice((1, 1, 3))), fault, each)
-    for chance, fault, method in SINGLE:
-        if random.random() < 0.2 * measure:
-            api.faults.often(min(0.5, chance * measure), fault, method)
     measure = world.measure["updates"]
     for chance, fault in IN_UPDATES:
         if random.random() < 0.3 * measure:

@@ -36,6 +36,10 @@ class Witness:
     def begin(self, process: "Process") -> None:
         """What the dead process had begun is finished by nobody it told."""
         self._process = process
+        self.lose_sight()
+
+    def lose_sight(self) -> None:
+        """The journal crashed, and with it every turn: what was stored just then is not told any more."""
         for chat in self.turn_now:
             self._turn_was[chat] = trio.current_time()
         self.turn_now.clear()
