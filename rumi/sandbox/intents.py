@@ -8,6 +8,7 @@ that nothing is there; until then nothing new is made in that place.
 
 import logging
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,19 +23,29 @@ LIST_S = 3.0
 """How long the start of the process waits for the engine to say what is left of an earlier one."""
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+RESTART_S = 2.5
+"""For so long a removal that fails is only waited for: an engine that is being restarted is back by then.
+After that whoever waits is told why it fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Make(Request[Box | SandboxError]):
-    """Make the chat's box, after its predecessor is gone. Whoever gives up on it lets it go."""
+    """Make the chat's box, after its predecessor is gone. Whoever gives up on it lets it go.
+
+    Answered with an error if it cannot be made, or its predecessor not be removed.
+    """
 
     chat_id: str
     workspace: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Remove(Request[None]):
-    """Remove the chat's box; answered when nothing is there. Giving up on the answer stops no removal."""
+class Remove(Request[SandboxError | None]):
+    """Remove the chat's box; answered with None when nothing is there.
+
+    Answered with an error if that has failed for some time, as it does without an engine. Neither that nor
+    giving up on the answer stops the removal.
+    """
 
     chat_id: str
 
@@ -52,6 +63,31 @@ class _Intent:
     made: Box | SandboxError | None = None
     unwanted: bool = False
     removing: bool = False
+    wanted_now: trio.Event = field(default_factory=trio.Event)
+    """Somebody waits for the removal: it is tried without a pause."""
+    news: trio.Event = field(default_factory=trio.Event)
+    """The removal was tried, and failed or not; another event takes its place."""
+    trouble: SandboxError | None = None
+    failing_since: float = inf
+
+    async def removed(self) -> SandboxError | None:
+        """Wait until nothing is there; an error if trying has failed for `RESTART_S`."""
+        self.wanted_now.set()
+        while not self.gone.is_set():
+            await self.news.wait()
+            if trio.current_time() - self.failing_since >= RESTART_S:
+                return self.trouble
+        return None
+
+    def tell(self, trouble: SandboxError | None) -> None:
+        """The removal was tried."""
+        if trouble is None:
+            self.gone.set()
+        elif self.trouble is None:
+            self.failing_since = trio.current_time()
+        self.trouble = trouble
+        self.news.set()
+        self.news = trio.Event()
 
 
 class Intents(Actor[IntentMessage]):
@@ -74,7 +110,7 @@ class Intents(Actor[IntentMessage]):
             return await self._make(message)
         if (intent := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, intent)
-            await intent.gone.wait()
+            return await intent.removed()
         return None
 
     async def stopped(self, reason: str) -> None:
@@ -98,7 +134,8 @@ class Intents(Actor[IntentMessage]):
     async def _make(self, message: Make) -> Box | SandboxError:
         while (before := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, before)
-            await before.gone.wait()
+            if (trouble := await before.removed()) is not None:
+                return trouble
         intent = self._intents[message.chat_id] = _Intent()
         self.start_soon(self._create, message, intent)
         try:
@@ -134,11 +171,15 @@ class Intents(Actor[IntentMessage]):
                 await self._engine.remove(chat_id)
                 break
             except SandboxError as error:
-                log.warning("The sandbox of %s is not yet removed: %s", chat_id, error)
-            await trio.sleep(pause)
+                if intent.trouble is None:
+                    log.warning("The sandbox of %s is not yet removed: %s", chat_id, error)
+                intent.tell(error)
+            with trio.move_on_after(pause):
+                await intent.wanted_now.wait()
+            intent.wanted_now = trio.Event()
             pause = min(pause * 2, LONGEST_PAUSE_S)
         del self._intents[chat_id]
-        intent.gone.set()
+        intent.tell(None)
 
     async def _sweep(self) -> bool:
         """Put what carries our labels and is not on the books there, to be removed. False: no answer."""

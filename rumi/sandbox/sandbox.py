@@ -260,18 +260,26 @@ class Sandbox(Actor[SandboxMessage]):
         """Have the box removed, and wait for that.
 
         Raises:
-            SandboxError: it was not confirmed in time. It is still being removed.
+            SandboxError: it was not confirmed, and why. It is still being removed.
         """
         self._box, self._leaving = None, True
         self._ids.pop(self._chat_id, None)
+        trouble = None
         with trio.move_on_after(REMOVE_S):
-            await self._intents.ask(Remove(self._chat_id))
-            self._leaving = False
-            return
-        raise SandboxError(
-            "It is not confirmed that the sandbox's processes have ended.",
-            "Its container goes on being removed; restart the Docker daemon if it hangs.",
+            trouble = await self._intents.ask(Remove(self._chat_id))
+            if trouble is None:
+                self._leaving = False
+                return
+        raise unconfirmed("It is not confirmed that the sandbox's processes have ended.", trouble)
+
+
+def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
+    """What is not known to be done, and why where the engine says it."""
+    if trouble is None:
+        return SandboxError(
+            what, "Its container goes on being removed; restart the Docker daemon if it hangs."
         )
+    return SandboxError(f"{what} {trouble.message}", trouble.advice)
 
 
 def _unspeakable(command: Command) -> SandboxError | None:

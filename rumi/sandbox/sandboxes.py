@@ -16,6 +16,7 @@ from rumi.sandbox.sandbox import (
     Run,
     Sandbox,
     SandboxMessage,
+    unconfirmed,
 )
 from rumi.sandbox.types import Command, CommandResult, Engine, EngineKind, Limits, SandboxError
 from rumi.sandbox.use import Measure, Processes, Use
@@ -122,16 +123,15 @@ class Sandboxes:
             return SandboxError(f"The sandbox has stopped ({type(error).__name__}).", "Try again.")
 
     async def _gone(self, chat_id: str) -> None:
+        trouble = None
         with trio.move_on_after(REMOVE_S):
             try:
-                await self._intents.ask(Remove(chat_id))
+                trouble = await self._intents.ask(Remove(chat_id))
             except ActorError:
                 return  # the process is ending, and with it everything is removed
-            return
-        raise SandboxError(
-            "It is not confirmed that the sandbox's container is gone.",
-            "It goes on being removed; restart the Docker daemon if it hangs.",
-        )
+            if trouble is None:
+                return
+        raise unconfirmed("It is not confirmed that the sandbox's container is gone.", trouble)
 
 
 def _raise(answer: CommandResult | SandboxError | None) -> CommandResult:

@@ -346,6 +346,27 @@ async def test_a_removal_is_tried_again_until_it_is_confirmed(
     assert bench.engine.live == {}
 
 
+async def test_without_an_engine_whoever_waits_is_soon_told_why_and_it_is_used_as_soon_as_it_is_back(
+    autojump_clock: MockClock, bench: Bench
+) -> None:
+    await bench.sandboxes.prepare("a")
+    bench.engine.failing |= {"remove", "create"}
+    began = trio.current_time()
+    with pytest.raises(SandboxError, match=r"container is gone\. remove fails"):
+        await bench.sandboxes.stop("a")
+    assert trio.current_time() - began < 5  # an engine that is being restarted would have been waited for
+    await trio.sleep(60)
+    for _ in range(2):
+        began = trio.current_time()
+        with pytest.raises(SandboxError, match="remove fails"):
+            await bench.sandboxes.prepare("a")
+        assert trio.current_time() < began + 1
+    bench.engine.failing.clear()
+    await bench.sandboxes.prepare("a")
+    assert trio.current_time() < began + 1
+    assert bench.engine.created == ["a", "a"]
+
+
 async def test_a_failed_create_is_an_error_and_leaves_nothing(
     autojump_clock: MockClock, bench: Bench
 ) -> None:
