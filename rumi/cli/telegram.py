@@ -19,7 +19,7 @@ async def _serve() -> None:
     from rumi.building import ready_engine
     from rumi.config import home_from, load_settings
     from rumi.home import Home
-    from rumi.telegram import serve
+    from rumi.telegram import listening_to_signals, serve
     from rumi.terminal import show_progress
 
     home = Home(home_from(os.environ)).make()
@@ -28,8 +28,15 @@ async def _serve() -> None:
     with home.hold("rumi telegram"):
         async with show_progress() as steps:
             engine = await ready_engine(home, loaded, steps.step, for_many=True)
-        async with open_app(home, loaded, engine, telegram=True) as app:
+        async with (
+            listening_to_signals() as told,
+            open_app(home, loaded, engine, telegram=True) as app,
+        ):
             for note in app.notes:
-                click.echo(note, err=True)
+                _say(note)
             assert app.telegram is not None
-            await serve(app.telegram, app.inbox, app.means.language, lambda line: click.echo(line, err=True))
+            await serve(app.telegram, app.inbox, app.means.language, _say, told)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

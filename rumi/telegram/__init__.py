@@ -6,6 +6,6 @@ them into the tree.
 """
 
 from rumi.telegram.room import Telegram, open_telegram
-from rumi.telegram.serving import serve
+from rumi.telegram.serving import listening_to_signals, serve
 
-__all__ = ["Telegram", "open_telegram", "serve"]
+__all__ = ["Telegram", "listening_to_signals", "open_telegram", "serve"]

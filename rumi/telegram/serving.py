@@ -2,6 +2,8 @@
 
 import signal
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 import trio
 
@@ -13,27 +15,56 @@ from rumi.texts import Language
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-async def serve(telegram: Telegram, inbox: Inbox, language: Language, say: Callable[[str], None]) -> None:
-    """Serve until a signal comes, and then wind down; a second signal cuts that short.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What signals have said so far: to end, and then that it shall not take long."""
 
-    `say` shows a line to whoever started the program. Must be called in the main thread.
+    end: trio.Event = field(default_factory=trio.Event)
+    hurry: trio.Event = field(default_factory=trio.Event)
+
+
+@asynccontextmanager
+async def listening_to_signals() -> AsyncIterator[Told]:
+    """Take the signals that end a program, until the block ends. Must be called in the main thread.
+
+    The tree belongs into the block: it ends in bounded time, and a signal that killed the process meanwhile
+    would leave containers behind.
+    """
+    told = Told()
+
+    async def listen(signals: AsyncIterator[int]) -> None:
+        async for _ in signals:
+            (told.hurry if told.end.is_set() else told.end).set()
+
+    with trio.open_signal_receiver(*SIGNALS) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listen, signals)
+            yield told
+            nursery.cancel_scope.cancel()
+
+
+async def serve(
+    telegram: Telegram, inbox: Inbox, language: Language, say: Callable[[str], None], told: Told
+) -> None:
+    """Serve until told to end, and then wind down; told to hurry, that is cut short.
+
+    `say` shows a line to whoever started the program.
 
     Raises:
         TokenRefused: Telegram does not know the token.
     """
-    with trio.open_signal_receiver(*SIGNALS) as signals:
-        me = await telegram.introduce()
-        say(texts.serving(language, me.username if me is not None else "", telegram.users))
-        if not telegram.users:
-            say(texts.nobody_allowed(language))
-        await anext(signals)
-        say(texts.winding_down(language, PATIENCE_S))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cut_short, signals, nursery.cancel_scope)
-            await telegram.wind_down(inbox)
-            nursery.cancel_scope.cancel()
+    me = await telegram.introduce()
+    say(texts.serving(language, me.username if me is not None else "", telegram.users))
+    if not telegram.users:
+        say(texts.nobody_allowed(language))
+    await told.end.wait()
+    say(texts.winding_down(language, PATIENCE_S))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cut_short, told, nursery.cancel_scope)
+        await telegram.wind_down(inbox)
+        nursery.cancel_scope.cancel()
 
 
-async def _cut_short(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-    await anext(signals)
+async def _cut_short(told: Told, scope: trio.CancelScope) -> None:
+    await told.hurry.wait()
     scope.cancel()
