@@ -305,9 +305,10 @@ def main() -> None:
     except (StepError, OSError) as error:
         requests.send(f"failed {error}".encode())
         return
-    requests.send(b"ready")
     try:
-        serve(settings, requests)
+        with contextlib.suppress(ConnectionError):  # whoever asked was killed before it heard
+            requests.send(b"ready")
+            serve(settings, requests)
     finally:
         kill_everything()
 
