@@ -33,7 +33,10 @@ WRITE_S = 5.0
 """How long whoever leaves still waits for the journal to write what they brought."""
 
 END_TURN_S = 20.0
-"""How long a chat that can be reached by nobody may take to stop its turn."""
+"""How long a chat that can be reached by nobody may take to stop its turns."""
+
+NEXT_TURN_S = 0.5
+"""How often it is looked whether another one has begun meanwhile."""
 
 COMMAND_REPLY_S = 60.0
 """How long a command from outside waits for its reply."""
@@ -264,12 +267,21 @@ class Inbox:
         return self._chats.lookup(chat)
 
     async def end(self, chat: str) -> None:
-        """The chat can be reached by nobody any more: stop its turn, and take its actor out of memory."""
+        """The chat can be reached by nobody any more: stop its turns, and take its actor out of memory.
+
+        What has no reply by then gets one all the same, from the chat's next start.
+        """
+        in_hand = self._means.in_hand
         with trio.move_on_after(END_TURN_S):
-            await self._end_turn(chat, "stopped")
-            await self._means.in_hand.all_told(chat)
+            while chat in in_hand.untold:
+                await self._end_turn(chat, "stopped")
+                with trio.move_on_after(NEXT_TURN_S):  # a message behind it may have become another
+                    await in_hand.all_told(chat)
         await self._chats.stop(chat)
-        self._means.in_hand.lose(chat)
+        in_hand.lose(chat)
+        if chat in in_hand.untold:
+            with suppress(ActorStopped, MailboxFull):
+                self._settler.tell_nowait(ChatGaveUp(chat))
 
     async def wind_down(self, patience_s: float, then_s: float) -> None:
         """The program is about to end: let what runs finish, then end the turns that are left, and say so.

@@ -331,3 +331,35 @@ async def test_whoever_has_to_leave_does_not_wait_for_ever_for_a_journal_that_do
         with home.means.hub.listening("tg1") as events:
             await home.inbox.open("tg1")
             assert await reply_to(events, 1) == crashed("en")
+
+
+async def test_a_chat_that_ends_begins_no_other_turn_meanwhile(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home, trio.open_nursery() as nursery:
+        home.sandboxes.quiet_s = 1
+        await home.inbox.accept_all([Arrival(1, "tg1", "work")])
+        await trio.sleep(1)
+        nursery.start_soon(home.inbox.end, "tg1")
+        await trio.sleep(0.9)
+        await home.inbox.accept_all([Arrival(2, "tg1", "hello?")])
+        await trio.sleep(0.09)
+        with home.means.hub.listening("tg1") as events:
+            assert await reply_to(events, 1) == "⏹ Stopped."
+        await home.inbox.accept_all([Arrival(3, "tg1", "work again")])
+        await settled(home)
+        assert trio.current_time() < 10
+        assert (await replies(home, "tg1"))[1:] == ["⏹ Stopped."] * 2
+
+
+async def test_what_a_chat_that_ends_leaves_unanswered_is_answered_by_its_next_start(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        home.sandboxes.quiet_s = 1000
+        await home.inbox.accept_all([Arrival(1, "tg1", "work")])
+        await trio.sleep(1)
+        await home.inbox.end("tg1")
+        home.sandboxes.quiet_s = 0
+        await settled(home)
+        assert await replies(home, "tg1") == [crashed("en")]
