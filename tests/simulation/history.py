@@ -1,6 +1,7 @@
 """One history: some processes after each other on one home, people all the while, and a calm ending."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import trio
@@ -8,8 +9,9 @@ import trio
 from actors import ActorError, RestartLimitExceeded
 from rumi.errors import RumiError
 from rumi.home import Home
-from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api import Answer, BotApi, Delayed
 from tests.fakes.bot_api_rates import UNLIMITED, Limits
+from tests.fakes.bot_api_updates import Poll
 from tests.simulation import weather
 from tests.simulation.book import Book
 from tests.simulation.boxes import Daemon
@@ -38,6 +40,21 @@ MOMENTS = (
 """When a process may die, besides at any time."""
 
 
+class Telegram(BotApi):
+    """A Telegram that does late what is late, also when nobody asks it for anything meanwhile."""
+
+    nursery: trio.Nursery
+
+    def delay(self, seconds: float, run: Callable[[], Answer | Poll]) -> Delayed:
+        delayed = super().delay(seconds, run)
+        self.nursery.start_soon(self._catch_up, seconds)
+        return delayed
+
+    async def _catch_up(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+        self.catch_up()
+
+
 class History:
     """What happens in one world."""
 
@@ -47,7 +64,7 @@ class History:
         self.home = Home(folder).make()
         self.latency = random.choice(((0.0, 0.0), (0.02, 0.2), (0.02, 0.2), (0.3, 1.5)))
         self.limited = random.random() < 0.7
-        self.api = BotApi(
+        self.api = Telegram(
             trio.current_time,
             seed=random.getrandbits(32),
             limits=Limits() if self.limited else UNLIMITED,
@@ -81,6 +98,7 @@ class History:
         random = self.world.random
         weather.brew(self.world, self.api)
         async with trio.open_nursery() as nursery:
+            self.api.nursery = nursery
             self.people = People(self.world, self.api, self.daemon, nursery, self._quiet)
             nursery.start_soon(self._live)
             early = random.choice((0, 0, 1, 1, 2, 3)) if self.world.measure["kill"] else 0

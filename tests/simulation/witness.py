@@ -32,22 +32,25 @@ class Witness:
         self._replied: set[str] = set()
         self.turn_now: dict[str, str] = {}
         self._turn_was: dict[str, float] = {}
+        self._ending: set[str] = set()
+        """Where turns are being ended, and it may not be told when that is done."""
 
     def begin(self, process: "Process") -> None:
         """What the dead process had begun is finished by nobody it told."""
         self._process = process
-        self.lose_sight()
+        self.turn_now.clear()
+        self._ending.clear()
 
     def lose_sight(self) -> None:
         """The journal crashed, and with it every turn: what was stored just then is not told any more."""
-        for chat in self.turn_now:
-            self._turn_was[chat] = trio.current_time()
+        self._ending |= self.turn_now.keys()
         self.turn_now.clear()
 
     def typing(self, number: int, topic: int | None) -> None:
         """Somebody seems to be typing there: a turn runs, or did until just now."""
         chat = Address(number, topic).chat
-        if chat not in self.turn_now and self._turn_was.get(chat, 0.0) < trio.current_time() - TYPING_S:
+        runs = chat in self.turn_now or chat in self._ending
+        if not runs and self._turn_was.get(chat, 0.0) < trio.current_time() - TYPING_S:
             self._world.complain(f"{chat}: somebody seems to be typing, and nothing runs")
 
     def see(self, event: ChatEvent) -> None:
