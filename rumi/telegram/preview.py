@@ -84,7 +84,11 @@ class Preview:
 
     def happened(self, what: Happening) -> None:
         """Something happened in the turn."""
-        self._sketch.take(what)
+        try:
+            self._sketch.take(what)
+        except Exception:  # whoever tells it is not to be troubled either
+            logger.exception("a preview does not understand what happened")
+            self._given_up = True
         self._part = None
         self._told_at = trio.current_time()
         self._news.set()

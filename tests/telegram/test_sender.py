@@ -19,6 +19,7 @@ from rumi.telegram.messages import Say, SendFile
 from rumi.telegram.preview import Pace
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Slow
+from tests.fakes.telegram_exchange import until
 from tests.fakes.telegram_server import serve_telegram
 from tests.telegram.sending import PostOffice, post_office
 
@@ -729,10 +730,10 @@ async def test_it_works_over_http(tmp_path: Path) -> None:
                 api.faults.next(Broken(), "sendMessage")
                 turn = await office.begin("tg1")
                 turn.says("growing")
-                await trio.sleep(0.3)
+                with trio.fail_after(20):
+                    await until(api, lambda: bool(api.chats[1].drafts and api.chats[1].actions))
                 await turn.ends("**grown**")
                 assert await office.sender.ask(SendFile("tg1", "a.txt", b"text")) is None
                 await office.all_sent(20)
     assert api.chats[1].texts == ["grown", ""]
     assert [draft.text for draft in api.chats[1].drafts] == ["growing"]
-    assert api.chats[1].actions
