@@ -72,7 +72,7 @@ def run() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  # the last place: it is shown, and the exit code says so
         only = _single(error)
         if isinstance(only, KeyboardInterrupt):
             sys.exit(130)
@@ -84,18 +84,25 @@ def run() -> None:
                 _forget_output()
             raise only from None
         if debug:
-            raise
+            import traceback
+
+            _show("".join(traceback.format_exception(error)))
         known = next(_known(error), None)
         if known is None:
-            click.echo(
-                f"rumi: something unexpected went wrong ({_name(error)}). "
-                "Run it again with --debug to see where.",
-                err=True,
-            )
+            advice = "" if debug else " Run it again with --debug to see where."
+            _show(f"rumi: something unexpected went wrong ({_name(error)}).{advice}")
             sys.exit(1)
-        click.echo(f"rumi: {known}", err=True)
+        _show(f"rumi: {known}")
         sys.exit(known.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show(text: str) -> None:
+    """Show what went wrong, without anything in it that looks like a key: nobody chose these words."""
+    from rumi.redact import Redactor
+
+    # Half a surrogate pair, of an argument that was no UTF-8, must not make this fail as well.
+    click.echo(Redactor(()).text(text).encode("utf-8", "replace").decode(), err=True)
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:
@@ -125,5 +132,4 @@ def _forget_output() -> None:
 def _name(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    # Half a surrogate pair, of an argument that was no UTF-8, must not make this fail as well.
-    return f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
+    return f"{type(error).__name__}: {error}"
