@@ -56,7 +56,8 @@ class StoredReply:
 
     `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none. `origin` is what
     the source calls the first of the messages, None where none of them came from there; `preview` what
-    the source calls the message in which the answer grew; `parts` how much of the reply is there already.
+    the source calls the message in which the answer grew, negative if that has to go; `parts` how much of
+    the reply is there already.
     """
 
     delivery: int
@@ -185,7 +186,10 @@ class Undeliverable(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Previewed(Request[None]):
-    """The answer to a message grows in what its source calls `preview`; None: it is not there any more."""
+    """The answer to a message grows in what its source calls `preview`; None: it is not there any more.
+
+    A negative number: it is there, may change at any time, and has to go.
+    """
 
     message: int
     preview: int | None

@@ -16,7 +16,7 @@ CREATE TABLE messages (
     language TEXT NOT NULL DEFAULT '',
     origin   INTEGER,            -- what its source calls it
     enclosures TEXT NOT NULL DEFAULT '[]',    -- JSON: what comes with it
-    preview  INTEGER             -- what its source calls the message in which the answer grows
+    preview  INTEGER             -- what its source calls the message of the growing answer; < 0: has to go
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);

@@ -10,11 +10,11 @@ import trio
 from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 
 from actors import ActorError, ActorRef
+from rumi.grace import with_grace
 from rumi.journal import Delivered, PartSent, Previewed, StoredReply
 from rumi.telegram.bot import in_words, wait_of
 from rumi.telegram.destination import Destination
 from rumi.telegram.formatting import NOTHING, Part, format_reply
-from rumi.telegram.grace import with_grace
 from rumi.telegram.plain import cut
 from rumi.telegram.preview import Preview
 from rumi.telegram.refusals import Refusal, refusal_of
@@ -152,7 +152,11 @@ class Delivery:
         if self._taken:
             return
         if preview is None:
-            self._shown = self._reply.preview
+            earlier = self._reply.preview
+            if earlier is None or earlier > 0:
+                self._shown = earlier
+            else:
+                await self._abandon(-earlier)
         elif preview.doubtful:
             await self._abandon(preview.shown)
         else:

@@ -14,11 +14,11 @@ from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
 
 from actors import ActorError, ActorRef
 from rumi.chats import Happening, TurnStarted
+from rumi.grace import with_grace
 from rumi.journal import Previewed
 from rumi.telegram.bot import in_words
 from rumi.telegram.destination import Destination
 from rumi.telegram.formatting import Part
-from rumi.telegram.grace import with_grace
 from rumi.telegram.limits import SPARE_SHARE
 from rumi.telegram.refusals import Refusal, never_left, refusal_of
 from rumi.telegram.sketch import Sketch
@@ -198,11 +198,15 @@ class Preview:
         await self._note(self.shown)
 
     async def _edit(self, shown: int, part: Part) -> None:
-        edit = partial(self._to.edit, shown, part, self._to.wire.bounds.preview_s)
         answered = False
+
+        async def edit() -> None:
+            nonlocal answered
+            await self._to.edit(shown, part, self._to.wire.bounds.preview_s)
+            answered = True
+
         try:
             await with_grace(edit, self._pace.mark_s)
-            answered = True
         except TelegramError:
             answered = True
             raise
@@ -246,7 +250,7 @@ class Preview:
                     await self._doubt()
 
     async def _doubt(self) -> None:
-        """Nobody may put the final text there, a later process neither."""
+        """Nobody may put the final text there, a later process neither: it has to go."""
         if not self.doubtful:
             self.doubtful = True
-            await self._note(None)
+            await self._note(None if self.shown is None else -self.shown)

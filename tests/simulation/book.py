@@ -60,7 +60,7 @@ class Book:
             " AND coalesce(parts, 0) = 0",
             chat,
         )
-        return {row[0] for row in rows}
+        return {abs(row[0]) for row in rows}
 
     def unfinished(self) -> list[str]:
         """What is still to be done, in words."""

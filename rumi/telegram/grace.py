@@ -1,5 +1,0 @@
-"""For this room: see `rumi.grace`."""
-
-from rumi.grace import with_grace
-
-__all__ = ["with_grace"]
