@@ -1,8 +1,7 @@
 """Telegram: updates in, replies out. The only room that knows python-telegram-bot.
 
-`poller` takes updates and `reading` says what they mean; `sender` keeps a `lane` for each chat with something
-to send; `formatting` turns Markdown into what Telegram shows; `files` brings what users send. `room` puts
-them into the tree.
+`polling` takes updates in, `sending` brings replies out, `formatting` makes messages of Markdown, `files`
+fetches what users send, `api` is the bot on the wire. `room` puts them into the tree, `serving` ends them.
 """
 
 from rumi.telegram.room import Telegram, open_telegram

@@ -21,16 +21,16 @@ from rumi.journal import Enclosure, JournalMessage, Threads
 from rumi.models import Transcriber
 from rumi.sandbox import Limits as SandboxLimits
 from rumi.sandbox import prepare_workspace, sandbox_user
-from rumi.telegram.bot import Me, introduce, open_bot
-from rumi.telegram.content import Intake
-from rumi.telegram.destination import Statistics
+from rumi.telegram.api.bot import Me, introduce, open_bot
 from rumi.telegram.files import TelegramFiles
-from rumi.telegram.limits import Limits
 from rumi.telegram.messages import Flush, PollerMessage, SenderMessage, SendFile, StopPolling
-from rumi.telegram.poller import Poller, PollerMemory
-from rumi.telegram.reading import Who
-from rumi.telegram.sender import Sender
-from rumi.telegram.strangers import Strangers
+from rumi.telegram.polling.content import Intake
+from rumi.telegram.polling.poller import Poller, PollerMemory
+from rumi.telegram.polling.reading import Who
+from rumi.telegram.polling.strangers import Strangers
+from rumi.telegram.sending.destination import Statistics
+from rumi.telegram.sending.limits import Limits
+from rumi.telegram.sending.sender import Sender
 from rumi.texts import Language
 from rumi.tools import SendFile as SendFileTool
 from rumi.tools import Tool

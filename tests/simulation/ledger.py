@@ -57,6 +57,8 @@ class Ledger:
         self._places = places
         self._book = book
         self.excused: Counter[Place] = Counter()
+        self._unknown: Counter[Place] = Counter()
+        """How many messages of which nothing was noted stood there at the last violent end."""
         self._faults_seen = 0
 
     # Excuses
@@ -66,6 +68,7 @@ class Ledger:
         injected = self._api.faults.injected
         for one in injected[self._faults_seen :]:
             self._world.counts[f"fault {type(one.fault).__name__}"] += 1
+            self._world.note("telegram", f"at {one.time:.3f} in {one.chat}: {one.method} {one.fault}")
             if one.chat is None:
                 continue
             for place in self._places:
@@ -77,15 +80,15 @@ class Ledger:
         """What stands in the chats and is not in the journal now is known to nobody any more."""
         self.look_at_faults()
         for place in self._places:
-            unknown = self._seen_besides(place) - self.excused[place]
-            if unknown > AT_ONCE:
-                self._world.complain(
-                    f"{place.chat}: {unknown} messages stand there of which nothing was noted"
-                )
-            if unknown > 0:
-                self.excused[place] += unknown
-                self._world.counts["excused by a violent end"] += unknown
-                self._world.note(place.chat, f"{unknown} messages that nobody knows of are excused")
+            unknown = self._seen_besides(place)
+            new = unknown - self._unknown[place]
+            if new > self.excused[place] + AT_ONCE:
+                self._world.complain(f"{place.chat}: {new} messages stand there of which nothing was noted")
+            if new > 0:  # also where a fault may have caused it: which one, nobody can tell
+                self._unknown[place] = unknown
+                self.excused[place] += new
+                self._world.counts["excused by a violent end"] += new
+                self._world.note(place.chat, f"{new} messages that nobody knows of are excused")
 
     def _seen_besides(self, place: Place) -> int:
         """How many of the bot's messages the journal does not account for."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from rumi.telegram.address import Address
-from rumi.telegram.reading import Who
+from rumi.telegram.polling.reading import Who
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message, Person
 

@@ -14,8 +14,9 @@ import trio
 
 from rumi.chats import chat as chat_module
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
-from rumi.telegram import delivery, room, sender
-from rumi.telegram.poller import Poller
+from rumi.telegram import room
+from rumi.telegram.polling.poller import Poller
+from rumi.telegram.sending import delivery, sender
 from tests.fakes import bot_api_updates
 from tests.fakes.virtual_time import run
 from tests.simulation.history import History

@@ -10,8 +10,8 @@ from telegram.request import RequestData
 
 from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalError
-from rumi.telegram.bot import wait_of
-from rumi.telegram.guarded import Guarded, _Answer
+from rumi.telegram.api.bot import wait_of
+from rumi.telegram.api.guarded import Guarded, _Answer
 from tests.fakes.bot_api import Answer, BotApi
 from tests.fakes.telegram_request import InMemoryRequest, _Ready
 from tests.simulation.world import World

@@ -13,12 +13,12 @@ from rumi.journal import Delivered
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
 from rumi.telegram.address import address_of
-from rumi.telegram.delivery import Delivery
-from rumi.telegram.destination import Destination
-from rumi.telegram.lane import Lane
-from rumi.telegram.poller import Poller
-from rumi.telegram.sender import Sender
-from rumi.telegram.updates import number_of
+from rumi.telegram.polling.poller import Poller
+from rumi.telegram.polling.updates import number_of
+from rumi.telegram.sending.delivery import Delivery
+from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.lane import Lane
+from rumi.telegram.sending.sender import Sender
 from tests.simulation.play import play
 from tests.simulation.world import World
 

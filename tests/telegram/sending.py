@@ -27,9 +27,9 @@ from rumi.journal import (
     Waiting,
 )
 from rumi.models import TextDelta, ToolCall
-from rumi.telegram.guarded import Guarded
+from rumi.telegram.api.guarded import Guarded
 from rumi.telegram.messages import Flush, SenderMessage
-from rumi.telegram.sender import Sender
+from rumi.telegram.sending.sender import Sender
 from rumi.tools import ToolResult
 from tests.chats.house import InPlace
 from tests.fakes.bot_api import TOKEN, BotApi

@@ -24,9 +24,9 @@ from telegram.error import (
 from telegram.request import BaseRequest
 
 from rumi.errors import ConfigError
-from rumi.telegram.bot import Me, TokenRefused, in_words, introduce, open_bot, wait_of
-from rumi.telegram.guarded import Guarded
-from rumi.telegram.updates import ends_in_album, raw_updates
+from rumi.telegram.api.bot import Me, TokenRefused, in_words, introduce, open_bot, wait_of
+from rumi.telegram.api.guarded import Guarded
+from rumi.telegram.polling.updates import ends_in_album, raw_updates
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Truncated
 from tests.fakes.telegram_server import TelegramServer, serve_telegram

@@ -22,10 +22,10 @@ from rumi.logs import program_log
 from rumi.models import Transcriber
 from rumi.redact import Redactor
 from rumi.sandbox import Limits, prepare_workspace, sandbox_user
-from rumi.telegram.bot import open_bot
-from rumi.telegram.download import MAX_BYTES
+from rumi.telegram.api.bot import open_bot
+from rumi.telegram.api.unspoken import UnspokenClient
 from rumi.telegram.files import Patience, TelegramFiles, Transcribes
-from rumi.telegram.unspoken import UnspokenClient
+from rumi.telegram.files.download import MAX_BYTES
 from rumi.texts import Language
 from tests.fakes.groq_server import KEY, Transcript, serve_groq
 from tests.fakes.groq_server import Answer as GroqAnswer

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rumi.telegram.formatting import LIMIT_ENTITIES, NOTHING, Part, format_preview, format_reply
-from rumi.telegram.spans import Kind, Span, lawful
-from rumi.telegram.units import LIMIT_UNITS, units
+from rumi.telegram.formatting import NOTHING, Part, format_preview, format_reply
+from rumi.telegram.formatting.reply import LIMIT_ENTITIES
+from rumi.telegram.formatting.spans import Kind, Span, lawful
+from rumi.telegram.formatting.units import LIMIT_UNITS, units
 from tests.fakes.bot_api_text import settled
 from tests.telegram.readings import seen
 

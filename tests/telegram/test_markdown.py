@@ -7,9 +7,9 @@ import pytest
 
 from rumi.models import Message, ModelRequest, ToolSpec
 from rumi.models.offline import Offline
-from rumi.telegram import markdown as module
 from rumi.telegram.formatting import format_reply
-from rumi.telegram.markdown import read
+from rumi.telegram.formatting import markdown as module
+from rumi.telegram.formatting.markdown import read
 from tests.telegram.readings import reading, seen
 
 A = "https://a.io"

@@ -16,12 +16,12 @@ from trio.testing import MockClock
 from actors import Actor, ActorRef, Backoff, ChildSpec, RestartLimitExceeded, Supervisor
 from rumi.chats import Arrival, Inbox
 from rumi.errors import RumiError
-from rumi.telegram.bot import Me, TokenRefused, open_bot
-from rumi.telegram.content import Intake
+from rumi.telegram.api.bot import Me, TokenRefused, open_bot
 from rumi.telegram.messages import PollerMessage, Say, StopPolling
-from rumi.telegram.poller import Poller, PollerMemory
-from rumi.telegram.reading import Who
-from rumi.telegram.strangers import Strangers
+from rumi.telegram.polling.content import Intake
+from rumi.telegram.polling.poller import Poller, PollerMemory
+from rumi.telegram.polling.reading import Who
+from rumi.telegram.polling.strangers import Strangers
 from tests.chats.house import house
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_account import WEBHOOK

@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 from rumi.agent import Thinking, ToolStarted
 from rumi.models import Discarded, TextDelta, ToolCall, Waiting
-from rumi.telegram.sketch import TOOL_CHARS, Sketch, tool_line
-from rumi.telegram.units import LIMIT_UNITS, units
+from rumi.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.telegram.sending.sketch import TOOL_CHARS, Sketch, tool_line
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
 from tests.fakes.bot_api_world import Chat, Message

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rumi import texts
 from rumi.chats import Arrival
 from rumi.journal import Enclosure
-from rumi.telegram.bot import Me
-from rumi.telegram.content import Intake
-from rumi.telegram.reading import Read, Stranger, Who, read_batch, read_update
+from rumi.telegram.api.bot import Me
+from rumi.telegram.polling.content import Intake
+from rumi.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person
 

@@ -9,8 +9,8 @@ from trio.testing import MockClock
 from actors import Actor, ActorRef, ChildSpec, Supervisor
 from rumi import texts
 from rumi.telegram.messages import Say
-from rumi.telegram.reading import Stranger
-from rumi.telegram.strangers import Strangers
+from rumi.telegram.polling.reading import Stranger
+from rumi.telegram.polling.strangers import Strangers
 
 
 class Sender(Actor[Say]):

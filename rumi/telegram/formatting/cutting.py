@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from rumi.telegram.characters import breakable
-from rumi.telegram.spans import BLOCKS, Span
-from rumi.telegram.units import units
+from rumi.telegram.formatting.characters import breakable
+from rumi.telegram.formatting.spans import BLOCKS, Span
+from rumi.telegram.formatting.units import units
 
 _BEFORE_INDENTATION: Final = "\u200b"
 """Stands before a part that begins with indented code: Telegram trims a message, but not behind this."""

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 from pyromark.event import Event, Range
 
-from rumi.telegram.characters import clean
-from rumi.telegram.definitions import linkable
+from rumi.telegram.formatting.characters import clean
+from rumi.telegram.formatting.definitions import linkable
 
 Pair: TypeAlias = tuple[Event, Range]
 Emphasis: TypeAlias = Literal["Emphasis", "Strong", "Strikethrough"]

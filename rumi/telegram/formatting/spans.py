@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from rumi.telegram.characters import blank
+from rumi.telegram.formatting.characters import blank
 
 Kind: TypeAlias = Literal["blockquote", "pre", "text_link", "code", "bold", "strikethrough", "italic"]
 

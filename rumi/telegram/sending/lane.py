@@ -19,10 +19,10 @@ from actors import ActorError, ActorRef, Request
 from rumi.chats import Happening, Replied, TurnStarted
 from rumi.errors import RumiError
 from rumi.journal import Delivered, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
-from rumi.telegram.bot import in_words, wait_of
-from rumi.telegram.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
-from rumi.telegram.destination import Destination
-from rumi.telegram.preview import Pace, Preview
+from rumi.telegram.api.bot import in_words, wait_of
+from rumi.telegram.sending.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
+from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.preview import Pace, Preview
 
 logger = logging.getLogger(__name__)
 

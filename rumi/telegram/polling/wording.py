@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rumi.chats import COMMAND_NAMES
-from rumi.telegram.bot import Me
-from rumi.telegram.fields import Fields, number, record_or_none, records, text_or_none
+from rumi.telegram.api.bot import Me
+from rumi.telegram.polling.fields import Fields, number, record_or_none, records, text_or_none
 
 _COMMAND: Final = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@(\w+))?(?=\s|$)")
 _BEHIND_NAME: Final = " \t,:;"

@@ -7,8 +7,8 @@ from typing import TypeAlias
 from telegram import Bot
 from telegram.error import NetworkError
 
-from rumi.telegram.fields import Fields, OddField, number
-from rumi.telegram.guarded import NO_ANSWER
+from rumi.telegram.api.guarded import NO_ANSWER
+from rumi.telegram.polling.fields import Fields, OddField, number
 
 RawUpdate: TypeAlias = Fields
 """An update as it came: it has a number, and may hold anything besides."""

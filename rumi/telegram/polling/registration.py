@@ -9,7 +9,7 @@ from telegram.error import TelegramError
 
 from actors import Backoff
 from rumi import texts
-from rumi.telegram.bot import in_words
+from rumi.telegram.api.bot import in_words
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)

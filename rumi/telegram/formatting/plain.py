@@ -1,6 +1,6 @@
 """Plain text in pieces: for words that cannot be formatted, or that Telegram refuses as they are."""
 
-from rumi.telegram.units import units
+from rumi.telegram.formatting.units import units
 
 
 def cut(text: str, limit: int) -> list[str]:

@@ -12,13 +12,13 @@ from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 from actors import ActorError, ActorRef
 from rumi.grace import with_grace
 from rumi.journal import Delivered, PartSent, Previewed, StoredReply
-from rumi.telegram.bot import in_words, wait_of
-from rumi.telegram.destination import Destination
+from rumi.telegram.api.bot import in_words, wait_of
+from rumi.telegram.api.refusals import Refusal, refusal_of
 from rumi.telegram.formatting import NOTHING, Part, format_reply
-from rumi.telegram.plain import cut
-from rumi.telegram.preview import Preview
-from rumi.telegram.refusals import Refusal, refusal_of
-from rumi.telegram.units import LIMIT_UNITS, units
+from rumi.telegram.formatting.plain import cut
+from rumi.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.preview import Preview
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from typing import Final, cast
 from telegramify_markdown import RenderConfig
 from telegramify_markdown.converter import EventWalker
 
-from rumi.telegram.characters import clean
-from rumi.telegram.definitions import Overgrown
-from rumi.telegram.mending import mended
-from rumi.telegram.spans import Kind, Span, lawful
+from rumi.telegram.formatting.characters import clean
+from rumi.telegram.formatting.definitions import Overgrown
+from rumi.telegram.formatting.mending import mended
+from rumi.telegram.formatting.spans import Kind, Span, lawful
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from telegram.error import (
 
 from rumi.errors import ConfigError
 from rumi.redact import Redactor
-from rumi.telegram.guarded import NO_ANSWER, GuardedHTTP, one_line
+from rumi.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
 
 OFFICIAL: Final = "https://api.telegram.org"
 

@@ -15,13 +15,13 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, Ti
 
 from actors import Actor, Backoff
 from rumi.chats import Arrival
-from rumi.telegram.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
-from rumi.telegram.content import Intake
+from rumi.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
 from rumi.telegram.messages import PollerMessage
-from rumi.telegram.reading import Stranger, Who, read_batch
-from rumi.telegram.registration import register_commands
-from rumi.telegram.strangers import Strangers
-from rumi.telegram.updates import RawUpdate, ends_in_album, raw_updates
+from rumi.telegram.polling.content import Intake
+from rumi.telegram.polling.reading import Stranger, Who, read_batch
+from rumi.telegram.polling.registration import register_commands
+from rumi.telegram.polling.strangers import Strangers
+from rumi.telegram.polling.updates import RawUpdate, ends_in_album, raw_updates
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from rumi import texts
 from rumi.journal import Enclosure
-from rumi.telegram.fields import (
+from rumi.telegram.polling.fields import (
     Fields,
     OddField,
     number,

@@ -10,7 +10,7 @@ from telegram import Bot
 
 from rumi.journal import Enclosure, Offload
 from rumi.sandbox import Limits, put_file, sandbox_user
-from rumi.telegram.download import (
+from rumi.telegram.files.download import (
     MAX_BYTES,
     Downloads,
     FileError,

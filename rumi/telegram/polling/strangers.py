@@ -9,7 +9,7 @@ import trio
 from actors import ActorRef, ActorStopped, MailboxFull
 from rumi import texts
 from rumi.telegram.messages import Say
-from rumi.telegram.reading import Stranger
+from rumi.telegram.polling.reading import Stranger
 
 logger = logging.getLogger(__name__)
 

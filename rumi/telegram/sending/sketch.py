@@ -8,9 +8,9 @@ from rumi import texts
 from rumi.agent import Thinking, ToolFinished, ToolStarted
 from rumi.chats import Happening
 from rumi.models import Discarded, TextDelta, ToolCall
-from rumi.telegram.characters import blank, clean
 from rumi.telegram.formatting import Part, format_preview
-from rumi.telegram.units import LIMIT_UNITS, units
+from rumi.telegram.formatting.characters import blank, clean
+from rumi.telegram.formatting.units import LIMIT_UNITS, units
 from rumi.texts import Language
 
 TOOL_CHARS = 60

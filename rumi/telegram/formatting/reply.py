@@ -10,11 +10,11 @@ from typing import Final
 
 from telegram import MessageEntity
 
-from rumi.telegram.characters import blank
-from rumi.telegram.cutting import Cuts, characters_within
-from rumi.telegram.markdown import ending, read
-from rumi.telegram.spans import Kind, Span, trim
-from rumi.telegram.units import LIMIT_UNITS, units
+from rumi.telegram.formatting.characters import blank
+from rumi.telegram.formatting.cutting import Cuts, characters_within
+from rumi.telegram.formatting.markdown import ending, read
+from rumi.telegram.formatting.spans import Kind, Span, trim
+from rumi.telegram.formatting.units import LIMIT_UNITS, units
 
 LIMIT_ENTITIES: Final = 100
 """So many entities does Telegram take of a message's; it ignores those that follow."""

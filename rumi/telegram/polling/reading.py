@@ -13,9 +13,9 @@ from rumi import texts
 from rumi.chats import Arrival
 from rumi.journal import Enclosure
 from rumi.telegram.address import Address
-from rumi.telegram.bot import Me
-from rumi.telegram.content import Intake, content_of
-from rumi.telegram.fields import (
+from rumi.telegram.api.bot import Me
+from rumi.telegram.polling.content import Intake, content_of
+from rumi.telegram.polling.fields import (
     Fields,
     OddField,
     flag,
@@ -25,8 +25,8 @@ from rumi.telegram.fields import (
     record_or_none,
     text_or_none,
 )
-from rumi.telegram.updates import RawUpdate, number_of
-from rumi.telegram.wording import read_words
+from rumi.telegram.polling.updates import RawUpdate, number_of
+from rumi.telegram.polling.wording import read_words
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)

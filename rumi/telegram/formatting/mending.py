@@ -11,10 +11,10 @@ from typing import Final, Literal
 import pyromark
 from pyromark.event import Event, Range
 
-from rumi.telegram.characters import clean
-from rumi.telegram.definitions import Overgrown, kept
-from rumi.telegram.inline import Inline, Pair, cell_of
-from rumi.telegram.tables import columns, records
+from rumi.telegram.formatting.characters import clean
+from rumi.telegram.formatting.definitions import Overgrown, kept
+from rumi.telegram.formatting.inline import Inline, Pair, cell_of
+from rumi.telegram.formatting.tables import columns, records
 
 _OPTIONS: Final = (
     pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_TASKLISTS

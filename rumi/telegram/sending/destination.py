@@ -11,10 +11,10 @@ from telegram.constants import ChatAction
 from telegram.error import ChatMigrated, RetryAfter, TelegramError, TimedOut
 
 from rumi.telegram.address import Address
-from rumi.telegram.bot import wait_of
+from rumi.telegram.api.bot import wait_of
+from rumi.telegram.api.refusals import Refusal, refusal_of
 from rumi.telegram.formatting import Part
-from rumi.telegram.limits import NOW_SHARE, Limits
-from rumi.telegram.refusals import Refusal, refusal_of
+from rumi.telegram.sending.limits import NOW_SHARE, Limits
 
 T = TypeVar("T")
 

@@ -15,14 +15,14 @@ from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
 from rumi.errors import RumiError
 from rumi.journal import Delivered, PartSent, Previewed, Undeliverable, Undelivered, Waiting
 from rumi.telegram.address import address_of
-from rumi.telegram.bot import in_words
-from rumi.telegram.delivery import Patience
-from rumi.telegram.destination import Bounds, Destination, Statistics, Wire
+from rumi.telegram.api.bot import in_words
 from rumi.telegram.formatting import Part
-from rumi.telegram.lane import Lane
-from rumi.telegram.limits import Limits
 from rumi.telegram.messages import Flush, Say, SenderMessage, SendFile
-from rumi.telegram.preview import Pace
+from rumi.telegram.sending.delivery import Patience
+from rumi.telegram.sending.destination import Bounds, Destination, Statistics, Wire
+from rumi.telegram.sending.lane import Lane
+from rumi.telegram.sending.limits import Limits
+from rumi.telegram.sending.preview import Pace
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError
 
 from rumi.errors import RumiError
 from rumi.journal import Offload
-from rumi.telegram.bot import in_words, wait_of
-from rumi.telegram.guarded import NO_ANSWER
-from rumi.telegram.unspoken import UnspokenClient
+from rumi.telegram.api.bot import in_words, wait_of
+from rumi.telegram.api.guarded import NO_ANSWER
+from rumi.telegram.api.unspoken import UnspokenClient
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """What the Bot API hands out."""

@@ -16,12 +16,12 @@ from actors import ActorError, ActorRef
 from rumi.chats import Happening, TurnStarted
 from rumi.grace import with_grace
 from rumi.journal import Previewed
-from rumi.telegram.bot import in_words
-from rumi.telegram.destination import Destination
+from rumi.telegram.api.bot import in_words
+from rumi.telegram.api.refusals import Refusal, never_left, refusal_of
 from rumi.telegram.formatting import Part
-from rumi.telegram.limits import SPARE_SHARE
-from rumi.telegram.refusals import Refusal, never_left, refusal_of
-from rumi.telegram.sketch import Sketch
+from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.limits import SPARE_SHARE
+from rumi.telegram.sending.sketch import Sketch
 
 logger = logging.getLogger(__name__)
 

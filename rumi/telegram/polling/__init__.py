@@ -1,0 +1,1 @@
+"""Updates in: asked for, read, judged, stored, and only then confirmed."""
