@@ -186,7 +186,7 @@ class Preview:
                 await self._edit(self.shown, part)
         except TelegramError as error:
             await self._failed(error, drafted)
-            if drafted and not self._to.wire.drafts:
+            if drafted and not self._to.wire.drafts and self._to.take():
                 return await self._show(part)  # the other way, and at once
             return False
         return True
