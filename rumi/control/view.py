@@ -26,7 +26,7 @@ def render(status: dict[str, Any]) -> RenderableType:
     table.add_column("state", no_wrap=True)
     table.add_column("re", justify="right", no_wrap=True)
     table.add_column("mail", justify="right", no_wrap=True)
-    table.add_column("doing", overflow="ellipsis", no_wrap=True)
+    table.add_column("doing")  # the one that gives way where there is too little room for all
     for prefix, item in _walk(status["tree"], "", ""):
         error = item["last_error"] or ""
         doing = item["doing"] or (f"last error: {error}" if error else "")
@@ -37,7 +37,7 @@ def render(status: dict[str, Any]) -> RenderableType:
             Text(item["state"], style=STATES.get(item["state"], "red")),
             str(item["restarts"] or ""),
             str(item["mailbox"]["depth"] or ""),
-            Text(doing),
+            Text(doing, no_wrap=True, overflow="ellipsis"),
         )
     return Group(*lines, table)
 

@@ -37,6 +37,13 @@ def test_the_tree_fits_into_eighty_columns_and_names_what_each_actor_does() -> N
     assert "  └ b" in text
 
 
+def test_what_one_actor_does_takes_no_room_from_names_and_states() -> None:
+    text = shown(item("rumi", item("sandbox:tg123456", doing="x" * 200), item("sender", state="restarting")))
+    assert "├ sandbox:tg123456 running " in text
+    assert "└ sender           restarting " in text
+    assert "…" in text
+
+
 def test_restarts_mail_and_errors_are_shown_where_there_are_any() -> None:
     text = shown(item("rumi", restarts=3, last_error="ValueError: no", mailbox={"depth": 9, "capacity": 64}))
     row = text.splitlines()[-1]
