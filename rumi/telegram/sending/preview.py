@@ -165,6 +165,11 @@ class Preview:
     def _drafts(self) -> bool:
         return self._to.wire.drafts and not self._to.group and self.shown is None
 
+    @property
+    def _closed(self) -> bool:
+        """Whether Telegram wants nothing to come here now."""
+        return self._to.wire.limits.closed_until(self._to.number) > trio.current_time()
+
     def _wanted(self) -> Part | None:
         """What the chat should show now, None where it does already."""
         if self._last is None and not self._sketch.telling:
@@ -186,7 +191,7 @@ class Preview:
                 await self._edit(self.shown, part)
         except TelegramError as error:
             await self._failed(error, drafted)
-            if drafted and not self._to.wire.drafts and self._to.take():
+            if drafted and not self._to.wire.drafts and not self._closed:
                 return await self._show(part)  # the other way, and at once
             return False
         return True
