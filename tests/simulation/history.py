@@ -27,6 +27,9 @@ SETTLED_WITHIN_S = 3000.0
 IDLE_S = 300.0 + BOX_S + 120.0
 """After this time a chat with nothing to do is gone, and its box before it."""
 
+RECOVERY_S = 30.0
+"""How long what came before the calm may still end a process."""
+
 GAPS_S = (0.3, 0.3, 2, 30)
 QUIET_WEEK_S = 8 * 24 * 3600.0
 
@@ -92,6 +95,8 @@ class History:
         """When processes began."""
         self.people: People
         self._done = trio.Event()
+        self._calm_at = math.inf
+        self._settled = False
 
     async def run(self) -> None:
         """The whole course of it."""
@@ -109,7 +114,7 @@ class History:
                 await self._process()
                 await self._done.wait()
             await self._process(last=True)
-            while not self._is_settled:  # it did not survive the bad weather before the calm
+            while not self._settled:  # it did not survive the bad weather before the calm
                 await trio.sleep(random.choice(GAPS_S))
                 await self._process(last=True)
             nursery.cancel_scope.cancel()
@@ -135,6 +140,7 @@ class History:
         world = self.world
         world.note("weather", "is calm from now on")
         world.calm = True
+        self._calm_at = min(self._calm_at, trio.current_time())
         world.full_until = world.cut_until = 0.0
         weather.clear(self.api)
         self.ledger.look_at_faults()
@@ -167,12 +173,13 @@ class History:
         except Exception as error:  # noqa: BLE001  # judged below
             if not process.life.dead and not self._excusable(error):
                 self.world.complain(f"the process ended with {error!r}")
-        if self._is_settled and self.daemon.live:
+        if self._settled and self.daemon.live:
             self.world.complain(f"boxes are left: {sorted(self.daemon.live)}")
 
     def _excusable(self, error: Exception) -> bool:
         """Whether the program may end by itself because of what was done to it."""
-        return isinstance(error, RestartLimitExceeded | RumiError | ActorError) and not self.world.calm
+        expected = isinstance(error, RestartLimitExceeded | RumiError | ActorError)
+        return expected and trio.current_time() < self._calm_at + RECOVERY_S
 
     async def _until(self, process: Process, end: str, last: bool) -> None:
         """The program's main task: serve until the end."""
@@ -195,17 +202,13 @@ class History:
                 await self._done.wait()
                 if last:
                     self._calm()
-                    await self._settled(process)
+                    await self._settle(process)
         self.world.note("process", "is told to end")
         hurry_s = random.choice((math.inf, math.inf, 0.1, 5)) if not last else math.inf
         with trio.move_on_after(hurry_s):  # a second signal
             await process.telegram.wind_down(process.inbox)
 
     # Whether everything is done
-
-    @property
-    def _is_settled(self) -> bool:
-        return self.world.calm
 
     def _unfinished(self) -> list[str]:
         """What is still to be done, in words."""
@@ -218,7 +221,7 @@ class History:
             return False
         return self.book.answered(place.chat)
 
-    async def _settled(self, process: Process) -> None:
+    async def _settle(self, process: Process) -> None:
         """Everything is answered and delivered, and nothing is kept of it."""
         with trio.move_on_after(SETTLED_WITHIN_S) as bound:
             pause = 0.5
@@ -227,6 +230,7 @@ class History:
                 pause = min(pause * 1.5, 20)
         if bound.cancelled_caught:
             self.world.complain(f"never settled: {'; '.join(self._unfinished())}")
-            return
-        await trio.sleep(IDLE_S)
-        Checks(self).when_idle(process)
+        else:
+            await trio.sleep(IDLE_S)
+            Checks(self).when_idle(process)
+        self._settled = True
