@@ -650,6 +650,7 @@ async def test_an_upload_ends_with_who_asked_for_it(
 async def test_words_are_said_once_and_lost_if_they_cannot_be(
     tmp_path: Path, api: BotApi, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     group = api.group(-100, members=[api.people[1]])
     question = api.say(api.people[1], "hi", group)
     async with post_office(tmp_path, api) as office:
@@ -665,7 +666,9 @@ async def test_words_are_said_once_and_lost_if_they_cannot_be(
     assert api.chats[1].texts == []
     assert group.texts == ["I don't know you"]
     assert group.said[0].reply_to is question
+    assert "words were not said" in caplog.text
     assert "a secret" not in caplog.text
+    assert "tg1" not in caplog.text  # of strangers nothing is kept, their number neither
 
 
 async def test_words_for_many_strangers_hold_up_no_reply(tmp_path: Path, autojump_clock: MockClock) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -95,7 +96,10 @@ async def test_who_was_told_last_is_remembered_longest(autojump_clock: MockClock
         assert [say.chat for say in said] == ["tg1", "tg2", "tg1", "tg3"]
 
 
-async def test_who_finds_the_sender_full_is_told_the_next_time(autojump_clock: MockClock) -> None:
+async def test_who_finds_the_sender_full_is_told_the_next_time(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     async with sender(capacity=1) as (ref, said):
         strangers = Strangers(ref)
         strangers.meet(stranger(66))
@@ -104,6 +108,8 @@ async def test_who_finds_the_sender_full_is_told_the_next_time(autojump_clock: M
         strangers.meet(stranger(67))
         await trio.testing.wait_all_tasks_blocked()
         assert [say.chat for say in said] == ["tg66", "tg67"]
+    assert "a stranger was not told" in caplog.text
+    assert "67" not in caplog.messages[0]
 
 
 async def test_a_sender_that_has_stopped_harms_nobody(autojump_clock: MockClock) -> None:

@@ -42,7 +42,7 @@ class Strangers:
         try:
             self._sender.tell_nowait(Say(stranger.chat, words, stranger.origin))
         except (MailboxFull, ActorStopped):
-            logger.info("the stranger %d was not told: the sender has no room", stranger.user)
+            logger.info("a stranger was not told: the sender has no room")
             return
         self._told[stranger.user] = now
         self._told.move_to_end(stranger.user)

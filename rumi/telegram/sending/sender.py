@@ -189,7 +189,7 @@ class Sender(Actor[SenderMessage]):
     # What is asked
 
     async def _say(self, say: Say) -> None:
-        """Try once, and only where no reply has to wait for it."""
+        """Try once, and only where no reply has to wait for it. No log says whom it is for."""
         to = self._destination(say.chat)
         if to is None:
             return
@@ -197,15 +197,15 @@ class Sender(Actor[SenderMessage]):
             while not to.take():  # noqa: ASYNC110  # whoever may go at once or not at all stands in no line
                 await trio.sleep(LOOK_S)
         if patience.cancelled_caught:
-            logger.info("something for %s was not said: there was too much to say", say.chat)
+            logger.info("words were not said: there was too much to say")
             return
         try:
             await to.send(Part(say.text, ()), say.reply_to)
         except TelegramError as error:
             to.learn(error)
-            logger.info("something for %s was not said: %s", say.chat, in_words(error))
+            logger.info("words were not said: %s", in_words(error))
         except Exception:  # words that may be lost are no reason to lose anything else
-            logger.exception("something for %s was not said", say.chat)
+            logger.exception("words were not said")
 
     async def _send_file(self, file: SendFile) -> RumiError | None:
         if address_of(file.chat) is None:
