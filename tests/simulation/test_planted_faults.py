@@ -9,7 +9,7 @@ import pytest
 from rumi.chats import Replied
 from rumi.chats.telling import tell_reply
 from rumi.chats.worker import Worker
-from rumi.journal import Delivered
+from rumi.journal import Delivered, Undelivered
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
 from rumi.telegram.address import address_of
@@ -67,12 +67,13 @@ def marks_before_it_sends(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_the_order(patch: pytest.MonkeyPatch) -> None:
-    outbox = Lane._outbox
+    ask = Lane._ask
 
-    async def reversed_(self: Lane) -> Sequence[Any]:
-        return (await outbox(self))[::-1]
+    async def reversed_(self: Lane, request: Any) -> Any:
+        answer = await ask(self, request)
+        return answer[::-1] if isinstance(request, Undelivered) else answer
 
-    patch.setattr(Lane, "_outbox", reversed_)
+    patch.setattr(Lane, "_ask", reversed_)
 
 
 def runs_in_another_box(patch: pytest.MonkeyPatch) -> None:
