@@ -10,7 +10,9 @@ from trio.testing import MockClock
 
 from rumi.agent import Thinking, ToolStarted
 from rumi.models import Discarded, TextDelta, ToolCall, Waiting
+from rumi.telegram.formatting import Part
 from rumi.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.telegram.sending.limits import Limits
 from rumi.telegram.sending.sketch import TOOL_CHARS, Sketch, tool_line
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
@@ -569,6 +571,33 @@ async def test_previews_stop_while_the_chat_has_to_wait(
         await office.all_sent(60)
     assert api.chats[1].texts == ["the answer"]
     assert api.rates.refused == []
+
+
+async def test_what_could_not_be_shown_now_is_not_formatted_either(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formatted: list[float] = []
+    part = Sketch.part
+
+    def counted(sketch: Sketch, *, plain: bool = False) -> Part:
+        formatted.append(trio.current_time())
+        return part(sketch, plain=plain)
+
+    monkeypatch.setattr(Sketch, "part", counted)
+    limits = Limits()
+    async with post_office(tmp_path, api, limits=limits) as office:
+        limits.pause(1, 60)
+        turn = await office.begin("tg1")
+        for word in range(500):
+            turn.says(f"word {word} ")
+            await trio.sleep(0.1)
+        assert not formatted
+        await trio.sleep(15)
+        assert formatted
+        assert "word 499" in api.chats[1].said[0].text
+        await turn.ends("the answer")
+        await office.all_sent(10)
+    assert api.chats[1].texts == ["the answer"]
 
 
 async def test_formatting_that_a_preview_cannot_have_is_left_out(

@@ -20,7 +20,7 @@ from rumi.telegram.api.bot import in_words
 from rumi.telegram.api.refusals import Refusal, never_left, refusal_of
 from rumi.telegram.formatting import Part
 from rumi.telegram.sending.destination import Destination
-from rumi.telegram.sending.limits import SPARE_SHARE
+from rumi.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
 from rumi.telegram.sending.sketch import Sketch
 
 logger = logging.getLogger(__name__)
@@ -138,8 +138,10 @@ class Preview:
     async def _grow(self) -> None:
         await self._unless_over(partial(trio.sleep, self._pace.quick_s))
         while not self._over and not self._given_up:
-            part = self._wanted()
-            if part is None:
+            # Formatted only when it could go: many answers that grow at once would hold everybody up.
+            if self._part is None and self._sketch.telling and not self._to.room(NOW_SHARE):
+                await self._unless_over(partial(trio.sleep, self._pace.again_s))
+            elif (part := self._wanted()) is None:
                 await self._unless_over(self._hear)
             elif not self._to.take():
                 await self._unless_over(partial(trio.sleep, self._pace.again_s))
@@ -165,11 +167,6 @@ class Preview:
     def _drafts(self) -> bool:
         return self._to.wire.drafts and not self._to.group and self.shown is None
 
-    @property
-    def _closed(self) -> bool:
-        """Whether Telegram wants nothing to come here now."""
-        return self._to.wire.limits.closed_until(self._to.number) > trio.current_time()
-
     def _wanted(self) -> Part | None:
         """What the chat should show now, None where it does already."""
         if self._last is None and not self._sketch.telling:
@@ -191,7 +188,7 @@ class Preview:
                 await self._edit(self.shown, part)
         except TelegramError as error:
             await self._failed(error, drafted)
-            if drafted and not self._to.wire.drafts and not self._closed:
+            if drafted and not self._to.wire.drafts and self._to.closed_until <= trio.current_time():
                 return await self._show(part)  # the other way, and at once
             return False
         return True
