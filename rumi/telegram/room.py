@@ -1,8 +1,8 @@
 """Telegram's part of the house: its two actors, what chats get from it, and how it all winds down."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -145,14 +145,22 @@ class Telegram:
         """
         assert self._poller is not None
         assert self._sender is not None
-        try:
-            with trio.move_on_after(FLUSH_S):
-                await self._poller.ask(StopPolling())
+        with _as_far_as_possible(FLUSH_S):
+            await self._poller.ask(StopPolling())
+        with _as_far_as_possible(PATIENCE_S + REPORT_S):
             await inbox.wind_down(PATIENCE_S, REPORT_S)
-            with trio.move_on_after(FLUSH_S):
-                await self._sender.ask(Flush())
-        except ActorError as error:
-            logger.warning("the end was not orderly: %r", error)
+        with _as_far_as_possible(FLUSH_S):
+            await self._sender.ask(Flush())
+
+
+@contextmanager
+def _as_far_as_possible(seconds: float) -> Iterator[None]:
+    """A step of the end. Where an actor fails in it, the next step is no less needed."""
+    try:
+        with trio.move_on_after(seconds):
+            yield
+    except ActorError as error:
+        logger.warning("the end was not orderly: %r", error)
 
 
 @asynccontextmanager

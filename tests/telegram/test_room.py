@@ -1,0 +1,57 @@
+"""The room as a whole: how it winds down."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+from trio.testing import MockClock
+
+from actors import Actor, ChildSpec, Supervisor
+from rumi.home import Home
+from rumi.telegram.messages import PollerMessage, SenderMessage
+from rumi.telegram.polling.reading import Who
+from rumi.telegram.room import Telegram
+from tests.fakes.bot_api import BotApi
+from tests.telegram.sending import bot_in_memory
+
+
+class Failing(Actor[PollerMessage]):
+    """A poller whose last batch cannot be stored."""
+
+    async def receive(self, message: PollerMessage) -> None:
+        raise RuntimeError
+
+
+class Noting(Actor[SenderMessage]):
+    """A sender that notes what it is asked."""
+
+    def __init__(self, steps: list[str]) -> None:
+        self._steps = steps
+
+    async def receive(self, message: SenderMessage) -> None:
+        self._steps.append(type(message).__name__)
+
+
+class Turns:
+    """An inbox whose turns end at once."""
+
+    def __init__(self, steps: list[str]) -> None:
+        self._steps = steps
+
+    async def wind_down(self, patience_s: float, then_s: float) -> None:
+        await trio.lowlevel.checkpoint()
+        self._steps.append("wind down")
+
+
+async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_at_the_end(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    steps: list[str] = []
+    bot = bot_in_memory(BotApi(trio.current_time))
+    telegram = Telegram(bot, Who(frozenset()), cast(Any, None), Home(tmp_path), voice=False)
+    root = Supervisor("rumi")
+    telegram._sender = root.add(ChildSpec("sender", lambda: Noting(steps)))
+    telegram._poller = root.add(ChildSpec("poller", Failing))
+    async with root.running():
+        await telegram.wind_down(cast(Any, Turns(steps)))
+    assert steps == ["wind down", "Flush"]
