@@ -231,7 +231,6 @@ def unsupported(language: Language, what: str) -> str:
 _KINDS_OF_MESSAGES = {
     "sticker": ("un sticker", "a sticker"),
     "animation": ("una animación", "an animation"),
-    "video": ("un video", "a video"),
     "video_note": ("un mensaje de video", "a video message"),
     "poll": ("una encuesta", "a poll"),
     "location": ("una ubicación", "a location"),
@@ -299,9 +298,9 @@ def nobody_allowed(language: Language) -> str:
     """The list of users is empty."""
     return _pick(
         language,
-        "Nadie puede hablarle todavía: escribile al bot, te dice tu id, y ponelo en config.toml: "
+        "Nadie puede hablarle todavía. Escribile al bot: te dice tu id. Ponelo en config.toml: "
         "[telegram] allowed_users = [TU_ID]",
-        "Nobody may talk to it yet: write to the bot, it tells you your id, and put that into config.toml: "
+        "Nobody may talk to it yet. Write to the bot: it tells you your id. Put that into config.toml: "
         "[telegram] allowed_users = [YOUR_ID]",
     )
 
@@ -310,6 +309,6 @@ def winding_down(language: Language, patience_s: float) -> str:
     """The program was told to end."""
     return _pick(
         language,
-        f"Termino: espero hasta {patience_s:.0f} s a lo que está en marcha. Otra vez Ctrl-C lo corta.",
+        f"Termino: espero hasta {patience_s:.0f} s a que acabe lo que está en marcha. Otro Ctrl-C lo corta.",
         f"Ending: waiting up to {patience_s:.0f} s for what is running. Ctrl-C again cuts it short.",
     )
