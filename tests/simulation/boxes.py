@@ -22,6 +22,8 @@ class Container:
     doubtful: bool = False
     changed: trio.Event = field(default_factory=trio.Event)
     gone: bool = False
+    client: "Client | None" = None
+    """Who asked for it."""
 
     def end(self) -> None:
         self.gone = True
@@ -79,7 +81,7 @@ class Client:
         if chat_id in daemon.live:
             daemon.world.complain(f"{chat_id}: a box is made while its predecessor is still there")
         # From here on it exists, whether we are told or not.
-        container = Container(chat_id, f"box-{len(daemon.made)}", workspace)
+        container = Container(chat_id, f"box-{len(daemon.made)}", workspace, client=self)
         daemon.live[chat_id] = container
         daemon.made.append(container)
         daemon.world.note("daemon", f"creates {container.id} for {chat_id}")

@@ -24,6 +24,10 @@ UNHURRIED = frozenset({"deleteMessage", "getMe", "setMyCommands", "getFile"})
 """What may be asked though Telegram wanted to be left alone in a chat."""
 
 
+HEARD_S = 6.0
+"""How long a sender that ends may still wait for an answer, without caring much what it says."""
+
+
 class Life:
     """Whether a process lives, and when it dies: at the `death`'s so-many-th moment of a kind.
 
@@ -130,6 +134,11 @@ class Line(Guarded, InMemoryRequest):
             raise
         finally:
             self._on_the_way.discard(data)
+
+    def sender_lost(self) -> None:
+        """What it was told just before its end, it may not have heard."""
+        heard = trio.current_time() - HEARD_S
+        self._left_alone = {chat: told for chat, told in self._left_alone.items() if told[0] < heard}
 
     async def _get_through(self, limit_s: object) -> None:
         """Raises where nothing leaves this machine."""

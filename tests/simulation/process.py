@@ -94,11 +94,13 @@ class Process:
         """For whoever calls from outside: they hear when the process ends."""
         self._task: trio.lowlevel.Task | None = None
         self._setting = setting
-        self._client = Client(setting.daemon)
+        self.client = Client(setting.daemon)
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._observe)
         disk = Disk(self.life)
-        lines = [Line(self.life, setting.api, setting.latency, setting.witness.typing) for _ in range(2)]
-        bot = Bot(TOKEN, request=lines[0], get_updates_request=lines[1])
+        self._lines = [
+            Line(self.life, setting.api, setting.latency, setting.witness.typing) for _ in range(2)
+        ]
+        bot = Bot(TOKEN, request=self._lines[0], get_updates_request=self._lines[1])
         self.telegram = Telegram(
             bot, WHO, cast(Any, Files(self.life, setting.api)), setting.home, voice=False
         )
@@ -117,7 +119,7 @@ class Process:
         )
         self.sandboxes = add_sandboxes(
             self.root,
-            self._client,
+            self.client,
             Limits(timeout_s=COMMAND_S, idle_ttl_s=BOX_S),
             home.root,
             measure=_measured,
@@ -149,17 +151,25 @@ class Process:
         """The process lives as long as the block, or shorter: then the block is cancelled."""
         self._task = trio.lowlevel.current_task()
         self._setting.witness.begin(self)
-        with self.scope:
-            async with self.root.running(), trio.open_nursery() as self.callers:
-                yield
-                self.callers.cancel_scope.cancel()
+        try:
+            with self.scope:
+                async with self.root.running(), trio.open_nursery() as self.callers:
+                    yield
+                    self.callers.cancel_scope.cancel()
+        finally:
+            self._task = None
 
     def _end(self) -> None:
         """Nothing gets out any more, from this step on, and nobody cleans up."""
-        self._client.dead = True
+        self.client.dead = True
         self.scope.cancel()
-        assert self._task is not None
-        break_shields(self._task, self.scope)
+        trio.lowlevel.spawn_system_task(self._fall)
+
+    async def _fall(self) -> None:
+        """Take all shields away, until nothing of it runs: a process that is killed shields nothing."""
+        while self._task is not None:
+            break_shields(self._task, self.scope)
+            await trio.lowlevel.checkpoint()
 
     def _observe(self, event: TreeEvent) -> None:
         if event.kind == "crashed":
@@ -169,6 +179,7 @@ class Process:
                 self._setting.witness.lose_sight()
         if event.path == "rumi/sender" and event.kind == "restarted":
             self._setting.ledger.sender_lost()
+            self._lines[0].sender_lost()
         if self.world.timeline is not None and (event.kind != "stopped" or event.path.count("/") < 2):
             self.world.note("tree", f"{event.path} {event.kind}", lambda: repr(event.error or ""))
 
@@ -185,7 +196,7 @@ async def _measured(path: Path, processes: object) -> Any:
 
 
 def break_shields(task: trio.lowlevel.Task, outermost: trio.CancelScope) -> None:
-    """Take all shields away below a task: a process that is killed shields nothing."""
+    """Take all shields away below a task."""
     tasks = [task]
     while tasks:
         task = tasks.pop()

@@ -107,7 +107,7 @@ class Witness:
         if process.calls[chat]:
             self._world.complain(f"{chat} {turn}: said to be over, and its model still works")
         box = self._daemon.live.get(chat)
-        if box is not None and box.running and not box.doubtful:
+        if box is not None and box.client is process.client and box.running and not box.doubtful:
             self._world.complain(f"{chat} {turn}: said to be over, and {box.running} still runs")
 
     def _is_stored(self, chat: str, delivery: int, messages: tuple[int, ...]) -> None:
