@@ -159,6 +159,9 @@ class Inbox:
         try:
             await with_grace(write, WRITE_S)
         except ActorError as error:
+            why = error.__cause__
+            if isinstance(why, RumiError):  # what the journal itself says, such as a full disk
+                raise RumiError(f"The message could not be stored. {why.message}", why.advice) from error
             raise RumiError("The message could not be stored.", "Send it again.") from error
         finally:
             if not stored:

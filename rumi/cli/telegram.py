@@ -39,4 +39,8 @@ async def _serve() -> None:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    """Tell whoever started it. That nobody reads any more is no reason to end."""
+    try:
+        click.echo(line, err=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is still buffered must not fail at the exit

@@ -28,7 +28,7 @@ class TelegramBot:
 
     program: Program
     world: World
-    started: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    started: "list[subprocess.Popen[Any]]" = field(default_factory=list)
     printed: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class TelegramBot:
         assert self.lives, self.tell()
 
     @property
-    def process(self) -> "subprocess.Popen[bytes]":
+    def process(self) -> "subprocess.Popen[Any]":
         """The one that was started last."""
         return self.started[-1]
 

@@ -1,5 +1,7 @@
 """How `rumi telegram` starts, and ends, in order and out of it, and what the next start makes of it."""
 
+import re
+import resource
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -113,6 +115,19 @@ def test_a_kill_is_reported_in_place_of_the_preview_and_retry_goes_on(bot: Teleg
     assert len(talk.texts) == 2
 
 
+def test_a_full_disk_ends_it_with_a_sentence_and_nothing_is_lost(bot: TelegramBot) -> None:
+    talk = Talk(bot.world)
+    talk.ask("say hello")
+    resource.prlimit(bot.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))  # no file gets any larger
+    talk.say("say what was not stored")
+    assert bot.end() == 1
+    last = bot.output.splitlines()[-1]
+    assert last.startswith("rumi: ")
+    assert re.search("state.db cannot be (written|used): .* Check the disk's free space", last)
+    bot.start()
+    assert talk.hear(2)[1] == "what was not stored"
+
+
 @pytest.fixture
 def stopped(tmp_path: Path) -> Iterator[TelegramBot]:
     """A bot that could be started."""
@@ -142,6 +157,18 @@ def test_what_is_missing_at_the_start_is_exit_2_and_one_sentence(
     (line,) = done.stderr.splitlines()
     assert line.startswith("rumi: ")
     assert says in line
+
+
+def test_whoever_watches_it_may_leave(stopped: TelegramBot) -> None:
+    watched = stopped.program.start("telegram")
+    stopped.started.append(watched)
+    assert watched.stderr is not None
+    assert "Serving @" in watched.stderr.readline()
+    watched.stderr.close()
+    assert Talk(stopped.world).ask("say hello") == "hello"
+    watched.send_signal(signal.SIGHUP)
+    watched.communicate(timeout=30)
+    assert watched.returncode == 0
 
 
 def test_telegram_may_be_away_at_the_start_and_nobody_allowed(stopped: TelegramBot) -> None:
