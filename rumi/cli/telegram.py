@@ -1,6 +1,7 @@
 """`rumi telegram`."""
 
 import os
+import resource
 
 import click
 
@@ -11,7 +12,14 @@ def command(debug: bool) -> None:
     """Serve the Telegram bot until SIGINT or SIGTERM."""
     import trio
 
+    _let_many_files_be_open()
     trio.run(_serve)
+
+
+def _let_many_files_be_open() -> None:
+    """Each chat at work has connections and pipes. Login shells and services begin with room for 1024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve() -> None:

@@ -151,8 +151,8 @@ class Intents(Actor[IntentMessage]):
         """See a create through to its answer."""
         try:
             intent.made = await self._engine.create(message.chat_id, message.workspace)
-        except SandboxError as error:
-            intent.made = error
+        except (SandboxError, OSError) as error:
+            intent.made = _said(error)
         intent.settled.set()
         if intent.unwanted:
             self._let_go(message.chat_id, intent)
@@ -170,10 +170,10 @@ class Intents(Actor[IntentMessage]):
             try:
                 await self._engine.remove(chat_id)
                 break
-            except SandboxError as error:
+            except (SandboxError, OSError) as error:
                 if intent.trouble is None:
                     log.warning("The sandbox of %s is not yet removed: %s", chat_id, error)
-                intent.tell(error)
+                intent.tell(_said(error))
             with trio.move_on_after(pause):
                 await intent.wanted_now.wait()
             intent.wanted_now = trio.Event()
@@ -205,3 +205,10 @@ class Intents(Actor[IntentMessage]):
             await self._engine.remove(chat_id)
         except SandboxError as error:
             log.warning("The sandbox of %s is left to the next start: %s", chat_id, error)
+
+
+def _said(error: SandboxError | OSError) -> SandboxError:
+    """What is told to the one chat that it is about; the others' boxes stay on the books."""
+    if isinstance(error, SandboxError):
+        return error
+    return SandboxError(f"This machine does not let a sandbox be made or removed: {error.strerror or error}.")

@@ -21,6 +21,9 @@ PEOPLE = 300
 
 ADMIN = FIRST_PERSON + PEOPLE
 
+OPEN_FILES = 256
+"""So many files may it have open when it starts. Many chats need more: it sees to that itself."""
+
 
 @dataclass
 class TelegramBot:
@@ -53,7 +56,7 @@ class TelegramBot:
         before = len(self.output)
         with self.printed.open("ab") as printed:
             process = subprocess.Popen(
-                [RUMI, "telegram", *words],
+                ["sh", "-c", f'ulimit -S -n {OPEN_FILES}; exec "$0" "$@"', RUMI, "telegram", *words],
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=printed,

@@ -1,5 +1,6 @@
 """The sandbox actor and the keeper of intents, over an engine of dicts and in virtual time."""
 
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -365,6 +366,25 @@ async def test_without_an_engine_whoever_waits_is_soon_told_why_and_it_is_used_a
     await bench.sandboxes.prepare("a")
     assert trio.current_time() < began + 1
     assert bench.engine.created == ["a", "a"]
+
+
+async def test_a_machine_that_lets_nothing_be_made_or_removed_is_one_chats_news_and_ends_no_other_box(
+    autojump_clock: MockClock, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    await bench.sandboxes.prepare("a")
+    with monkeypatch.context() as machine:
+        machine.setattr(bench.engine, "create", refuse)
+        machine.setattr(bench.engine, "remove", refuse)
+        with pytest.raises(SandboxError, match="Too many open files"):
+            await bench.sandboxes.prepare("b")
+        await trio.sleep(10)
+    await bench.sandboxes.prepare("b")
+    assert bench.engine.created == ["a", "b"]
+    assert bench.engine.removed == []
 
 
 async def test_a_failed_create_is_an_error_and_leaves_nothing(
