@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rumi import texts
 from tests.simulation.places import STRANGE, STRANGERS, strays
 from tests.simulation.process import Process
+from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 BUSY = frozenset(texts.busy(language) for language in ("es", "en"))
 
 HOUR_S = 3600.0
+AT_ONCE_S = 5.0
 
 _OF_A_STRANGER = re.compile(rf"\b({STRANGE}#|{'|'.join(map(str, STRANGERS))}\b)")
 
@@ -58,6 +60,7 @@ class Checks:
         self._check_said_to_strangers()
         self._check_boxes()
         self._check_rates()
+        self._check_at_once()
 
     def _check_messages(self) -> None:
         """What was said is stored once, and has one reply."""
@@ -152,3 +155,19 @@ class Checks:
         )
         if history.api.rates.refused and not disturbed and history.latency[1] < 1:
             self._complain(f"the sender was too fast: {history.api.rates.refused[0]}")
+
+    def _check_at_once(self) -> None:
+        """Whatever a chat does, a command or a message that finds it busy is answered at once."""
+        history = self._history
+        if any(history.world.measure[family] for family in ("disk", "sandbox")):
+            return
+        rows = self._book.ask(
+            "SELECT messages.chat, messages.text, received, created, outbox.text FROM messages"
+            " JOIN outbox ON reply = outbox.id WHERE messages.turn IS NULL"
+        )
+        starts = [EPOCH + start for start in history.starts]
+        for chat, text, received, created, answer in rows:
+            quick = text in ("/stop", "/status", "/help") or answer in BUSY
+            restarted = any(received < start <= created for start in starts)
+            if quick and created > received + AT_ONCE_S and not restarted:
+                self._complain(f"{chat}: {text!r} was answered only after {created - received:.1f} s")

@@ -27,6 +27,9 @@ SETTLED_WITHIN_S = 3000.0
 IDLE_S = 300.0 + BOX_S + 120.0
 """After this time a chat with nothing to do is gone, and its box before it."""
 
+END_S = 180.0
+"""All that an orderly end may take, with a daemon that hangs and a Telegram that is silent."""
+
 RECOVERY_S = 30.0
 """How long what came before the calm may still end a process."""
 
@@ -95,7 +98,7 @@ class History:
         """When processes began."""
         self.people: People
         self._done = trio.Event()
-        self._calm_at = math.inf
+        self._calm_at = self._told_at = math.inf
         self._settled = False
 
     async def run(self) -> None:
@@ -157,6 +160,7 @@ class History:
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())
+        self._told_at = math.inf
         self.world.note("process", f"begins, to be {end} {death or ''}")
         async with trio.open_nursery() as around:
             around.start_soon(self._run, process, end, last)
@@ -166,14 +170,21 @@ class History:
         self.world.note("process", "has ended")
 
     async def _run(self, process: Process, end: str, last: bool) -> None:
+        failed = True
         try:
             async with process.running():
                 await process.telegram.introduce()
                 await self._until(process, end, last)
+            failed = False
         except Exception as error:  # noqa: BLE001  # judged below
             if not process.life.dead and not self._excusable(error):
                 self.world.complain(f"the process ended with {error!r}")
-        if self._settled and self.daemon.live:
+        if process.life.dead or failed:
+            return
+        took_s = trio.current_time() - self._told_at
+        if took_s > END_S:
+            self.world.complain(f"the process took {took_s:.0f} s to end")
+        if self.daemon.live and (self._settled or not self.world.measure["sandbox"]):
             self.world.complain(f"boxes are left: {sorted(self.daemon.live)}")
 
     def _excusable(self, error: Exception) -> bool:
@@ -204,6 +215,7 @@ class History:
                     self._calm()
                     await self._settle(process)
         self.world.note("process", "is told to end")
+        self._told_at = trio.current_time()
         hurry_s = random.choice((math.inf, math.inf, 0.1, 5)) if not last else math.inf
         with trio.move_on_after(hurry_s):  # a second signal
             await process.telegram.wind_down(process.inbox)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import trio
+
 from rumi import texts
 from rumi.telegram.formatting import format_reply
 from tests.fakes.bot_api import BotApi
@@ -33,6 +35,10 @@ LOST_AFTER_S = 4.0
 
 AT_ONCE = 2
 """What may have reached a chat and not be noted when a process ends: a part of a reply, and a preview."""
+
+
+NOTED_S = 5.0
+"""How long after Telegram took something it may take, with a disk that works, until it is noted."""
 
 
 @lru_cache(maxsize=4096)
@@ -80,9 +86,10 @@ class Ledger:
         """What stands in the chats and is not in the journal now is known to nobody any more."""
         self.look_at_faults()
         for place in self._places:
-            unknown = self._seen_besides(place)
+            seen = [m for m in self._messages(place) if m.text not in SAID_TO_STRANGERS]
+            unknown = len(seen) - self._noted(place, seen)
             new = unknown - self._unknown[place]
-            if new > self.excused[place] + AT_ONCE:
+            if new > self.excused[place] + min(AT_ONCE, self._just_now(seen)):
                 self._world.complain(f"{place.chat}: {new} messages stand there of which nothing was noted")
             if new > 0:  # also where a fault may have caused it: which one, nobody can tell
                 self._unknown[place] = unknown
@@ -90,17 +97,23 @@ class Ledger:
                 self._world.counts["excused by a violent end"] += new
                 self._world.note(place.chat, f"{new} messages that nobody knows of are excused")
 
-    def _seen_besides(self, place: Place) -> int:
-        """How many of the bot's messages the journal does not account for."""
-        seen = [m for m in self._messages(place) if m.text not in SAID_TO_STRANGERS]
+    def _noted(self, place: Place, seen: Sequence[Message]) -> int:
+        """How many of the bot's messages the journal accounts for."""
         if not seen:
             return 0
-        noted = 0
+        noted = len({message.id for message in seen} & self._book.previews(place.chat))
         for row in self._book.replies(place.chat):
-            if row.failure is None and row.known:
-                noted += len(parts_of(row.text)) if row.delivered is not None else row.parts
-        previews = {m.id for m in seen} & self._book.previews(place.chat)
-        return len(seen) - noted - len(previews)
+            if row.known:
+                whole = row.delivered is not None and row.failure is None
+                noted += len(parts_of(row.text)) if whole else row.parts
+        return noted
+
+    def _just_now(self, seen: Sequence[Message]) -> int:
+        """How many of them came, or came to say what they say, so late that it may not be noted yet."""
+        if self._world.measure["disk"]:
+            return len(seen)
+        late = trio.current_time() - NOTED_S
+        return sum((message.edits[-1].time if message.edits else message.time) >= late for message in seen)
 
     # The chats
 

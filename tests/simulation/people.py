@@ -177,9 +177,19 @@ class People:
                 self.said[-1].album.append(message)
 
     def _unsupported(self, place: Place) -> None:
+        """Something besides words; in a group nobody can say for whom it is."""
         person = self._random.choice(place.people)
-        message = self._api.send_location(person, 1.0, 2.0, place.room, topic=place.topic)
-        self._said(place, message, "" if place.private else None, "a location")
+        kind = self._random.choice(("location", "sticker", "voice", "poll"))
+        match kind:
+            case "location":
+                message = self._api.send_location(person, 1.0, 2.0, place.room, topic=place.topic)
+            case "sticker":
+                message = self._api.send_sticker(person, place.room, topic=place.topic)
+            case "voice":
+                message = self._api.send_voice(person, b"OggS", place.room, topic=place.topic)
+            case _:
+                message = self._api.send_poll(person, "Which?", place.room, topic=place.topic)
+        self._said(place, message, "" if place.private else None, f"a {kind}")
 
     def _unheard(self, place: Place) -> None:
         """In a group, something that is meant for others."""

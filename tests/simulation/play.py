@@ -1,6 +1,7 @@
 """Plays histories: one seed, one history, the same whenever it is played."""
 
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -29,6 +30,11 @@ FORMATTED = lru_cache(maxsize=4096)(delivery.format_reply)
 """Replies resemble each other, and formatting is a pure function."""
 
 
+async def no_threads(work: object, *args: object, **how: object) -> None:
+    """While a thread works, virtual time jumps: nothing may be left to one."""
+    raise AssertionError(f"{work} was to run in a thread")
+
+
 @contextmanager
 def simulated(world: World) -> Iterator[None]:
     """Chance and time are the simulation's."""
@@ -52,6 +58,8 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
         patch.object(delivery, "format_reply", FORMATTED),
+        patch.object(delivery, "LONG", math.inf),
+        patch.object(trio.to_thread, "run_sync", no_threads),
     ):
         yield
 
