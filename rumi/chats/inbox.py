@@ -245,7 +245,7 @@ class Inbox:
             number = await self.accept(chat, text)
             replied = await events.reply_to(number)
             if replied.messages == (number,):  # otherwise it is also whose who sent the other messages
-                await self._means.journal.tell(Delivered(replied.delivery))
+                await self._means.journal.ask(Delivered(replied.delivery))
             return replied.text
         raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
 

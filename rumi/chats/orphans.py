@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
+import trio
+
 from actors import Actor, ActorStopped
 from rumi import texts
 from rumi.agent import Reason, TurnFinished
@@ -18,6 +20,9 @@ from rumi.models import Message
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
+
+SETTLED_AT_ONCE = 100
+"""Chats that are started at the same time because something is open in them."""
 
 
 async def settle_orphans(means: Means, chat: str, record: ChatRecord) -> tuple[Entry, ...]:
@@ -115,8 +120,15 @@ class Settler(Actor[ChatGaveUp | Stray]):
 
     async def _open_all(self) -> None:
         """Start the chats with open messages: earlier processes' ones, or this actor's before it ended."""
-        for chat in await self._means.journal.ask(OpenChats()):
-            await self._settle(chat, partial(self._open, chat))
+        at_once = trio.CapacityLimiter(SETTLED_AT_ONCE)
+
+        async def settle(chat: str) -> None:
+            async with at_once:
+                await self._settle(chat, partial(self._open, chat))
+
+        async with trio.open_nursery() as nursery:
+            for chat in await self._means.journal.ask(OpenChats()):
+                nursery.start_soon(settle, chat)
 
     async def _settle(self, chat: str, start: Callable[[], Awaitable[None]]) -> None:
         """Have the chat settle what is open in it, or reply in its place if it does not start."""

@@ -4,15 +4,13 @@ from actors import ChildSpec, DynamicSupervisor, Supervisor
 from rumi.chats.chat import Chat, ChatMessage
 from rumi.chats.inbox import Inbox
 from rumi.chats.means import Means
-from rumi.chats.orphans import ChatGaveUp, Settler
+from rumi.chats.orphans import SETTLED_AT_ONCE, ChatGaveUp, Settler
 
 IDLE_CHAT_S = 300.0
 """A chat with neither work nor sandbox leaves memory after this time; its next message brings it back."""
 
 SHUTDOWN_S = 15.0
 """How long a chat waits at its end for the removal of its sandbox, which otherwise goes on behind."""
-
-SETTLED_AT_ONCE = 100
 
 
 def add_chats(root: Supervisor, means: Means) -> Inbox:

@@ -47,7 +47,7 @@ FLUSH_S: Final = 10.0
 """How long the last replies may take to reach Telegram; what is left is sent by the next process."""
 
 FILES_AT_ONCE: Final = 4
-"""Files that are read or written at the same time, in threads of their own."""
+"""Files that are read or written at the same time, in threads of their own, and that are in memory whole."""
 
 FIRST_LOOK_S: Final = 5.0
 """How long Telegram may take to say who the bot is before serving begins without knowing."""
@@ -63,6 +63,7 @@ class Telegram:
         self._files = files
         self._workspaces = home.workspaces
         self._reading = Threads(FILES_AT_ONCE)
+        self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
         self._voice = voice
         self._memory = PollerMemory()
         self._limits = Limits()
@@ -124,7 +125,9 @@ class Telegram:
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
         """The tools that a chat has because its user is on Telegram."""
         workspace = self._workspaces / chat
-        return (SendFileTool(workspace, partial(self._send_file, chat), self._reading),)
+        return (
+            SendFileTool(workspace, partial(self._send_file, chat), self._reading, in_memory=self._in_memory),
+        )
 
     async def bring(self, chat: str, enclosure: Enclosure) -> str:
         """Fetch what came with a message; what the model reads of it."""
@@ -196,6 +199,7 @@ async def open_telegram(
             spool=home.run,
             offload=Threads(FILES_AT_ONCE),
             transcriber=transcriber,
+            in_memory=trio.CapacityLimiter(FILES_AT_ONCE),
         )
         try:
             yield Telegram(bot, who, files, home, voice=transcriber is not None)

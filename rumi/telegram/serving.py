@@ -12,8 +12,6 @@ from rumi.chats import Inbox
 from rumi.telegram.room import PATIENCE_S, Telegram
 from rumi.texts import Language
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -36,7 +34,10 @@ async def listening_to_signals() -> AsyncIterator[Told]:
         async for _ in signals:
             (told.hurry if told.end.is_set() else told.end).set()
 
-    with trio.open_signal_receiver(*SIGNALS) as signals:
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        numbers.append(signal.SIGHUP)
+    with trio.open_signal_receiver(*numbers) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listen, signals)
             yield told

@@ -58,8 +58,11 @@ class SendFile:
         send: Callable[[str, bytes], Awaitable[None]],
         offload: Offload,
         *,
+        in_memory: trio.CapacityLimiter | None = None,
         max_bytes: int = MAX_FILE_BYTES,
     ) -> None:
+        """`in_memory` is the room for whole files that all chats share."""
+        self._in_memory = in_memory or trio.CapacityLimiter(1)
         self._workspace = workspace
         self._send = send
         self._offload = offload
@@ -82,8 +85,9 @@ class SendFile:
             )
         name = safe_name(relative)
         try:
-            content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
-            await self._send(name, content)
+            async with self._in_memory:
+                content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
+                await self._send(name, content)
         except RumiError as error:
             return ToolResult(False, f"not sent: {error}")
         return ToolResult(True, f"sent {name} ({len(content)} bytes) to the user")

@@ -371,12 +371,12 @@ def test_a_file_of_unknown_size_is_taken_and_measured_when_it_is_brought(world: 
 
 
 def test_what_is_larger_than_can_be_had_is_told_at_once(world: World) -> None:
-    world.api.send_document(world.ana, "film.mkv", b"", size=20_000_001, caption="watch this")
+    world.api.send_document(world.ana, "film.mkv", b"", size=20_971_521, caption="watch this")
     found = arrival(world.last())
     assert (found.answer, found.enclosures) == (texts.file_too_large("es", "film.mkv", 20), ())
-    world.api.send_document(world.ana, "film.mkv", b"", size=20_000_000)
+    world.api.send_document(world.ana, "film.mkv", b"", size=20_971_520)
     assert arrival(world.last()).answer is None
-    world.api.send_voice(world.ana, b"", size=20_000_001)
+    world.api.send_voice(world.ana, b"", size=20_971_521)
     assert "20 MB" in (arrival(world.last()).answer or "")
 
 

@@ -46,7 +46,7 @@ CALL_CONNECTIONS: Final = 512
 CALL_WAIT_S: Final = 60.0
 """How long a call waits for one of those. Telegram slows a busy bot down, so some must wait."""
 
-_LOOPBACK: Final = ("all://localhost", "all://127.0.0.1", "all://[::1]")
+LOOPBACK: Final = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 _TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ADVICE: Final = (
     "Set TELEGRAM_TOKEN to the token that @BotFather gave you; TELEGRAM_BASE_URL, if it is set, has to be"
@@ -85,7 +85,7 @@ async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot
     if _TOKEN.fullmatch(token) is None:
         raise TokenRefused("TELEGRAM_TOKEN is no token of a Telegram bot.")
     root = _root(base_url)
-    shared: dict[str, Any] = {"verify": httpx.create_ssl_context(), "mounts": dict.fromkeys(_LOOPBACK)}
+    shared: dict[str, Any] = {"verify": httpx.create_ssl_context(), "mounts": dict.fromkeys(LOOPBACK)}
     polls = GuardedHTTP(
         connection_pool_size=POLL_CONNECTIONS,
         pool_timeout=CALL_WAIT_S,

@@ -1,5 +1,6 @@
 """What users send besides words, fetched within bounds."""
 
 from rumi.telegram.files.bring import FileError, Patience, TelegramFiles, Transcribes
+from rumi.telegram.files.download import MAX_BYTES
 
-__all__ = ["FileError", "Patience", "TelegramFiles", "Transcribes"]
+__all__ = ["MAX_BYTES", "FileError", "Patience", "TelegramFiles", "Transcribes"]

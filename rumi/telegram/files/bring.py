@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
+import trio
 from telegram import Bot
 
 from rumi.journal import Enclosure, Offload
@@ -39,7 +40,7 @@ class TelegramFiles:
 
     `workspace` makes a chat's folder ready and returns it; it may block and raise a `RumiError`. What is on
     its way lies in `spool`, without a name, on a disk and outside of the workspaces. `offload` runs the
-    blocking work, and does not leave before it has ended.
+    blocking work, and does not leave before it has ended. `in_memory` is the room for whole recordings.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class TelegramFiles:
         spool: Path,
         offload: Offload,
         transcriber: Transcribes | None = None,
+        in_memory: trio.CapacityLimiter | None = None,
         max_bytes: int = MAX_BYTES,
         patience: Patience | None = None,
     ) -> None:
@@ -60,6 +62,7 @@ class TelegramFiles:
         self._spool = spool
         self._offload = offload
         self._transcriber = transcriber
+        self._in_memory = in_memory or trio.CapacityLimiter(1)
         self._max_bytes = max_bytes
 
     async def bring(self, chat: str, enclosure: Enclosure) -> str:
@@ -106,8 +109,9 @@ class TelegramFiles:
         if self._transcriber is None:
             raise FileError("There is nothing here that could listen to it.", "Please write instead.")
         await self._downloads.fetch(enclosure.reference, landing)
-        audio = await self._offload(partial(_whole, landing.file))
-        words = await self._transcriber.transcribe(enclosure.name, audio)
+        async with self._in_memory:
+            audio = await self._offload(partial(_whole, landing.file))
+            words = await self._transcriber.transcribe(enclosure.name, audio)
         if not words:
             raise FileError("There are no words in the voice message.")
         return words

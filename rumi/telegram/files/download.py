@@ -17,22 +17,18 @@ from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError
 
 from rumi.errors import RumiError
 from rumi.journal import Offload
-from rumi.telegram.api.bot import in_words, wait_of
+from rumi.telegram.api.bot import CLOSE_S, LOOPBACK, in_words, wait_of
 from rumi.telegram.api.guarded import NO_ANSWER
 from rumi.telegram.api.unspoken import UnspokenClient
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """What the Bot API hands out."""
 
-CLOSE_S: Final = 2.0
-"""How long closing a connection may take; after that it is left to the kernel."""
-
 MAX_WAIT_S: Final = 20.0
 """If Telegram wants to be left alone for longer, the user is told instead."""
 
 _BLOCK_BYTES: Final = 1024 * 1024
 _MEGA: Final = 1024 * 1024
-_LOOPBACK: Final = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 
 
 class FileError(RumiError):
@@ -158,7 +154,7 @@ class Downloads:
         self._client = UnspokenClient(
             timeout=httpx.Timeout(self._patience.silence_s, pool=None),
             follow_redirects=False,
-            mounts=dict.fromkeys(_LOOPBACK),
+            mounts=dict.fromkeys(LOOPBACK),
         )
 
     async def aclose(self) -> None:

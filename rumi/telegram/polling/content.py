@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from rumi import texts
 from rumi.journal import Enclosure
+from rumi.telegram.files import MAX_BYTES
 from rumi.telegram.polling.fields import (
     Fields,
     OddField,
@@ -17,15 +18,12 @@ from rumi.telegram.polling.fields import (
 )
 from rumi.texts import Language
 
-MAX_FILE_BYTES: Final = 20_000_000
-"""What a bot may download: https://core.telegram.org/bots/api#getfile"""
-
 
 @dataclass(frozen=True, slots=True)
 class Intake:
     """What can be taken besides words. `voice`: there is something that writes voice messages down."""
 
-    max_file_bytes: int = MAX_FILE_BYTES
+    max_file_bytes: int = MAX_BYTES
     voice: bool = True
 
 

@@ -32,7 +32,7 @@ SHORTEST = 500
 """A text of so many units that is refused is refused for something else than its length."""
 
 
-LONG = 20_000
+LONG = 8_000
 """Characters of a text that is formatted in a thread; a shorter one takes some hundredths of a second."""
 
 REMOVALS = 3

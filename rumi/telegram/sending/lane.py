@@ -33,6 +33,9 @@ R = TypeVar("R")
 ATTEMPTS = 3
 """How often a reply may fail for reasons that nobody foresaw, before it is given up."""
 
+UPLOAD_WAIT_S = 60.0
+"""How long a file waits when Telegram asks for patience: it is held in memory meanwhile."""
+
 JOURNAL_PAUSE_S = 1.0
 """Before the journal is asked again, which may be about to come back."""
 
@@ -291,6 +294,8 @@ class Lane:
                     if not self._to.learn(error):
                         raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
                     if isinstance(error, RetryAfter):
+                        if wait_of(error) > UPLOAD_WAIT_S:
+                            raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
                         await self.rest(wait_of(error), LIMIT)
         finally:
             place.over.set()
