@@ -68,7 +68,7 @@ def content_of(message: Fields, language: Language, intake: Intake) -> Content |
 
 def _taken(enclosure: Enclosure, language: Language, intake: Intake) -> Content:
     if enclosure.size_bytes is not None and enclosure.size_bytes > intake.max_file_bytes:
-        limit_mb = intake.max_file_bytes / 1e6
+        limit_mb = intake.max_file_bytes / 2**20
         return Content(answer=texts.file_too_large(language, enclosure.name, limit_mb))
     return Content((enclosure,))
 
