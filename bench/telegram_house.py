@@ -31,7 +31,7 @@ from tests.fakes.groq_server import KEY, GroqServer, Script, serve_groq
 from tests.fakes.telegram_server import TelegramServer, serve_telegram
 
 ROOT = Path(__file__).resolve().parent.parent
-RUMI = (str(Path(sys.executable).with_name("rumi")), "telegram")
+RUMI = (sys.executable, "-m", "rumi", "telegram")
 WITNESSED = (sys.executable, "-m", "bench.telegram_house")
 GIVEN_UP_S = 30.0
 
@@ -124,6 +124,11 @@ class Process:
     @property
     def pid(self) -> int:
         return self.popen.pid
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.popen.poll() is not None
 
     def signal(self, number: int) -> None:
         self.popen.send_signal(number)
@@ -220,22 +225,23 @@ def _own_s() -> float:
 # --- Rumi, witnessed
 
 
-async def _serve() -> None:
-    from rumi.app import open_app
-    from rumi.building import ready_engine
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
-    from rumi.telegram import serve
+def _witnessed() -> None:
+    """The program itself, with somebody who listens to all chats."""
+    import rumi.app
+    from rumi.cli import main
 
-    place = Home(home_from(os.environ)).make()
-    loaded = load_settings(place.root, os.environ, {})
-    with place.hold("a benchmark"):
-        engine = await ready_engine(place, loaded, lambda step: None, for_many=True)
-        async with open_app(place, loaded, engine, telegram=True) as app, trio.open_nursery() as nursery:
+    real = rumi.app.open_app
+
+    @asynccontextmanager
+    async def open_app(*args: Any, **options: Any) -> AsyncIterator[Any]:
+        async with real(*args, **options) as app, trio.open_nursery() as nursery:
             nursery.start_soon(_tell, app)
-            assert app.telegram is not None
-            await serve(app.telegram, app.inbox, "en", lambda line: print(line, file=sys.stderr, flush=True))
+            yield app
             nursery.cancel_scope.cancel()
+
+    rumi.app.open_app = open_app
+    sys.argv[1:] = ["telegram"]
+    main()
 
 
 async def _tell(app: Any) -> None:
@@ -259,4 +265,4 @@ async def _tell(app: Any) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(_serve)
+    _witnessed()

@@ -1,0 +1,279 @@
+"""What was said, run and replied to, through all kills: what `bench.chaos` checks.
+
+The fake Telegram knows what people said and see, the journal what was accepted, replied to and marked as
+sent, the workspaces what ran. A reply may be seen twice only where a kill fell between "Telegram took it" and
+"marked"; at each kill it is counted how many such windows are open.
+"""
+
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from rumi.telegram.formatting import format_reply
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_chats import EPOCH
+from tests.fakes.bot_api_world import Message
+
+WORK = re.compile(r"\b(?:answer|stream|long|command|pair) (\d+)\b")
+
+
+WINDOW_S = 1.0
+"""What Telegram took longer ago has been marked, also on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A row of the journal's messages."""
+
+    chat: str
+    text: str
+    turn: str | None
+    reason: str | None
+    reply: int | None
+    origin: int | None
+    preview: int | None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A row of the outbox; `parts` is what of it is marked as sent, `delivered` when all was."""
+
+    chat: str
+    text: str
+    delivered: float | None
+    parts: int
+    failure: str | None
+
+    def texts(self) -> tuple[str, ...]:
+        """What people read of it: a text for each message."""
+        return formatted(self.text)
+
+    def marked(self) -> tuple[str, ...]:
+        """The part of that which is marked as sent."""
+        return self.texts() if self.delivered is not None else self.texts()[: self.parts]
+
+
+@cache
+def formatted(text: str) -> tuple[str, ...]:
+    """A reply as the messages that people read."""
+    return tuple(part.text for part in format_reply(text))
+
+
+@dataclass(frozen=True)
+class Books:
+    """The journal at one moment. `updates` are the numbers that it knows."""
+
+    updates: frozenset[int] = frozenset()
+    messages: tuple[Accepted, ...] = ()
+    outbox: dict[int, Reply] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything has been replied to, and every reply was sent."""
+        replied = all(message.reply is not None for message in self.messages)
+        return replied and all(reply.delivered is not None for reply in self.outbox.values())
+
+
+def read_books(home: Path) -> Books:
+    """Read a copy, so that nothing of the journal's own files changes, whoever has them open."""
+    if not (home / "state.db").exists():
+        return Books()
+    with tempfile.TemporaryDirectory(prefix="rumi-bench-") as folder:
+        for name in ("state.db", "state.db-wal"):
+            if (home / name).exists():
+                shutil.copy(home / name, Path(folder) / name)
+        db = sqlite3.connect(Path(folder) / "state.db")
+        try:
+            if not db.execute("PRAGMA user_version").fetchone()[0]:
+                return Books()  # killed before it was made
+            updates = frozenset(number for (number,) in db.execute("SELECT id FROM updates"))
+            rows = db.execute("SELECT chat, text, turn, reason, reply, origin, preview FROM messages")
+            messages = tuple(Accepted(*row) for row in rows)
+            rows = db.execute("SELECT id, chat, text, delivered, parts, failure FROM outbox")
+            outbox = {number: Reply(*row) for number, *row in rows}
+        finally:
+            db.close()
+    return Books(updates, messages, outbox)
+
+
+@dataclass
+class Ledger:
+    """`windows` counts by chat and text what Telegram took and was not marked when a kill came.
+
+    `confirmed` are the numbers of the commands of which the model was told that they ended well; `wrong` is
+    what must not be, in words.
+    """
+
+    api: BotApi
+    home: Path
+    confirmed: set[int]
+    wrong: list[str] = field(default_factory=list)
+    windows: Counter[tuple[str, str]] = field(default_factory=Counter)
+    lost: set[int] = field(default_factory=set)
+
+    def after_kill(self, killed_at: float) -> None:
+        """Look at both sides while no program runs."""
+        books = read_books(self.home)
+        lost = set(self.api.confirmed) - books.updates - self.lost
+        if lost:
+            self.lost |= lost
+            self.wrong.append(f"confirmed and not stored: updates {sorted(lost)}")
+        marked = Counter((reply.chat, text) for reply in books.outbox.values() for text in reply.marked())
+        due = {(reply.chat, text) for reply in books.outbox.values() for text in reply.texts()}
+        # A reply that goes into a message that is known goes there again, and nobody sees the difference.
+        known = {
+            (message.chat, message.preview)
+            for message in books.messages
+            if message.preview is not None and not self._begun(books, message.reply)
+        }
+        seen: Counter[tuple[str, str]] = Counter()
+        fresh: Counter[tuple[str, str]] = Counter()
+        for chat, message in self._seen():
+            if (chat, message.id) not in known:
+                seen[chat, message.text] += 1
+                # A preview should have been noted when it was sent, however often it has changed since then.
+                reply = (chat, message.text) in due and message.edits
+                taken_at = message.edits[-1].time if reply else message.time
+                fresh[chat, message.text] += taken_at > killed_at - WINDOW_S
+        for key, number in seen.items():
+            unmarked = number - marked[key] - self.windows[key]
+            self.windows[key] += max(0, min(unmarked, fresh[key]))
+
+    def _begun(self, books: Books, reply: int | None) -> bool:
+        return reply is not None and bool(books.outbox[reply].marked())
+
+    def _seen(self) -> Iterator[tuple[str, Message]]:
+        for chat in self.api.chats.values():
+            for message in chat.said:
+                yield f"tg{chat.id}", message
+
+    def _said(self) -> Iterator[tuple[str, Message]]:
+        for chat in self.api.chats.values():
+            for message in chat.messages:
+                if not message.from_bot:
+                    yield f"tg{chat.id}", message
+
+    # At the end
+
+    def close(self) -> "Closing":
+        """Check everything, when everything has settled."""
+        books = read_books(self.home)
+        closing = Closing()
+        self._check_replies(books, closing)
+        self._check_seen(books, closing)
+        self._check_runs(books, closing)
+        return closing
+
+    def _check_replies(self, books: Books, closing: "Closing") -> None:
+        """Every message has one row and one reply."""
+        rows = Counter((message.chat, message.origin) for message in books.messages)
+        said = {(chat, message.id): message for chat, message in self._said()}
+        for key, message in said.items():
+            if rows[key] != 1:
+                self.wrong.append(f"{key}: {message.text!r} stands {rows[key]} times in the journal")
+        if unknown := set(rows) - set(said):
+            self.wrong.append(f"in the journal and said by nobody: {sorted(unknown)[:5]}")
+        if waiting := [message for message in books.messages if message.reply is None]:
+            self.wrong.append(f"{len(waiting)} messages have no reply: {waiting[:3]}")
+        for reply in books.outbox.values():
+            if reply.delivered is None or reply.failure is not None:
+                self.wrong.append(f"{reply.chat}: {reply.text[:60]!r} was not sent, {reply.failure}")
+        if self.api.pending:
+            self.wrong.append(f"updates that nobody fetched: {self.api.pending[:5]}")
+        closing.messages = len(said)
+        closing.previewed = sum(message.preview is not None for message in books.messages)
+        closing.replies = len(books.outbox)
+        closing.reasons = Counter(message.reason for message in books.messages if message.reason)
+
+    def _check_seen(self, books: Books, closing: "Closing") -> None:
+        """Every reply is seen, once but for what the windows explain."""
+        due = Counter((reply.chat, text) for reply in books.outbox.values() for text in reply.texts())
+        seen = Counter((chat, message.text) for chat, message in self._seen())
+        for key in due - seen:
+            self.wrong.append(f"{key[0]} never saw {key[1][:60]!r}")
+        for key, number in (seen - due).items():
+            within = min(number, self.windows[key])
+            if key in due:
+                closing.duplicates += within
+                closing.duplicates_elsewhere += number - within
+            else:
+                closing.previews += within
+                closing.previews_elsewhere += number - within
+            if number > within:
+                self.wrong.append(
+                    f"{key[0]} saw {key[1][:60]!r} {number} times too often, {within} explained"
+                )
+        closing.windows = sum(self.windows.values())
+        taken_at = {
+            (chat, message.text): message.edits[-1].time if message.edits else message.time
+            for chat, message in self._seen()
+            if seen[chat, message.text] == 1
+        }
+        for reply in books.outbox.values():
+            key = (reply.chat, reply.texts()[0])
+            if due[key] == 1 and key in taken_at and len(reply.texts()) == 1 and reply.delivered is not None:
+                closing.marking_s.append(reply.delivered - EPOCH - taken_at[key])
+
+    def _check_runs(self, books: Books, closing: "Closing") -> None:
+        """Nothing ran twice that was not retried."""
+        turns = Counter(line["turn"] for line in self._audit() if line["event"] == "turn_started")
+        for turn, number in turns.items():
+            if number > 1:
+                self.wrong.append(f"turn {turn} began {number} times")
+        said = {(chat, message.id): message.text for chat, message in self._said()}
+        begun: Counter[int] = Counter()
+        for message in books.messages:
+            asked = WORK.search(message.text)
+            if asked is None or message.turn is None:
+                continue
+            begun[int(asked[1])] += 1
+            own = said.get((message.chat, message.origin or 0), "")
+            if asked[0] not in own and not own.startswith("/retry"):
+                self.wrong.append(f"{message.chat}: {own!r} ran {message.text!r}")
+            closing.retried += own.startswith("/retry")
+        lines = [line for path in self.home.glob("workspace/*/ran.txt") for line in path.read_text().split()]
+        for line, number in Counter(lines).items():
+            if number > 1:
+                self.wrong.append(f"the command that writes {line} ran {number} times")
+        for step, number in Counter(line.rpartition(".")[0] for line in lines).items():
+            if number > begun[int(step.split(".")[0])]:
+                self.wrong.append(f"step {step} ran {number} times in {begun[int(step.split('.')[0])]} turns")
+        if missing := self.confirmed - {int(line.rpartition(".")[2]) for line in lines}:
+            self.wrong.append(f"said to have run, and left nothing: {sorted(missing)[:5]}")
+        closing.turns = len(turns)
+        closing.lines = len(lines)
+
+    def _audit(self) -> Iterator[dict[str, str]]:
+        for path in sorted(self.home.glob("logs/audit.jsonl*")):
+            for line in path.read_text().splitlines():
+                try:
+                    yield json.loads(line)
+                except ValueError:  # torn by a kill
+                    continue
+
+
+@dataclass
+class Closing:
+    """The figures at the end."""
+
+    messages: int = 0
+    replies: int = 0
+    turns: int = 0
+    retried: int = 0
+    lines: int = 0
+    previewed: int = 0
+    marking_s: list[float] = field(default_factory=list)
+    """From "Telegram took it" to "marked", of replies that were sent once and are like no other."""
+    windows: int = 0
+    duplicates: int = 0
+    duplicates_elsewhere: int = 0
+    previews: int = 0
+    previews_elsewhere: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
