@@ -55,6 +55,7 @@ class Checks:
         """The journal, the chats, the boxes."""
         self._check_messages()
         self._check_turns()
+        self._check_retries()
         self._check_strangers()
         self._history.ledger.check()
         self._check_said_to_strangers()
@@ -111,6 +112,23 @@ class Checks:
             if reply is not None and reply < last.get(chat, 0):
                 self._complain(f"{chat}: {number} {text!r} was answered before an earlier turn")
             last[chat] = max(last.get(chat, 0), reply or 0)
+
+    def _check_retries(self) -> None:
+        """What was run again is the last turn of the session that had not completed by then."""
+        first = dict(self._book.ask("SELECT turn, min(id) FROM history GROUP BY turn"))
+        turns = self._book.ask(
+            "SELECT id, chat, session, turn, reason, retried FROM messages WHERE turn IS NOT NULL"
+        )
+        turn_of = {row[0]: row[3] for row in turns}
+        for old, chat, session, turn, _, retry in turns:
+            began = first.get(turn_of.get(retry, ""))
+            if began is None or turn not in first:
+                continue
+            for other, where, when, between, reason, retried in turns:
+                if (where, when) != (chat, session) or reason == "complete" or other <= old:
+                    continue
+                if first.get(between, began) < began and (retried is None or retried > retry):
+                    self._complain(f"{chat}: {retry} ran {old} again, and not {other}")
 
     def _check_strangers(self) -> None:
         """Of strangers only the update's number is kept."""

@@ -30,6 +30,9 @@ IDLE_S = 300.0 + BOX_S + 120.0
 END_S = 180.0
 """All that an orderly end may take, with a daemon that hangs and a Telegram that is silent."""
 
+BOX_WITHOUT_CHAT_S = 20.0
+"""How long a box may still be there when its chat is gone."""
+
 RECOVERY_S = 30.0
 """How long what came before the calm may still end a process."""
 
@@ -41,7 +44,7 @@ LIFETIMES_S = (0.05, 0.6, 3, 8, 20, 60)
 MOMENTS = (
     *("write", "written", "written", "asks sendMessage", "did sendMessage", "did sendMessage"),
     *("asks editMessageText", "did editMessageText", "asks getUpdates", "did getUpdates"),
-    *("did deleteMessage", "did sendDocument", "did sendMessageDraft"),
+    *("did deleteMessage", "did sendDocument", "did sendMessageDraft", "did a long one", "did a long one"),
 )
 """When a process may die, besides at any time."""
 
@@ -163,7 +166,9 @@ class History:
         self._told_at = math.inf
         self.world.note("process", f"begins, to be {end} {death or ''}")
         async with trio.open_nursery() as around:
-            around.start_soon(self._run, process, end, last)
+            around.start_soon(self._watch_boxes, process)
+            await self._run(process, end, last)
+            around.cancel_scope.cancel()
         self.people.process = None
         if process.life.dead or process.shaken:
             self.ledger.sender_lost()
@@ -186,6 +191,17 @@ class History:
             self.world.complain(f"the process took {took_s:.0f} s to end")
         if self.daemon.live and (self._settled or not self.world.measure["sandbox"]):
             self.world.complain(f"boxes are left: {sorted(self.daemon.live)}")
+
+    async def _watch_boxes(self, process: Process) -> None:
+        """Every box belongs to a chat that lives, or goes with it."""
+        alone: set[str] = set()
+        while True:
+            await trio.sleep(BOX_WITHOUT_CHAT_S)
+            live = [box for box in self.daemon.live.values() if box.client is process.client]
+            now = {box.id for box in live if process.inbox.lookup(box.chat) is None}
+            if alone & now and not process.shaken and not self.world.counts["sandbox"]:
+                self.world.complain(f"boxes without a chat: {sorted(alone & now)}")
+            alone = now
 
     def _excusable(self, error: Exception) -> bool:
         """Whether the program may end by itself because of what was done to it."""

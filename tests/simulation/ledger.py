@@ -5,7 +5,7 @@ an event that this simulation caused itself: an answer lost after its effect, or
 "Telegram took it" and the journal's note of it.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -37,7 +37,7 @@ AT_ONCE = 2
 """What may have reached a chat and not be noted when a process ends: a part of a reply, and a preview."""
 
 
-NOTED_S = 5.0
+NOTED_S = 4.0
 """How long after Telegram took something it may take, with a disk that works, until it is noted."""
 
 
@@ -63,8 +63,8 @@ class Ledger:
         self._places = places
         self._book = book
         self.excused: Counter[Place] = Counter()
-        self._unknown: Counter[Place] = Counter()
-        """How many messages of which nothing was noted stood there at the last violent end."""
+        self._unknown: defaultdict[Place, set[Message]] = defaultdict(set)
+        """The messages of which nothing was noted when a process came to a violent end."""
         self._faults_seen = 0
 
     # Excuses
@@ -86,34 +86,52 @@ class Ledger:
         """What stands in the chats and is not in the journal now is known to nobody any more."""
         self.look_at_faults()
         for place in self._places:
-            seen = [m for m in self._messages(place) if m.text not in SAID_TO_STRANGERS]
-            unknown = len(seen) - self._noted(place, seen)
-            new = unknown - self._unknown[place]
-            if new > self.excused[place] + min(AT_ONCE, self._just_now(seen)):
-                self._world.complain(f"{place.chat}: {new} messages stand there of which nothing was noted")
-            if new > 0:  # also where a fault may have caused it: which one, nobody can tell
-                self._unknown[place] = unknown
-                self.excused[place] += new
-                self._world.counts["excused by a violent end"] += new
-                self._world.note(place.chat, f"{new} messages that nobody knows of are excused")
+            unknown = self._unnoted(place)
+            new = [message for message in unknown if message not in self._unknown[place]]
+            self._unknown[place].update(new)
+            parts = [message for message in new if message.text in self._due(place)]
+            if len(parts) > self.excused[place] + 1:  # the next one goes only when the last one is noted
+                self._world.complain(f"{place.chat}: of the parts {parts} nothing was noted")
+            late = [message for message in new if self._changed_at(message) < trio.current_time() - NOTED_S]
+            if len(late) > self.excused[place] and not self._world.counts["disk"]:
+                self._world.complain(f"{place.chat}: of {late} nothing was noted")
+            if len(new) > self.excused[place] + AT_ONCE:
+                self._world.complain(f"{place.chat}: of {new} nothing was noted")
+            if new:  # also where a fault may have caused it: which one, nobody can tell
+                self.excused[place] += len(new)
+                self._world.counts["excused by a violent end"] += len(new)
+                self._world.note(place.chat, f"nobody knows any more of {new}, which is excused")
 
-    def _noted(self, place: Place, seen: Sequence[Message]) -> int:
-        """How many of the bot's messages the journal accounts for."""
+    def _due(self, place: Place) -> set[str]:
+        """The parts that have still to be sent, as far as the journal knows."""
+        return {
+            text
+            for row in self._book.replies(place.chat)
+            if row.delivered is None
+            for text, _ in parts_of(row.text)[row.parts :]
+        }
+
+    def _unnoted(self, place: Place) -> list[Message]:
+        """What the bot said and the journal does not account for, neither as a preview nor as a part."""
+        seen = [m for m in self._messages(place) if m.text not in SAID_TO_STRANGERS]
         if not seen:
-            return 0
-        noted = len({message.id for message in seen} & self._book.previews(place.chat))
+            return []
+        previews = self._book.previews(place.chat)
+        noted: Counter[str] = Counter()
         for row in self._book.replies(place.chat):
-            if row.known:
-                whole = row.delivered is not None and row.failure is None
-                noted += len(parts_of(row.text)) if whole else row.parts
-        return noted
+            whole = row.delivered is not None and row.failure is None
+            parts = parts_of(row.text)
+            noted.update(text for text, _ in (parts if whole else parts[: row.parts]))
+        unnoted = []
+        for message in seen:
+            if noted[message.text]:
+                noted[message.text] -= 1
+            elif message.id not in previews:
+                unnoted.append(message)
+        return unnoted
 
-    def _just_now(self, seen: Sequence[Message]) -> int:
-        """How many of them came, or came to say what they say, so late that it may not be noted yet."""
-        if self._world.measure["disk"]:
-            return len(seen)
-        late = trio.current_time() - NOTED_S
-        return sum((message.edits[-1].time if message.edits else message.time) >= late for message in seen)
+    def _changed_at(self, message: Message) -> float:
+        return message.edits[-1].time if message.edits else message.time
 
     # The chats
 

@@ -12,7 +12,20 @@ from tests.simulation.world import Fault, World
 
 BEHAVIOURS = (
     *("echo", "echo", "echo", "echo", "slow", "slow", "stream", "stream", "hang", "error", "crash", "judge"),
-    *("tools", "tools", "tools", "bad", "loop", "half", "sleeper", "forker", "essay", "file", "nothing"),
+    *(
+        "tools",
+        "tools",
+        "tools",
+        "bad",
+        "loop",
+        "half",
+        "sleeper",
+        "forker",
+        "essay",
+        "essay",
+        "file",
+        "nothing",
+    ),
 )
 """What the second word of a message may ask for. `judge` breaks the chat's mailbox loop now and then."""
 
@@ -86,7 +99,7 @@ class Model:
             case "forker" if steps < 1:
                 return Reply("", (self._bash("f", "tail -f left-behind"),))
             case "essay":
-                return Reply("\n\n".join([f"{mark}# {said}", *[PARAGRAPH * 10] * random.choice((4, 9, 13))]))
+                return Reply(essay(f"{mark}# {said}", random.choice((4, 9, 20))))
             case "file" if steps < 1:
                 return Reply("", (self._bash("w", "tee out.txt", f"{mark}# in a file: {said}"),))
             case "file" if steps < 2:
@@ -101,6 +114,11 @@ class Model:
             (f"echo {mark}#{random.random()}", f"echo {mark}#", "sleep 3", "sleep 0.1")
         )
         return ToolCall(id, "bash", json.dumps({"command": command, **({"stdin": stdin} if stdin else {})}))
+
+
+def essay(title: str, paragraphs: int) -> str:
+    """A text of more than one message."""
+    return "\n\n".join([title, *(f"{number}. {PARAGRAPH * 10}" for number in range(paragraphs))])
 
 
 def check_prompt(world: World, place: Place, messages: Sequence[Message]) -> None:

@@ -24,6 +24,9 @@ UNHURRIED = frozenset({"deleteMessage", "getMe", "setMyCommands", "getFile"})
 """What may be asked though Telegram wanted to be left alone in a chat."""
 
 
+LONG_CHARS = 3000
+"""A message with so many characters is one of several."""
+
 HEARD_S = 6.0
 """How long a sender that ends may still wait for an answer, without caring much what it says."""
 
@@ -166,6 +169,8 @@ class Line(Guarded, InMemoryRequest):
         if method != "sendChatAction":
             life.world.note("telegram", f"{method} is {answer.status}", lambda: _short(data))
         life.moment(f"did {method}")
+        if len(data.parameters.get("text", "")) > LONG_CHARS:
+            life.moment("did a long one")
         return answer
 
     @staticmethod

@@ -31,7 +31,7 @@ from tests.simulation.world import World
 TURN_S = 60.0
 COMMAND_S = 20.0
 SESSION_S = 100.0
-BOX_S = 90.0
+BOX_S = 200.0
 """How long a box stays that nobody uses."""
 
 

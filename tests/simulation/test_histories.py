@@ -10,6 +10,8 @@ import os
 import pytest
 
 from tests.simulation.many import play_many
+from tests.simulation.play import play
+from tests.simulation.world import World
 
 SIMULATIONS = int(os.environ.get("SIMULATIONS", "2000"))
 FROM = int(os.environ.get("SIMULATION_FROM", "0"))
@@ -36,3 +38,11 @@ def test_whatever_happens_every_message_has_one_final_reply_that_is_seen_once(
     assert found.played == SIMULATIONS, "the time was too short"
     if SIMULATIONS >= 1000:
         assert not [what for what in WHATEVER_HAPPENS if not found.counts[what]]
+
+
+def test_a_seed_is_the_same_history_whenever_it_is_played() -> None:
+    for seed in (3, 14, 15):
+        first, second = (play(World(seed, trace=True)).timeline for _ in range(2))
+        assert first == second
+        assert first is not None
+        assert len(first) > 20

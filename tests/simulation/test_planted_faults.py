@@ -7,24 +7,33 @@ from typing import Any
 import pytest
 
 from rumi.chats import Replied
+from rumi.chats.chat import Chat
 from rumi.chats.telling import tell_reply
 from rumi.chats.worker import Worker
 from rumi.journal import Delivered, Undelivered
+from rumi.journal import inbox as journal_inbox
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
 from rumi.telegram.address import address_of
 from rumi.telegram.polling.poller import Poller
+from rumi.telegram.polling.strangers import Strangers
 from rumi.telegram.polling.updates import number_of
 from rumi.telegram.sending.delivery import Delivery
 from rumi.telegram.sending.destination import Destination
 from rumi.telegram.sending.lane import Lane
+from rumi.telegram.sending.limits import Limits
+from rumi.telegram.sending.preview import Preview
 from rumi.telegram.sending.sender import Sender
 from tests.simulation.play import play
 from tests.simulation.world import World
 
-SEEDS = range(400)
+SEEDS = range(600)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+async def nothing(*_: object) -> None:
+    pass
 
 
 def confirms_before_it_stores(patch: pytest.MonkeyPatch) -> None:
@@ -38,6 +47,20 @@ def confirms_before_it_stores(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Poller, "_store", confirmed_first)
 
 
+def stores_again_what_it_knows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(journal_inbox, "SEEN_S", -10.0)
+
+
+def tells_strangers_each_time(patch: pytest.MonkeyPatch) -> None:
+    meet = Strangers.meet
+
+    def forgetful(self: Strangers, stranger: Any) -> None:
+        self._told.clear()
+        meet(self, stranger)
+
+    patch.setattr(Strangers, "meet", forgetful)
+
+
 def tells_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     settle = Worker._settle
 
@@ -48,32 +71,27 @@ def tells_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Worker, "_settle", told_first)
 
 
-def forgets_a_process(patch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: object, *_: object) -> None:
-        pass
+def works_twice(patch: pytest.MonkeyPatch) -> None:
+    turn = Worker._turn
 
+    async def twice(self: Worker, job: Any) -> Any:
+        await turn(self, job)
+        return await turn(self, job)
+
+    patch.setattr(Worker, "_turn", twice)
+
+
+def stops_at_the_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Chat, "_end_turn", lambda self, by: self._job)
+
+
+def forgets_a_process(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sandbox, "_end_all_quietly", nothing)  # what cancelling a command ends
     patch.setattr(Worker, "_quiet", nothing)
 
 
-def marks_before_it_sends(patch: pytest.MonkeyPatch) -> None:
-    bring = Delivery.bring
-
-    async def marked_first(self: Delivery) -> None:
-        await self._journal.ask(Delivered(self._reply.delivery))
-        await bring(self)
-
-    patch.setattr(Delivery, "bring", marked_first)
-
-
-def forgets_the_order(patch: pytest.MonkeyPatch) -> None:
-    ask = Lane._ask
-
-    async def reversed_(self: Lane, request: Any) -> Any:
-        answer = await ask(self, request)
-        return answer[::-1] if isinstance(request, Undelivered) else answer
-
-    patch.setattr(Lane, "_ask", reversed_)
+def forgets_a_box(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Chat, "stopped", nothing)
 
 
 def runs_in_another_box(patch: pytest.MonkeyPatch) -> None:
@@ -103,16 +121,62 @@ def sends_to_another_chat(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sender, "_destination", mixed_up)
 
 
+def marks_before_it_sends(patch: pytest.MonkeyPatch) -> None:
+    bring = Delivery.bring
+
+    async def marked_first(self: Delivery) -> None:
+        await self._journal.ask(Delivered(self._reply.delivery))
+        await bring(self)
+
+    patch.setattr(Delivery, "bring", marked_first)
+
+
+def notes_no_parts(patch: pytest.MonkeyPatch) -> None:
+    mark = Delivery._mark
+
+    async def only_the_whole(self: Delivery) -> None:
+        if self._taken == len(self._parts):
+            await mark(self)
+
+    patch.setattr(Delivery, "_mark", only_the_whole)
+
+
+def notes_no_previews(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Preview, "_note", nothing)
+
+
+def forgets_the_order(patch: pytest.MonkeyPatch) -> None:
+    ask = Lane._ask
+
+    async def reversed_(self: Lane, request: Any) -> Any:
+        answer = await ask(self, request)
+        return answer[::-1] if isinstance(request, Undelivered) else answer
+
+    patch.setattr(Lane, "_ask", reversed_)
+
+
+def leaves_nobody_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Limits, "pause", lambda self, number, seconds: None)
+
+
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [
         (confirms_before_it_stores, "was confirmed and not stored"),
+        (stores_again_what_it_knows, "was stored more than once"),
+        (tells_strangers_each_time, "the stranger"),
         (tells_before_it_is_committed, "is told and not stored"),
+        (works_twice, "was worked on 2 times"),
+        (stops_at_the_end, "was answered only after"),
         (forgets_a_process, "still runs"),
-        (marks_before_it_sends, "is nowhere in the chat"),
-        (forgets_the_order, "is out of its order"),
+        (forgets_a_box, "boxes without a chat"),
         (runs_in_another_box, "the command"),
         (sends_to_another_chat, "is shown something of"),
+        (marks_before_it_sends, "is nowhere in the chat"),
+        (notes_no_parts, "nothing was noted"),
+        (notes_no_previews, "nothing was noted"),
+        (forgets_the_order, "is out of its order"),
+        (leaves_nobody_alone, "wanted to be left alone"),
     ],
 )
 def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:

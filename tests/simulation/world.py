@@ -35,7 +35,7 @@ class World:
         """When the disk takes something again, and when Telegram can be reached again."""
         self.cut_silently = False
         self.timeline: list[str] | None = [] if trace else None
-        measures = (0.0, 0.0, 0.3, 1.0, 3.0)
+        measures = (0.0, 0.0, 0.3, 1.0, 3.0) if self.random.random() < 0.85 else (0.0,)
         self.measure = {family: self.random.choice(measures) for family in FAMILIES}
         self.note("measures", self.measure)
 
