@@ -29,6 +29,11 @@ def bot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramBot]:
         yield bot
 
 
+@pytest.fixture(scope="module")
+def talks(bot: TelegramBot) -> list[Talk]:
+    return [Talk(bot.world) for _ in range(CHATS)]
+
+
 def running_calls(bot: TelegramBot) -> int:
     """How many calls of the model run, as `rumi status` says."""
     found = re.match(r"(\d+) running", bot.status()["/rumi/models"]["doing"])
@@ -36,12 +41,13 @@ def running_calls(bot: TelegramBot) -> int:
     return int(found[1])
 
 
-def test_a_hundred_chats_at_once_get_one_reply_to_each_of_their_messages(bot: TelegramBot) -> None:
-    world, talks = bot.world, [Talk(bot.world) for _ in range(CHATS)]
-    seen, others = talks[:SEEN], talks[SEEN:]
+def test_a_hundred_chats_at_once_get_one_reply_to_each_of_their_messages(
+    bot: TelegramBot, talks: list[Talk]
+) -> None:
+    world = bot.world
 
     def all_write() -> None:
-        for talk in others:
+        for talk in talks[SEEN:]:
             world.api.faults.often(1.0, Flood(3600), "sendMessage", talk.person.id)
         for number in range(MESSAGES):
             for talk in talks:
@@ -70,12 +76,6 @@ def test_a_hundred_chats_at_once_get_one_reply_to_each_of_their_messages(bot: Te
     for talk in talks:
         (file,) = bot.workspace(talk.chat).iterdir()
         assert (file.name, file.read_text()) == ("mark.txt", talk.chat)
-    # What is sent is what is stored, in its order; a chat that Telegram holds up holds up no other.
-    for talk in seen:
-        stored = bot.rows("SELECT text FROM outbox WHERE chat = ? ORDER BY id", talk.chat)
-        assert talk.hear(MESSAGES) == [text for (text,) in stored]
-    assert world.api.rates.refused == []
-    assert "Telegram's limit" in bot.status()["/rumi/sender"]["doing"]
 
 
 def test_stop_ends_its_own_chats_turn_at_once_and_no_other(bot: TelegramBot) -> None:
@@ -113,3 +113,14 @@ def test_an_operator_stops_and_resets_a_chat_and_sees_the_tree(bot: TelegramBot)
     assert bot.program.run("reset", talk.chat).stdout == "✨ Session reset: container and history cleared.\n"
     assert talk.ask("history") == "nothing before"
     assert len(talk.texts) == 3  # what the operator was told is not this chat's
+
+
+def test_what_was_sent_is_what_was_stored_and_a_chat_that_telegram_holds_up_holds_up_no_other(
+    bot: TelegramBot, talks: list[Talk]
+) -> None:
+    for talk in talks[:SEEN]:
+        stored = bot.rows("SELECT text FROM outbox WHERE chat = ? ORDER BY id", talk.chat)
+        assert talk.hear(MESSAGES) == [text for (text,) in stored]
+    assert all(talk.texts == [] for talk in talks[SEEN:])
+    assert "Telegram's limit" in bot.status()["/rumi/sender"]["doing"]
+    assert bot.world.api.rates.refused == []

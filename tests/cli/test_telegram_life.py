@@ -1,4 +1,4 @@
-"""How `rumi telegram` starts, and ends, in order and out of it, and what the next start makes of it."""
+"""How `rumi telegram` starts, what it does in trouble, how it ends, and what the next start makes of that."""
 
 import re
 import resource
@@ -13,13 +13,16 @@ from tests.cli.program import Program
 from tests.cli.telegram_bot import Gate, Talk, TelegramBot, running, wait_for
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import processes
-from tests.fakes.bot_api_faults import Silent
+from tests.fakes.bot_api_faults import Broken, Fault, Flood, Reset, Silent, Truncated
 
 pytestmark = pytest.mark.bubblewrap
 
+NOTHING = "Nothing is running."
+"""What `/stop` is answered: a reply that needs no model."""
+
 
 @pytest.fixture
-def bot(tmp_path: Path) -> Iterator[TelegramBot]:
+def fresh(tmp_path: Path) -> Iterator[TelegramBot]:
     with World() as world, running(tmp_path, world) as bot:
         yield bot
 
@@ -70,61 +73,61 @@ def test_told_to_end_it_takes_nothing_more_and_lets_short_turns_finish(ending: E
     assert late.update_id in world.do(lambda: world.api.pending)
 
 
-def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(bot: TelegramBot) -> None:
-    talk = Talk(bot.world)
-    gate = Gate(bot, talk)
-    bot.send_signal(signal.SIGTERM)
-    wait_for(lambda: "cuts it short" in bot.output, bot.tell)
-    bot.send_signal(signal.SIGTERM)
-    assert bot.end(15) == 0
+def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(fresh: TelegramBot) -> None:
+    talk = Talk(fresh.world)
+    gate = Gate(fresh, talk)
+    fresh.send_signal(signal.SIGTERM)
+    wait_for(lambda: "cuts it short" in fresh.output, fresh.tell)
+    fresh.send_signal(signal.SIGTERM)
+    assert fresh.end(15) == 0
     gate.close()
     assert not processes("cat gate")
     assert len(talk.texts) == 1
-    bot.start()
+    fresh.start()
     (report,) = talk.hear(2)[1:]
     assert report == "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
 
 
-def test_a_kill_is_reported_in_place_of_the_preview_and_retry_goes_on(bot: TelegramBot) -> None:
-    world = bot.world
+def test_a_kill_is_reported_in_place_of_the_preview_and_retry_goes_on(fresh: TelegramBot) -> None:
+    world = fresh.world
     group = world.do(world.api.group, -100900)
     talk, other = Talk(world, group=group), Talk(world, language="es")
-    gates = [Gate(bot, talk), Gate(bot, other)]
-    world.until(lambda: len(talk.said) == 2, what=bot.tell)  # the second shows what is going on
+    gates = [Gate(fresh, talk), Gate(fresh, other)]
+    world.until(lambda: len(talk.said) == 2, what=fresh.tell)  # the second shows what is going on
     assert "cat gate" in talk.texts[1]
     preview = talk.said[1].id
-    wait_for(lambda: bot.rows("SELECT id FROM messages WHERE preview = ?", preview), bot.tell)
-    bot.kill()
+    wait_for(lambda: fresh.rows("SELECT id FROM messages WHERE preview = ?", preview), fresh.tell)
+    fresh.kill()
     for gate in gates:
         gate.close()
-    wait_for(lambda: not processes("cat gate"), bot.tell)
+    wait_for(lambda: not processes("cat gate"), fresh.tell)
     other.say("say meanwhile")
-    bot.start()
-    bot.idle()
+    fresh.start()
+    fresh.idle()
     report = "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
     assert [(message.id, message.text) for message in talk.said[1:]] == [(preview, report)]
     report = "⚠️ Me reinicié mientras trabajaba en: «sh cat gate». Mandá /retry para intentarlo de nuevo."
     assert sorted(other.texts[1:]) == sorted(["meanwhile", report])
-    gate = Gate(bot, other, "/retry")
+    gate = Gate(fresh, other, "/retry")
     assert gate.open() in other.hear(4)[3]
-    bot.idle()
-    bot.kill()
-    bot.start()
-    bot.idle()
+    fresh.idle()
+    fresh.kill()
+    fresh.start()
+    fresh.idle()
     assert len(other.texts) == 4
     assert len(talk.texts) == 2
 
 
-def test_a_full_disk_ends_it_with_a_sentence_and_nothing_is_lost(bot: TelegramBot) -> None:
-    talk = Talk(bot.world)
+def test_a_full_disk_ends_it_with_a_sentence_and_nothing_is_lost(fresh: TelegramBot) -> None:
+    talk = Talk(fresh.world)
     talk.ask("say hello")
-    resource.prlimit(bot.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))  # no file gets any larger
+    resource.prlimit(fresh.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))  # no file gets any larger
     talk.say("say what was not stored")
-    assert bot.end() == 1
-    last = bot.output.splitlines()[-1]
+    assert fresh.end() == 1
+    last = fresh.output.splitlines()[-1]
     assert last.startswith("rumi: ")
     assert re.search("state.db cannot be (written|used): .* Check the disk's free space", last)
-    bot.start()
+    fresh.start()
     assert talk.hear(2)[1] == "what was not stored"
 
 
@@ -194,6 +197,116 @@ def test_a_token_that_is_revoked_ends_it_with_a_sentence_and_is_shown_nowhere(re
     assert line.startswith("rumi: Telegram does not accept the bot's token. Set TELEGRAM_TOKEN")
     assert "Traceback" in revoked.output
     assert "TokenCanary" not in revoked.tell()
+
+
+# Trouble
+
+
+@pytest.fixture(scope="module")
+def bot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramBot]:
+    no_others = {"RUMI_MODEL__FALLBACKS": "[]"}
+    with World() as world, running(tmp_path_factory.mktemp("trouble"), world, **no_others) as bot:
+        yield bot
+
+
+@dataclass
+class Waiting:
+    """People whose turns wait for a model that is away."""
+
+    english: Talk
+    spanish: Talk
+
+
+@pytest.fixture(scope="module")
+def waiting(bot: TelegramBot) -> Waiting:
+    """It is tried for some seconds before that is told."""
+    waiting = Waiting(Talk(bot.world), Talk(bot.world, language="es"))
+    bot.world.leave(bot.world.groq)
+    waiting.english.say("say finally")
+    waiting.spanish.say("say por fin")
+    return waiting
+
+
+def poller(bot: TelegramBot) -> str:
+    return str(bot.status()["/rumi/poller"]["doing"])
+
+
+@pytest.mark.usefixtures("waiting")  # begins here
+def test_a_flooded_chat_waits_as_long_as_telegram_says_and_no_other_does(bot: TelegramBot) -> None:
+    world, talk, other = bot.world, Talk(bot.world), Talk(bot.world)
+    world.do(world.api.faults.next, Flood(1), "sendMessage", talk.person.id)
+    talk.say("/stop")
+    world.until(lambda: any(one.chat == talk.person.id for one in world.api.faults.injected))
+    assert f"{talk.chat} waits" in bot.status()["/rumi/sender"]["doing"]
+    assert other.ask("/stop") == NOTHING
+    assert talk.texts == []
+    assert talk.hear(1) == [NOTHING]
+    assert world.api.rates.refused == []
+
+
+@pytest.mark.parametrize("fault", [Broken(502), Reset(), Truncated()])
+def test_a_server_that_fails_is_asked_again(bot: TelegramBot, fault: Fault) -> None:
+    world, talk = bot.world, Talk(bot.world)
+    world.do(world.api.faults.next, fault, "sendMessage", talk.person.id)
+    world.do(world.api.faults.next, fault, "getUpdates")
+    talk.say("/stop")
+    talk.hear(1)
+    world.until(lambda: not world.api.pending, what=bot.tell)
+    wait_for(lambda: bot.unsent == 0, bot.tell)
+    # Of an answer that is cut in half nobody knows what was done: so it may be said twice, but not never.
+    assert talk.texts == [NOTHING] * (2 if fault == Truncated() else 1)
+
+
+def test_another_program_with_the_same_token_is_told_and_nothing_is_lost(bot: TelegramBot) -> None:
+    world, talk = bot.world, Talk(bot.world)
+    world.do(world.api.handle, "getUpdates", {"timeout": 0})
+    wait_for(lambda: "another program polls with this bot's token" in poller(bot), bot.tell)
+    assert talk.ask("/stop") == NOTHING
+
+
+def test_a_model_that_is_away_is_told_and_retry_goes_on_when_it_is_back(
+    bot: TelegramBot, waiting: Waiting
+) -> None:
+    (told,) = waiting.english.hear(1)
+    assert told.startswith("❌ The model did not answer: ")
+    assert told.endswith(". Send /retry to try again.")
+    assert waiting.spanish.hear(1)[0].startswith("❌ El modelo no responde: ")
+    bot.world.come(bot.world.groq)
+    assert waiting.english.ask("/retry") == "finally"
+    assert waiting.english.ask("/retry") == "There is nothing to retry."
+
+
+def test_what_was_worked_on_while_telegram_was_away_arrives_when_it_is_back(bot: TelegramBot) -> None:
+    world, talk = bot.world, Talk(bot.world)
+    talk.say("drip 1 hello")  # takes a second
+    world.until(lambda: talk.place.actions)
+    world.leave(world.telegram)
+    wait_for(lambda: "Telegram cannot be reached" in poller(bot), bot.tell)
+    wait_for(lambda: bot.unsent == 1, bot.tell)
+    assert bot.status()["/rumi/sender"]["doing"].startswith("1 reply waits in 1 chat")
+    talk.say("say and this")
+    world.come(world.telegram)
+    assert talk.hear(2) == ["hello", "and this"]
+    wait_for(lambda: "polling" in poller(bot), bot.tell)
+
+
+def test_a_reply_for_somebody_who_blocked_the_bot_is_given_up_and_they_may_come_back(
+    bot: TelegramBot,
+) -> None:
+    world, talk, other = bot.world, Talk(bot.world), Talk(bot.world)
+    talk.say("sh sleep 8201")
+    world.until(lambda: talk.place.actions)
+    world.do(world.api.block, talk.person)
+    assert other.ask("say hello") == "hello"
+    bot.program.run("stop", talk.chat)
+    wait_for(lambda: bot.unsent == 0, bot.tell)
+    ((why,),) = bot.rows("SELECT failure FROM outbox WHERE chat = ?", talk.chat)
+    assert "bot was blocked by the user" in why
+    world.do(world.api.unblock, talk.person)
+    assert talk.ask("say again") == "again"
+
+
+# The end of what began first
 
 
 def test_at_the_end_of_its_patience_it_reports_what_is_left_and_ends_in_order(ending: Ending) -> None:

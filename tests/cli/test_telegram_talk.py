@@ -175,7 +175,6 @@ def test_a_group_is_answered_where_the_bot_is_meant(bot: TelegramBot) -> None:
     assert first.ask("/stop@rumi_test_bot") == "Nothing is running."
     bot.idle()
     assert len(first.texts) == 3
-    assert second.ask("@rumi_test_bot history") == "say one | say two"
 
 
 def test_a_group_shares_a_workspace_and_a_private_chat_does_not(bot: TelegramBot) -> None:
@@ -233,12 +232,12 @@ def test_an_admin_sees_the_tree_in_private_only(bot: TelegramBot) -> None:
 
 def test_a_long_answer_arrives_whole_and_in_order(bot: TelegramBot) -> None:
     talk = Talk(bot.world)
-    lines = [f"line {number} {'x' * 60}" for number in range(200)]
+    lines = [f"line {number} {'x' * 60}" for number in range(130)]
     code = "\n".join(lines)
     talk.say(f"say Look:\n\n```python\n{code}\n```\n\nThat **was** it.")
     bot.idle()
     parts = talk.said
-    assert len(parts) >= 4
+    assert len(parts) == 3
     words = "\n".join(part.text for part in parts)
     assert [line for line in words.splitlines() if line.startswith("line")] == lines
     assert words.endswith("That was it.")
