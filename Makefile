@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .PHONY: chat test check format lint types imports bench bench-actors bench-stop bench-turn bench-idle \
-        bench-start bench-command lock clean simulate
+        bench-start bench-command bench-stop-telegram chaos soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -33,7 +33,7 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports --no-cache
 
-bench: bench-actors bench-stop bench-turn bench-idle bench-start bench-command
+bench: bench-actors bench-stop bench-stop-telegram bench-turn bench-idle bench-start bench-command
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -43,6 +43,9 @@ bench-actors: $(READY)
 bench-stop: $(READY)
 	$(BIN)/python -m bench.stop
 
+bench-stop-telegram: $(READY)
+	$(BIN)/python -m bench.stop_telegram
+
 bench-turn: $(READY)
 	$(BIN)/python -m bench.turn
 
@@ -51,6 +54,14 @@ bench-idle: $(READY)
 
 bench-start: $(READY)
 	$(BIN)/python -m bench.start
+
+# kill -9 at random moments, while people write; CHAOS_KILLS=20 for a quick look, CHAOS_SEED=7 for another one.
+chaos: $(READY)
+	$(BIN)/python -m bench.chaos
+
+# Memory after 1,000 turns is what it was after 100.
+soak: $(READY)
+	$(BIN)/python -m bench.soak
 
 bench-command: $(READY)
 	$(BIN)/python -m bench.docker_command
