@@ -224,6 +224,7 @@ class Gate:
             talk.ask(f"{group}sh ls")  # the workspace is there from now on
             os.mkfifo(path)
             path.chmod(0o666)
+            wait_for(lambda: bot.unsent == 0, bot.tell)  # a kill behind this repeats no reply
         talk.say(words or f"{group}sh cat gate")
         self._pipe = -1
         wait_for(lambda: self._reached(path), bot.tell)

@@ -121,6 +121,7 @@ def test_a_kill_is_reported_in_place_of_the_preview_and_retry_goes_on(fresh: Tel
 def test_a_full_disk_ends_it_with_a_sentence_and_nothing_is_lost(fresh: TelegramBot) -> None:
     talk = Talk(fresh.world)
     talk.ask("say hello")
+    fresh.idle()
     resource.prlimit(fresh.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))  # no file gets any larger
     talk.say("say what was not stored")
     assert fresh.end() == 1
