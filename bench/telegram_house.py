@@ -142,28 +142,38 @@ class Process:
         """End it at once, if it has not ended, and release what was kept for it."""
         self.popen.kill()
         self.popen.wait()
-        if self.popen.stdout is not None:
-            self.popen.stdout.close()
+        for pipe in (self.popen.stdin, self.popen.stdout):
+            if pipe is not None:
+                pipe.close()
         with contextlib.suppress(OSError):
             os.close(self.pidfd)
 
 
-def start(command: Sequence[str], env: Mapping[str, str], said: Path, *, read: bool = False) -> Process:
-    """Start a program from the root of the repository; the caller kills it. `read`: its output is a pipe."""
+def start(
+    command: Sequence[str], env: Mapping[str, str], said: Path, *, read: bool = False, write: bool = False
+) -> Process:
+    """Start a program from the root of the repository; the caller kills it.
+
+    `read`: its output is a pipe, `write`: its input is one.
+    """
     with said.open("ab") as errors:
-        out = subprocess.PIPE if read else subprocess.DEVNULL
         popen = subprocess.Popen(
-            command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=errors
+            command,
+            env=env,
+            cwd=ROOT,
+            stdin=subprocess.PIPE if write else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if read else subprocess.DEVNULL,
+            stderr=errors,
         )
     return Process(popen, said)
 
 
 @contextmanager
 def running(
-    command: Sequence[str], env: Mapping[str, str], said: Path, *, read: bool = False
+    command: Sequence[str], env: Mapping[str, str], said: Path, *, read: bool = False, write: bool = False
 ) -> Iterator[Process]:
     """A program until the block ends: SIGTERM where nobody has waited for its end, and SIGKILL behind it."""
-    process = start(command, env, said, read=read)
+    process = start(command, env, said, read=read, write=write)
     try:
         yield process
     finally:
