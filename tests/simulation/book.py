@@ -53,11 +53,11 @@ class Book:
         return [Row(*row[:6], known=bool(row[6])) for row in rows]
 
     def previews(self, chat: str) -> set[int]:
-        """Telegram's numbers of the messages in which answers grow that are not there yet."""
+        """Telegram's numbers of the messages in which answers grow that are not there, and may never be."""
         rows = self.ask(
             "SELECT preview FROM messages LEFT JOIN outbox ON reply = outbox.id"
-            " WHERE messages.chat = ? AND preview IS NOT NULL AND delivered IS NULL"
-            " AND coalesce(parts, 0) = 0",
+            " WHERE messages.chat = ? AND preview IS NOT NULL AND coalesce(parts, 0) = 0"
+            " AND (delivered IS NULL OR failure IS NOT NULL)",
             chat,
         )
         return {abs(row[0]) for row in rows}

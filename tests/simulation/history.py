@@ -196,7 +196,7 @@ class History:
         """Every box belongs to a chat that lives, or goes with it."""
         alone: set[str] = set()
         while True:
-            await trio.sleep(BOX_WITHOUT_CHAT_S)
+            await trio.sleep(BOX_WITHOUT_CHAT_S if self.daemon.live else 3 * BOX_WITHOUT_CHAT_S)
             live = [box for box in self.daemon.live.values() if box.client is process.client]
             now = {box.id for box in live if process.inbox.lookup(box.chat) is None}
             if alone & now and not process.shaken and not self.world.counts["sandbox"]:
@@ -205,6 +205,8 @@ class History:
 
     def _excusable(self, error: Exception) -> bool:
         """Whether the program may end by itself because of what was done to it."""
+        while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
         expected = isinstance(error, RestartLimitExceeded | RumiError | ActorError)
         return expected and trio.current_time() < self._calm_at + RECOVERY_S
 

@@ -126,7 +126,7 @@ class Ledger:
         for message in seen:
             if noted[message.text]:
                 noted[message.text] -= 1
-            elif message.id not in previews:
+            elif message.id not in previews and message not in place.wiped:
                 unnoted.append(message)
         return unnoted
 
@@ -216,7 +216,7 @@ class Ledger:
                 (repeats if again else left).append(shown[0][:60])
         self._world.counts["repeated"] += len(repeats)
         self._world.counts["left behind"] += len(left)
-        excuses = self.excused[place] + len(loose) + len(place.wiped)
+        excuses = self.excused[place] + len(loose) + len(place.wiped) + len(place.gone)
         if len(repeats) + len(left) > excuses:
             self._world.complain(
                 f"{place.chat}: {excuses} excuses, but shown again: {repeats}, left behind: {left}"
