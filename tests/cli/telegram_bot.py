@@ -142,7 +142,7 @@ def _walk(node: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
         yield from _walk(child, path)
 
 
-def wait_for(what: Callable[[], object], why: Callable[[], str] = str, bound_s: float = 30.0) -> None:
+def wait_for(what: Callable[[], object], why: Callable[[], str] = str, bound_s: float = 90.0) -> None:
     """Real processes need real time: look until it is so."""
     until = time.monotonic() + bound_s
     while not what():
@@ -184,12 +184,12 @@ class Talk:
     def say(self, text: str, **how: Any) -> Message:
         return self.world.do(self.world.api.say, self.person, text, self.place, topic=self.topic, **how)
 
-    def hear(self, number: int, bound_s: float = 30.0) -> list[str]:
+    def hear(self, number: int, bound_s: float = 90.0) -> list[str]:
         """Wait until the bot has said so many things here; all of them."""
         self.world.until(lambda: len(self.said) >= number, bound_s, lambda: self.place.messages)
         return self.texts
 
-    def ask(self, text: str, bound_s: float = 30.0) -> str:
+    def ask(self, text: str, bound_s: float = 90.0) -> str:
         """Say something, and wait for the next thing that the bot says here."""
         number = len(self.texts) + 1
         self.say(text)
@@ -224,7 +224,9 @@ class Gate:
             talk.ask(f"{group}sh ls")  # the workspace is there from now on
             os.mkfifo(path)
             path.chmod(0o666)
-            wait_for(lambda: bot.unsent == 0, bot.tell)  # a kill behind this repeats no reply
+            # A kill behind this repeats no reply.
+            unsent = "SELECT id FROM outbox WHERE chat = ? AND delivered IS NULL"
+            wait_for(lambda: not bot.rows(unsent, talk.chat), bot.tell)
         talk.say(words or f"{group}sh cat gate")
         self._pipe = -1
         wait_for(lambda: self._reached(path), bot.tell)
