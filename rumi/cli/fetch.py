@@ -1,0 +1,81 @@
+"""`rumi fetch`."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rumi.web import Verdict
+
+_CHUNK_BYTES = 65536
+
+
+@click.command()
+@click.argument("url", required=False)
+@click.option("--check", is_flag=True, help="Only judge: URLs on standard input, one JSON line for each.")
+def command(url: str | None, check: bool) -> None:
+    """Get what the assistant would get from a URL."""
+    import trio
+
+    if check == (url is not None):
+        raise click.UsageError("It takes a URL, or --check with URLs on standard input.")
+    if url is None:
+        trio.run(_check)
+    else:
+        click.echo(trio.run(_fetch, url))
+
+
+async def _fetch(url: str) -> str:
+    """Word for word what the tool tells the model; it has nothing in it that a terminal would obey."""
+    from rumi.config import home_from, load_settings
+    from rumi.settings import web_settings_of
+    from rumi.tools import WebFetch
+    from rumi.web import FetchError, Method, Page, fetch_once
+
+    settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
+
+    async def fetch(url: str, method: Method) -> Page:
+        return await fetch_once(url, settings, method)
+
+    result = await WebFetch(fetch).call({"url": url})
+    if not result.ok:
+        raise FetchError(result.content)
+    return result.content
+
+
+async def _check() -> None:
+    """Judge every URL of standard input; names are looked up, nothing is connected to."""
+    import trio
+
+    from rumi.config import home_from, load_settings
+    from rumi.web import judge_list
+
+    settings = load_settings(home_from(os.environ), os.environ, {}).settings.fetch
+    # Both ends may block for ever: each has a thread that nobody waits for.
+    reading, writing = trio.CapacityLimiter(1), trio.CapacityLimiter(1)
+
+    async def read() -> bytes:
+        return await trio.to_thread.run_sync(
+            os.read, sys.stdin.fileno(), _CHUNK_BYTES, abandon_on_cancel=True, limiter=reading
+        )
+
+    async def tell(verdicts: Sequence["Verdict"]) -> None:
+        text = "".join(_line(verdict) for verdict in verdicts).encode()
+        await trio.to_thread.run_sync(_write, text, abandon_on_cancel=True, limiter=writing)
+
+    await judge_list(read, tell, allow=settings.allow, timeout_s=settings.timeout_s)
+
+
+def _line(verdict: "Verdict") -> str:
+    """ASCII only: what a list brings must not reach a terminal."""
+    return json.dumps(asdict(verdict), separators=(",", ":")) + "\n"
+
+
+def _write(text: bytes) -> None:
+    while text:
+        text = text[os.write(sys.stdout.fileno(), text) :]

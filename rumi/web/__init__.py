@@ -1,0 +1,41 @@
+"""The web's room: what is fetched for a model, through a guard that no address talks its way past."""
+
+from rumi.web.guard import Verdict
+from rumi.web.judging import judge_list
+from rumi.web.links import given_in, links_in
+from rumi.web.tree import Web, WebSettings, add_fetcher, fetch_once
+from rumi.web.types import (
+    Fetch,
+    FetchError,
+    Found,
+    Method,
+    Page,
+    Refused,
+    Search,
+    SearchResults,
+    Topic,
+    WebMessage,
+)
+from rumi.web.url import parse_target
+
+__all__ = [
+    "Fetch",
+    "FetchError",
+    "Found",
+    "Method",
+    "Page",
+    "Refused",
+    "Search",
+    "SearchResults",
+    "Topic",
+    "Verdict",
+    "Web",
+    "WebMessage",
+    "WebSettings",
+    "add_fetcher",
+    "fetch_once",
+    "given_in",
+    "judge_list",
+    "links_in",
+    "parse_target",
+]

@@ -1,0 +1,139 @@
+"""Which IP addresses the web may be fetched from: one table, and why each block is refused.
+
+Reviewed on 2026-11-22 against the registries of the IANA:
+
+- IANA IPv4 and IANA IPv6 Special-Purpose Address Registry (RFC 6890, RFC 8190): every block whose column
+  "Globally Reachable" is False or N/A;
+- IPv4 Multicast Address Space Registry (RFC 5771) and IPv6 Multicast Address Space Registry (RFC 4291);
+- IPv6 Address Space: only 2000::/3 is handed out as global unicast; the rest is refused.
+
+Stricter than these registries on purpose:
+
+- 192.0.0.0/24 and 2001::/23 are refused as a whole. What is reachable in there are anycast addresses of the
+  nearest gateway (PCP, TURN: RFC 7723, RFC 8155), relays, and identifiers (ORCHIDv2, DRIP): no web servers.
+- What carries an IPv4 address inside is refused whatever that address is: where the packet would come out is
+  another machine's decision.
+- Addresses at which clouds answer their guests, also where they are public (168.63.129.16).
+
+What is global there stays so: the sinks of AS112 and AMT (192.31.196.0/24, 192.52.193.0/24, 192.175.48.0/24,
+2620:4f:8000::/48). No table can know a NAT64 prefix that a network has chosen for itself (RFC 6052).
+
+`ipaddress` only reads addresses and blocks here; its `is_global` knows an older state of these registries.
+"""
+
+import ipaddress
+from typing import Final, TypeAlias
+
+IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Endpoint: TypeAlias = tuple[IPAddress, int]
+
+# Block, why it is refused, where that is written. The first block that holds an address names the reason.
+REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
+    ("169.254.169.254/32", "cloud metadata", "AWS, Azure, Google, OpenStack and others"),
+    ("168.63.129.16/32", "cloud metadata", "Azure"),
+    ("100.100.100.200/32", "cloud metadata", "Alibaba"),
+    ("192.0.0.192/32", "cloud metadata", "Oracle"),
+    ("169.254.170.2/32", "cloud metadata", "AWS containers"),
+    ("169.254.170.23/32", "cloud metadata", "AWS containers"),
+    ("169.254.42.42/32", "cloud metadata", "Scaleway"),
+    ("169.254.0.23/32", "cloud metadata", "Tencent"),
+    ("0.0.0.0/32", "unspecified", "RFC 1122"),
+    ("0.0.0.0/8", "this network", "RFC 791"),
+    ("10.0.0.0/8", "private", "RFC 1918"),
+    ("100.64.0.0/10", "shared, behind a carrier's NAT", "RFC 6598"),
+    ("127.0.0.0/8", "loopback", "RFC 1122"),
+    ("169.254.0.0/16", "link-local", "RFC 3927"),
+    ("172.16.0.0/12", "private", "RFC 1918"),
+    ("192.0.0.0/24", "reserved for protocols", "RFC 6890, RFC 7335, RFC 7600, RFC 7723, RFC 8155, RFC 8880"),
+    ("192.0.2.0/24", "documentation", "RFC 5737"),
+    ("192.88.99.0/24", "6to4 relay", "RFC 7526, RFC 6751"),
+    ("192.168.0.0/16", "private", "RFC 1918"),
+    ("198.18.0.0/15", "benchmarks", "RFC 2544"),
+    ("198.51.100.0/24", "documentation", "RFC 5737"),
+    ("203.0.113.0/24", "documentation", "RFC 5737"),
+    ("224.0.0.0/4", "multicast", "RFC 5771"),
+    ("255.255.255.255/32", "broadcast", "RFC 919, RFC 8190"),
+    ("240.0.0.0/4", "reserved", "RFC 1112"),
+    ("fd00:ec2::254/128", "cloud metadata", "AWS"),
+    ("fd00:ec2::23/128", "cloud metadata", "AWS containers"),
+    ("fd20:ce::254/128", "cloud metadata", "Google"),
+    ("fd00:42::42/128", "cloud metadata", "Scaleway"),
+    ("fe80::a9fe:a9fe/128", "cloud metadata", "OpenStack"),
+    ("::/128", "unspecified", "RFC 4291"),
+    ("::1/128", "loopback", "RFC 4291"),
+    ("::/96", "IPv4 inside (compatible)", "RFC 4291"),
+    ("::ffff:0:0/96", "IPv4 inside (mapped)", "RFC 4291"),
+    ("::ffff:0:0:0/96", "IPv4 inside (SIIT)", "RFC 2765"),
+    ("64:ff9b::/96", "IPv4 inside (NAT64)", "RFC 6052"),
+    ("64:ff9b:1::/48", "IPv4 inside (local NAT64)", "RFC 8215"),
+    ("2002::/16", "IPv4 inside (6to4)", "RFC 3056"),
+    ("2001::/32", "IPv4 inside (Teredo)", "RFC 4380, RFC 8190"),
+    ("100::/64", "discarded", "RFC 6666"),
+    ("100:0:0:1::/64", "dummy prefix", "RFC 9780"),
+    ("2001:2::/48", "benchmarks", "RFC 5180"),
+    ("2001::/23", "reserved for protocols", "RFC 2928, RFC 4843, RFC 7343, RFC 7723, RFC 8155, RFC 9374"),
+    ("2001:db8::/32", "documentation", "RFC 3849"),
+    ("3fff::/20", "documentation", "RFC 9637"),
+    ("3ffe::/16", "6bone, given back", "RFC 3701"),
+    ("5f00::/16", "segment routing", "RFC 9602"),
+    ("fc00::/7", "private", "RFC 4193"),
+    ("fe80::/10", "link-local", "RFC 4291"),
+    ("fec0::/10", "private (site-local)", "RFC 3879"),
+    ("ff00::/8", "multicast", "RFC 4291"),
+)
+
+_V4: Final = tuple(
+    (int(net.network_address), int(net.netmask), why)
+    for block, why, _ in REFUSED
+    if isinstance(net := ipaddress.ip_network(block), ipaddress.IPv4Network)
+)
+_V6: Final = tuple(
+    (int(net.network_address), int(net.netmask), why)
+    for block, why, _ in REFUSED
+    if isinstance(net := ipaddress.ip_network(block), ipaddress.IPv6Network)
+)
+# ISATAP (RFC 5214): the interface id begins with 0000:5efe, or 0200:5efe where the IPv4 address is unique.
+_ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
+_GLOBAL_UNICAST: Final = 0b001  # the first three bits of 2000::/3
+
+
+def read_address(text: str) -> IPAddress | None:
+    """An address as it is written in full (`10.0.0.1`, `2001:db8::1`); None for others, zone ids too."""
+    if "%" in text:
+        return None
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def read_endpoint(text: str) -> Endpoint:
+    """`ip:port`, an IPv6 address in brackets, in a form that compares.
+
+    Raises:
+        ValueError: it is none.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+        raise ValueError("ip:port, with a port from 1 to 65535")
+    bracketed = host.startswith("[") and host.endswith("]")
+    address = read_address(host[1:-1] if bracketed else host)
+    if address is None or bracketed != (address.version == 6):
+        raise ValueError("ip:port such as 127.0.0.1:8000 or [::1]:8000")
+    return address, int(port)
+
+
+def why_refused(address: str) -> str | None:
+    """Why nothing may be fetched from an address, in a few words; None if it may. No address is refused."""
+    known = read_address(address)
+    if known is None:
+        return "no address"
+    number = int(known)
+    if known.version == 4:
+        return next((why for start, mask, why in _V4 if number & mask == start), None)
+    listed = next((why for start, mask, why in _V6 if number & mask == start), None)
+    if listed is not None:
+        return listed
+    if number >> 125 != _GLOBAL_UNICAST:
+        return "not global"
+    return "IPv4 inside (ISATAP)" if (number >> 32) & 0xFFFF_FFFF in _ISATAP else None

@@ -1,0 +1,187 @@
+"""From a target to bytes: a chain of requests, each through the guard, until one is no redirect."""
+
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Final
+
+import httpcore
+import trio
+
+from rumi.web.fetching.body import Body, read_body
+from rumi.web.fetching.decoding import ACCEPTED
+from rumi.web.fetching.exchange import Exchange, connected
+from rumi.web.fetching.headers import Headers
+from rumi.web.fetching.limits import FetchLimits
+from rumi.web.types import FetchError, Method, Refused
+from rumi.web.url import Target, join_target
+
+_REDIRECTS: Final = {301, 302, 303, 307, 308}
+_ACCEPT: Final = (
+    "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
+)
+_WRAPPING: Final = 8  # chunks of one byte each take six times as much
+_BESIDE_BYTES: Final = 512 * 1024  # heads, and what else is no body
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one server said. `body` is None where none was asked for or it was not read."""
+
+    status: int
+    headers: Headers
+    body: Body | None = None
+
+    @property
+    def location(self) -> str:
+        """Where it says that the page is; empty if it is here."""
+        return self.headers.first("location") if self.status in _REDIRECTS else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What came in the end, from where. `kept_s`: how long everyone on the way lets it be kept for all."""
+
+    target: Target
+    answer: Answer
+    redirects: int = 0
+    kept_s: float = 0
+
+
+@dataclass(slots=True)
+class _Journey:
+    """How far a download has come."""
+
+    target: Target
+    kept_s: float
+    redirects: int = 0
+    been_at: set[str] = field(default_factory=set)
+
+
+class Downloader:
+    """Each download has connections of its own and leaves none; no cookie, no cache, no proxy is shared.
+
+    `tls` gives the context to connect with; `keep_s` is the longest that `Download.kept_s` says.
+    """
+
+    def __init__(
+        self,
+        network: httpcore.AsyncNetworkBackend,
+        tls: Callable[[], Awaitable[ssl.SSLContext]],
+        limits: FetchLimits,
+        *,
+        user_agent: str,
+        keep_s: float,
+    ) -> None:
+        self._network = network
+        self._tls = tls
+        self._limits = limits
+        self._keep_s = keep_s
+        self._headers = (
+            ("User-Agent", user_agent),
+            ("Accept", _ACCEPT),
+            ("Accept-Encoding", ACCEPTED),
+            ("Connection", "close"),
+        )
+
+    async def download(
+        self, target: Target, method: Method, to_host: Callable[[str], Awaitable[None]]
+    ) -> Download:
+        """Get what is at a target. `to_host` is awaited at each redirect; no connection is open then.
+
+        Takes `timeout_s` at most. A body that is not whole by then is cut; that is no error. Cancelled, the
+        connection is closed.
+
+        Raises:
+            Refused: the guard says no, also to a target on the way.
+            FetchError: nothing came, or there was one redirect too many.
+        """
+        journey = _Journey(target, self._keep_s)
+        with trio.move_on_after(self._limits.timeout_s) as scope:
+            return await self._travel(journey, method, to_host, scope)
+        raise FetchError(
+            f"{journey.target.host} did not answer within {self._limits.timeout_s:g} s.",
+            "Try again later.",
+            answered=journey.redirects > 0,
+        )
+
+    async def _travel(
+        self,
+        journey: _Journey,
+        method: Method,
+        to_host: Callable[[str], Awaitable[None]],
+        scope: trio.CancelScope,
+    ) -> Download:
+        while True:
+            try:
+                answer = await self._ask(journey.target, method, scope)
+            except FetchError as error:
+                if journey.redirects == 0:
+                    raise
+                raise _on_the_way(error, f"After a redirect to {journey.target.host}") from error
+            journey.kept_s = min(journey.kept_s, answer.headers.kept_s(answer.status, self._keep_s))
+            if not answer.location:
+                return Download(journey.target, answer, journey.redirects, journey.kept_s)
+            self._redirect(journey, answer.location)
+            await to_host(journey.target.host)
+
+    async def _ask(self, target: Target, method: Method, scope: trio.CancelScope) -> Answer:
+        """One request on a connection of its own. A body's end takes over the deadline of `scope`."""
+        most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
+        async with connected(self._network, target, self._tls) as stream:
+            exchange = Exchange(stream, target.host, most_bytes)
+            await exchange.send(method, target, self._headers)
+            status, headers = await exchange.head()
+            answer = Answer(status, headers)
+            if method == "HEAD" or answer.location:
+                return answer
+            # From here on there is something to show: at the deadline the body ends, not the fetch.
+            scope.deadline, deadline_at = inf, scope.deadline
+            body = await read_body(exchange, headers, self._limits.max_bytes, deadline_at)
+            return replace(answer, body=body)
+
+    def _redirect(self, journey: _Journey, location: str) -> None:
+        """Go on to where a server says.
+
+        Raises:
+            FetchError: too often already, in a circle, or to what nobody may be sent to.
+        """
+        at = journey.target
+        journey.been_at.add(_page(at))
+        if journey.redirects >= self._limits.max_redirects:
+            raise FetchError(
+                f"{at.host} redirects once more after {journey.redirects} redirects.",
+                "Fetch the address that it should lead to.",
+                answered=True,
+            )
+        try:
+            journey.target = join_target(at, _unicode(location))
+        except FetchError as error:
+            raise _on_the_way(error, f"{at.host} redirects to where nobody is sent") from error
+        journey.redirects += 1
+        if at.scheme == "https" and journey.target.scheme == "http":
+            raise Refused(
+                f"{at.host} redirects from https to http, to {journey.target.host}.",
+                "That is not followed: anybody on the way could read and change it.",
+                answered=True,
+            )
+        if _page(journey.target) in journey.been_at:
+            raise FetchError(f"{at.host} redirects in a circle.", answered=True)
+
+
+def _page(target: Target) -> str:
+    return target.href.partition("#")[0]
+
+
+def _unicode(header: str) -> str:
+    """A header's Latin-1 as the UTF-8 that it may have been."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return header
+
+
+def _on_the_way(error: FetchError, where: str) -> FetchError:
+    kind = Refused if isinstance(error, Refused) else FetchError
+    return kind(f"{where}: {error.message}", error.advice, answered=True)

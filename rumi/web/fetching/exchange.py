@@ -1,0 +1,155 @@
+"""One connection, one request, one answer; then the connection is closed."""
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import h11
+import httpcore
+import trio
+
+from rumi.web.fetching.headers import Headers
+from rumi.web.types import FetchError, Method
+from rumi.web.url import Target
+
+_READ_BYTES: Final = 16 * 1024
+_MOST_HEAD_BYTES: Final = 64 * 1024  # also all that comes before the head: 1xx answers
+_EVENTS_IN_A_ROW: Final = 50
+_MOST_EVENTS: Final = 50_000  # some half a second's work
+_CLOSE_S: Final = 1
+
+
+class Interrupted(Exception):
+    """The server did not send its body to the end; says why in words that are ours."""
+
+
+class Exchange:
+    """A request that was sent, and its answer as it comes.
+
+    h11 reads it. Whatever a server sends, no more than one piece of it is in memory, and others have their
+    turn: many tiny chunks are worked on between checkpoints in small numbers. `most_bytes` bounds all that is
+    read from the connection, whatever it is made of.
+    """
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, host: str, most_bytes: int) -> None:
+        self._stream = stream
+        self._host = host
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD_BYTES)
+        self._most_bytes = most_bytes
+        self._read_bytes = 0
+        self._events = 0
+
+    async def send(self, method: Method, target: Target, headers: Sequence[tuple[str, str]]) -> None:
+        """Send a request that has no body. A server that has heard enough may have answered already."""
+        try:
+            request = h11.Request(
+                method=method, target=target.path_and_query, headers=[("Host", target.authority), *headers]
+            )
+            data = self._http.send(request) or b""
+        except h11.LocalProtocolError as error:
+            raise FetchError("The URL cannot be asked for over HTTP.", "Check how it is written.") from error
+        self._http.send(h11.EndOfMessage())
+        with suppress(httpcore.WriteError):
+            await self._stream.write(data)
+
+    async def head(self) -> tuple[int, Headers]:
+        """Status and headers of the answer.
+
+        Raises:
+            FetchError: there is none, or it is no HTTP. What the server wrote is not repeated.
+        """
+        try:
+            while True:
+                event = await self._next_event()
+                if isinstance(event, h11.Response):
+                    return event.status_code, Headers(event.headers)
+                if self._read_bytes > 2 * _MOST_HEAD_BYTES:
+                    raise FetchError(f"{self._host} sent too much before its answer.", "", answered=True)
+                if isinstance(event, h11.ConnectionClosed | h11.EndOfMessage | h11.PAUSED):
+                    raise FetchError(f"{self._host} sent no answer.", "Try again later.")
+        except h11.RemoteProtocolError as error:
+            if not self._read_bytes:
+                raise FetchError(
+                    f"{self._host} closed the connection without an answer.", "Try again later."
+                ) from error
+            raise FetchError(f"What {self._host} answered is no valid HTTP.", answered=True) from error
+        except httpcore.NetworkError as error:
+            raise FetchError(f"The connection to {self._host} broke.", "Try again later.") from error
+
+    async def more(self) -> bytes:
+        """The next piece of the body, as it was sent; empty at its end.
+
+        Raises:
+            Interrupted: there is more, but it does not come.
+        """
+        try:
+            while True:
+                event = await self._next_event()
+                if isinstance(event, h11.Data):
+                    if event.data:
+                        return bytes(event.data)
+                elif self._http.their_state is not h11.SEND_BODY:
+                    return b""
+        except h11.RemoteProtocolError as error:
+            raise Interrupted("the server broke off in the middle") from error
+        except httpcore.NetworkError as error:
+            raise Interrupted("the connection broke in the middle") from error
+
+    async def _next_event(self) -> object:
+        self._events += 1
+        if self._events > _MOST_EVENTS:
+            raise Interrupted("the server sent it in too many small pieces")
+        if self._events % _EVENTS_IN_A_ROW == 0:
+            await trio.lowlevel.checkpoint()
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._read_bytes > self._most_bytes:
+                raise Interrupted("the server wrapped it in too much else")
+            data = await self._stream.read(_READ_BYTES)
+            self._read_bytes += len(data)
+            self._http.receive_data(data)
+        return event
+
+
+@asynccontextmanager
+async def connected(
+    network: httpcore.AsyncNetworkBackend, target: Target, tls: Callable[[], Awaitable[ssl.SSLContext]]
+) -> AsyncIterator[httpcore.AsyncNetworkStream]:
+    """A connection of one's own to a target, closed at the end, whatever it is in the midst of then.
+
+    The certificate and the server's name in the handshake go by the target's host, whatever its address is.
+
+    Raises:
+        Refused: the guard says no.
+        FetchError: nobody is there, or not who it should be.
+    """
+    stream = tcp = await network.connect_tcp(target.host, target.port)
+    try:
+        if target.scheme == "https":
+            stream = await _start_tls(tcp, target.host, await tls())
+        yield stream
+    finally:
+        # The socket itself: closing it ends what TLS has begun, and takes no time.
+        with trio.move_on_after(_CLOSE_S, shield=True):
+            await tcp.aclose()
+
+
+async def _start_tls(
+    tcp: httpcore.AsyncNetworkStream, host: str, tls: ssl.SSLContext
+) -> httpcore.AsyncNetworkStream:
+    try:
+        return await tcp.start_tls(tls, host.removesuffix("."))
+    except (httpcore.NetworkError, ssl.SSLError) as error:
+        raise _tls_failure(host, error) from error
+    except ValueError as error:  # a name that TLS has no way to write
+        raise FetchError(f"{host} is no name that a certificate can have.", "Check its spelling.") from error
+
+
+def _tls_failure(host: str, error: BaseException) -> FetchError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = cause.verify_message.rstrip(".")
+            return FetchError(f"The certificate of {host} is not valid: {why}.", "Do not trust what it says.")
+        cause = cause.__cause__ or cause.__context__
+    return FetchError(f"No secure connection to {host}: the TLS handshake failed.", "Try again later.")

@@ -1,0 +1,172 @@
+"""The `fetcher` actor: the only door to the web, many fetches at once."""
+
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
+
+import httpcore
+import trio
+
+from actors import Actor
+from rumi import __version__
+from rumi.web.fetching.body import Body
+from rumi.web.fetching.cache import LONGEST_S, Cache
+from rumi.web.fetching.describing import describe_body, describe_head
+from rumi.web.fetching.download import Download, Downloader
+from rumi.web.fetching.limits import FetchLimits
+from rumi.web.fetching.tls import Tls
+from rumi.web.fetching.turns import Bounds, Turns
+from rumi.web.reading import Readers, Text
+from rumi.web.types import Fetch, FetchError, Page, Search, SearchResults, WebMessage
+from rumi.web.url import parse_target
+
+A = TypeVar("A")
+
+logger = logging.getLogger(__name__)
+
+CONCURRENT_MESSAGES: Final = 100_000
+"""For the actor's `ChildSpec`: how many really run is what `FetchLimits` says."""
+
+USER_AGENT: Final = f"Rumi/{__version__}"
+
+
+class Fetcher(Actor[WebMessage]):
+    """Fetches pages and searches; see `Fetch` and `Search`. Answers with what came, or with a `FetchError`.
+
+    Its `ChildSpec` needs `concurrency=CONCURRENT_MESSAGES`. `network` is a `GuardedNetwork`: nothing here
+    looks at addresses once more. `tls` is what servers' certificates are judged by; without one, the
+    certificates that come with httpx. Whatever goes wrong with one fetch is that fetch's answer.
+    """
+
+    def __init__(
+        self,
+        network: httpcore.AsyncNetworkBackend,
+        readers: Readers,
+        search: Callable[[Search], Awaitable[SearchResults]],
+        limits: FetchLimits | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        user_agent: str = USER_AGENT,
+    ) -> None:
+        self._limits = limits or FetchLimits()
+        self._readers = readers
+        self._search = search
+        self._downloader = Downloader(
+            network, Tls(tls).context, self._limits, user_agent=user_agent, keep_s=LONGEST_S
+        )
+        at = self._limits
+        self._fetching = self._turns(at.at_once, at.per_chat, at.per_host)
+        self._reading = self._turns(at.reading_at_once, at.reading_per_chat)
+        self._searching = self._turns(at.searches_at_once, at.searches_per_chat)
+        self._cache = Cache()
+
+    def _turns(self, at_once: int, per_chat: int, per_host: int | None = None) -> Turns:
+        at = self._limits
+        return Turns(Bounds(at_once, per_chat, per_host or at_once, at.waiting_per_chat, at.wait_s))
+
+    async def started(self) -> None:
+        """Take charge of the processes that read; they end with this incarnation."""
+        await self.start(self._readers.run)
+
+    async def receive(self, message: WebMessage) -> Page | SearchResults | FetchError:
+        """Serve one request. Cancelled, its connection, its process and its turn are gone."""
+        match message:
+            case Fetch():
+                return await _settled(partial(self._fetch, message))
+            case Search():
+                return await _settled(partial(self._find, message))
+
+    def doing(self) -> str:
+        """How many fetches run and wait, and how many searches run."""
+        fetching, searches = self._fetching, self._searching.running
+        return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching"
+
+    def figures(self) -> Mapping[str, object]:
+        """Fetches, readings and searches that run, and fetches that wait."""
+        return {
+            "fetching": self._fetching.running,
+            "waiting": self._fetching.waiting,
+            "reading": self._reading.running,
+            "searching": self._searching.running,
+        }
+
+    async def _find(self, message: Search) -> SearchResults:
+        async with self._searching.turn(message.chat):
+            return await self._search(message)
+
+    async def _fetch(self, message: Fetch) -> Page:
+        target = parse_target(message.url)
+        url = target.href.partition("#")[0]
+        if message.method == "GET" and (page := self._cache.get(url)) is not None:
+            await trio.lowlevel.checkpoint()
+            return page
+        async with self._fetching.turn(message.chat, target.host) as turn:
+            to_host = partial(self._fetching.move, turn)
+            download = await self._downloader.download(target, message.method, to_host)
+            self._fetching.leave_host(turn)
+            page = await self._page(download, message.chat)
+        if message.method == "GET" and page.status == 200:
+            body = download.answer.body
+            self._cache.put(url, page, 0 if body is None or body.broken_off else download.kept_s)
+        return page
+
+    async def _page(self, download: Download, chat: str) -> Page:
+        answer, body = download.answer, download.answer.body
+        page = Page(
+            url=download.target.href.partition("#")[0],
+            status=answer.status,
+            media_type=answer.headers.media_type,
+            redirects=download.redirects,
+        )
+        if body is None:
+            return replace(page, described=describe_head(answer.headers))
+        if not body.text:
+            return replace(page, described=describe_body(answer.headers, body))
+        if not body.data:
+            return replace(page, described="" if body.cut else "The page is empty.", cut=body.cut)
+        text = await self._read(download, body, chat)
+        return replace(
+            page,
+            title=text.title,
+            text=text.text,
+            links=text.links,
+            described=text.described,
+            cut="; ".join(filter(None, (body.cut, text.cut))),
+        )
+
+    async def _read(self, download: Download, body: Body, chat: str) -> Text:
+        """Make text of a body.
+
+        Raises:
+            FetchError: it cannot be read, or not in the time that there is for it.
+        """
+        headers = download.answer.headers
+        with trio.move_on_after(self._limits.reading_s):
+            # Pages that take long to read, be it on purpose, keep only their own chat waiting.
+            async with self._reading.turn(chat):
+                return await self._readers.read(
+                    body.data,
+                    media_type=headers.media_type,
+                    charset=headers.charset,
+                    url=download.target.href,
+                    max_chars=self._limits.text_chars,
+                )
+        raise FetchError(
+            f"The page came, but could not be read within {self._limits.reading_s:g} s.",
+            "Try again later.",
+            answered=True,
+        )
+
+
+async def _settled(work: Callable[[], Awaitable[A]]) -> A | FetchError:
+    try:
+        return await work()
+    except FetchError as error:
+        return error.with_traceback(None)  # its frames hold the page
+    except Exception:
+        # One page that we do not cope with is no reason to lose those of all others.
+        logger.exception("a request to the web failed")
+        return FetchError("Something failed on our side.", "The program's log says what.", answered=True)

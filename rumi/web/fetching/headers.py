@@ -1,0 +1,75 @@
+"""A response's headers, and what they say: type, charset, size, and for how long it may be kept."""
+
+import re
+from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+*-]{1,60}/[a-z0-9!#$&^_.+*-]{1,80}")
+# Possessive: tens of thousands of spaces must not be tried in every way there is to share them out.
+_CHARSET: Final = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})", re.IGNORECASE)
+_SECONDS: Final = re.compile(r"\d{1,9}")
+_DIRECTIVE: Final = re.compile(r"([a-z-]+)(?:\s*=\s*\"?([^\s,\"]*)\"?)?")
+_PERSONAL: Final = {"*", "cookie", "authorization"}
+_KEPT_IF_TOLD: Final = {302, 303, 307}  # temporary by their meaning: RFC 9110, 15.4
+
+
+class Headers:
+    """Headers by name, as text: Latin-1, as HTTP has it."""
+
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a header; `name` in lower case."""
+        return self._values.get(name, [])
+
+    def first(self, name: str) -> str:
+        """A header's first value without space around it, or nothing."""
+        return self._values.get(name, [""])[0].strip()
+
+    @property
+    def media_type(self) -> str:
+        """Without parameters, in lower case; empty where there is none or it is not written like one."""
+        name = self.first("content-type").partition(";")[0].strip().lower()
+        return name if _MEDIA_TYPE.fullmatch(name) else ""
+
+    @property
+    def charset(self) -> str | None:
+        """What the server says the text is encoded in."""
+        found = _CHARSET.search(self.first("content-type"))
+        return found[1].lower() if found else None
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes the body has as it is sent, if told."""
+        told = self.first("content-length")
+        return int(told) if told.isascii() and told.isdigit() and len(told) < 20 else None
+
+    def kept_s(self, status: int, longest_s: float) -> float:
+        """For how many seconds an answer may be kept for everybody; 0 for one that may not."""
+        cache_control = _DIRECTIVE.findall(", ".join(self.all("cache-control")).lower())
+        said = dict(cache_control)
+        vary = {name.strip().lower() for value in self.all("vary") for name in value.split(",")}
+        if said.keys() & {"no-store", "no-cache", "private"} or vary & _PERSONAL or self.all("set-cookie"):
+            return 0
+        if not said and "no-cache" in self.first("pragma").lower():
+            return 0
+        told = said.get("s-maxage") or said.get("max-age")
+        if told is not None:
+            age = self.first("age")
+            used = int(age) if _SECONDS.fullmatch(age) else 0
+            return max(0.0, min(longest_s, int(told) - used)) if _SECONDS.fullmatch(told) else 0
+        if self.first("expires"):
+            return min(longest_s, self._expires_s())
+        return 0 if status in _KEPT_IF_TOLD else longest_s
+
+    def _expires_s(self) -> float:
+        """Seconds by the server's own clock; what is no date is in the past."""
+        try:
+            expires, now = (parsedate_to_datetime(self.first(name)[:64]) for name in ("expires", "date"))
+            return max(0.0, (expires - now).total_seconds())
+        except (ValueError, TypeError, OverflowError):
+            return 0

@@ -1,0 +1,153 @@
+"""The guard as a judge of lists: many URLs in, one verdict each in the same order, nothing connected to."""
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from rumi.web.guard import Guard, Verdict
+from rumi.web.resolver import Resolver, SystemResolver
+from rumi.web.types import FetchError
+from rumi.web.url import MAX_URL_BYTES
+
+LONGEST_LINE_BYTES: Final = 2 * MAX_URL_BYTES
+MOST_WAITING: Final = 4096  # verdicts that wait for one before them; with the longest lines some 64 MB
+_MOST_TOLD_AT_ONCE: Final = 512
+_REMEMBERED_NAMES: Final = 10_000
+_REMEMBERED_S: Final = 60
+
+_AT_ONCE: Final = 256
+_THREADS: Final = 2 * _AT_ONCE  # the rest is for lookups that nobody waits for any more
+
+Read = Callable[[], Awaitable[bytes]]
+Tell = Callable[[Sequence[Verdict]], Awaitable[None]]
+
+
+async def judge_list(read: Read, tell: Tell, *, allow: Collection[str] = (), timeout_s: float = 10) -> None:
+    """Judge a list of URLs, one a line, by the system's resolver; see `judge_all`.
+
+    `read` gives the list in chunks, b"" at its end. `timeout_s` is for the lookup of one name.
+    """
+    resolver = SystemResolver(trio.CapacityLimiter(_THREADS), timeout_s)
+    await judge_all(Guard(RememberingResolver(resolver), allow), lines_of(read), tell, _AT_ONCE)
+
+
+async def lines_of(read: Read) -> AsyncIterable[bytes]:
+    """Lines out of chunks, without their ends. Of a longer one than
+    `LONGEST_LINE_BYTES` that much is kept, so the memory is bounded whatever comes.
+    """
+    kept = b""
+    while chunk := await read():
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            yield (kept + line)[:LONGEST_LINE_BYTES].removesuffix(b"\r")
+            kept = b""
+        kept = (kept + rest)[:LONGEST_LINE_BYTES]
+    if kept:
+        yield kept
+
+
+async def judge_all(guard: Guard, lines: AsyncIterable[bytes], tell: Tell, at_once: int) -> None:
+    """Judge every line that is not blank and tell the verdicts in order, as soon as those before are known.
+
+    `at_once` judgements are made at a time, and at most some `MOST_WAITING` lines are held. Cancelled, it
+    ends at once; what was told stays told. What `tell` raises is raised.
+    """
+    permits = trio.CapacityLimiter(at_once)
+    results: trio.MemorySendChannel[_Result]
+    results, in_order = trio.open_memory_channel(MOST_WAITING)
+
+    async def take_in() -> None:
+        async with results:
+            async for line in lines:
+                if line.strip():
+                    result = _Result()
+                    await results.send(result)
+                    nursery.start_soon(_judge, guard, line, result, permits)
+
+    async with in_order, trio.open_nursery() as nursery:
+        nursery.start_soon(take_in)
+        async for first in in_order:
+            await _tell_what_is_ready(first, in_order, tell)
+
+
+class RememberingResolver:
+    """Asks another resolver for each name once, and knows what it said for a minute, also that it said no."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._known: dict[str, _Answer] = {}
+
+    async def addresses(self, host: str) -> Sequence[str]:
+        """As the other resolver says. Who asks for a name that is being looked up waits for that answer.
+
+        Raises:
+            FetchError: as the other resolver.
+        """
+        known = self._known.get(host)
+        if known is None or trio.current_time() > known.until:
+            known = await self._ask(host)
+        await known.said.wait()
+        if known.error is not None:
+            raise FetchError(known.error.message, known.error.advice)
+        return known.addresses
+
+    async def _ask(self, host: str) -> "_Answer":
+        while len(self._known) >= _REMEMBERED_NAMES:
+            self._known.pop(next(iter(self._known)))
+        answer = self._known[host] = _Answer(trio.current_time() + _REMEMBERED_S)
+        try:
+            answer.addresses = tuple(await self._resolver.addresses(host))
+        except FetchError as error:
+            answer.error = error
+        finally:
+            answer.said.set()
+        return answer
+
+
+@dataclass(slots=True)
+class _Answer:
+    until: float
+    said: trio.Event = field(default_factory=trio.Event)
+    addresses: tuple[str, ...] = ()
+    error: FetchError | None = None
+
+
+@dataclass(slots=True)
+class _Result:
+    known: trio.Event = field(default_factory=trio.Event)
+    verdict: Verdict | None = None
+
+
+async def _judge(guard: Guard, line: bytes, result: _Result, permits: trio.CapacityLimiter) -> None:
+    try:
+        url = line.decode()
+    except UnicodeDecodeError:
+        result.verdict = Verdict(line.decode(errors="replace"), False, "The line is not UTF-8.", "")
+    else:
+        async with permits:
+            result.verdict = await guard.judge(url)
+    result.known.set()
+
+
+async def _tell_what_is_ready(
+    first: _Result, in_order: "trio.MemoryReceiveChannel[_Result]", tell: Tell
+) -> None:
+    """Wait for a result, and tell it with those right behind it that are known as well."""
+    ready: list[Verdict] = []
+    result = first
+    while True:
+        if ready and not result.known.is_set():
+            await tell(ready)
+            ready = []
+        await result.known.wait()
+        assert result.verdict is not None
+        ready.append(result.verdict)
+        if len(ready) == _MOST_TOLD_AT_ONCE:
+            break
+        try:
+            result = in_order.receive_nowait()
+        except (trio.WouldBlock, trio.EndOfChannel):
+            break
+    await tell(ready)

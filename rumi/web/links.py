@@ -1,0 +1,49 @@
+"""The addresses that stand in a text: in a person's words, or in the Markdown of a page."""
+
+import re
+from typing import Final
+
+from rumi.web.url import normal
+
+# What no written address goes beyond: white space, quotes, angle brackets, and marks of full width.
+_NEVER: Final = r"\s<>\"`\x00-\x1f\x7f-\x9f«»“”‘’„。，、；：？！（）【】《》「」『』"
+# Brackets that are closed in an address belong to it, as in [Mercury](https://…/Mercury_(planet)).
+_WRITTEN: Final = re.compile(
+    r"https?://"
+    rf"(?:[^{_NEVER}()\[\]{{}}]|\([^{_NEVER}()]*\)|\[[^{_NEVER}\[\]]*\]|\{{[^{_NEVER}{{}}]*\}})+",
+    re.IGNORECASE,
+)
+_ENDS_A_SENTENCE: Final = ".,;:!?'*_~|…"
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+def links_in(text: str) -> tuple[str, ...]:
+    """The URLs that a text shows, as `normal` writes them, in order and without repetitions.
+
+    A URL ends before white space, quotes, angle brackets and brackets that were opened before it, and without
+    the marks that end a sentence or an emphasis. Markdown's escapes are taken away. What `normal` has nothing
+    for is left out. The time is in proportion to the text.
+    """
+    found = (
+        normal(_ESCAPED.sub(r"\1", written[0].rstrip(_ENDS_A_SENTENCE)))
+        for written in _WRITTEN.finditer(text)
+    )
+    return tuple(dict.fromkeys(url for url in found if url is not None))
+
+
+# A name with a dot in it, as people write addresses: example.org, www.example.org/a?b, localhost never.
+_BARE: Final = re.compile(
+    rf"(?<![\w@./:-])(?:[a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])?\.)+[a-z]{{2,24}}(?::\d{{1,5}})?(?:/[^{_NEVER}()\[\]{{}}]*)?"
+    r"(?![\w@-])",
+    re.IGNORECASE,
+)
+
+
+def given_in(text: str) -> tuple[str, ...]:
+    """The URLs that a person's words give: those that `links_in` finds, and addresses without a scheme.
+
+    `example.org/a` gives `https://example.org/a` and `http://example.org/a`.
+    """
+    bare = [found[0].rstrip(_ENDS_A_SENTENCE) for found in _BARE.finditer(text)]
+    named = (normal(f"{scheme}://{each}") for each in bare for scheme in ("https", "http"))
+    return tuple(dict.fromkeys([*links_in(text), *(url for url in named if url is not None)]))

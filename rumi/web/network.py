@@ -1,0 +1,141 @@
+"""The only way to a socket for what a user, a model or a page named: httpcore's network, behind the guard."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NoReturn, TypeAlias
+
+import httpcore
+import trio
+
+from rumi.web.addresses import Endpoint, read_address
+from rumi.web.guard import Guard
+from rumi.web.types import FetchError, Refused
+
+SocketOption: TypeAlias = (
+    tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+)
+
+_HEAD_START_S: Final = 0.25  # how long an address is tried alone: RFC 8305, 5
+_MOST_ADDRESSES: Final = 8  # a name may have hundreds
+
+
+class GuardedNetwork(httpcore.AsyncNetworkBackend):
+    """Connects to addresses that the guard has seen, and looks afterwards where it arrived.
+
+    `transport` makes the TCP connection. It is handed addresses only, never names.
+    """
+
+    def __init__(self, guard: Guard, transport: httpcore.AsyncNetworkBackend | None = None) -> None:
+        self._guard = guard
+        self._transport = transport or httpcore.TrioBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[SocketOption] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Resolve a name once, check all its addresses, and connect to the first that answers.
+
+        `timeout` (seconds) covers all of it, the lookup too. Cancelled, it leaves no connection; a lookup
+        that nobody answers is left behind (see `SystemResolver`).
+
+        Raises:
+            Refused: the guard says no, or the connection arrived somewhere else.
+            FetchError: there is no address, or nobody answers there.
+        """
+        options = None if socket_options is None else list(socket_options)
+        limit_s = float("inf") if timeout is None else timeout
+        with trio.move_on_after(limit_s):
+            addresses = await self._guard.check(host, port)
+            return await self._first(host, addresses[:_MOST_ADDRESSES], port, local_address, options)
+        raise FetchError(f"{host} did not answer within {limit_s:g} s.", "Try again later.")
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
+    ) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            Refused: always.
+        """
+        raise Refused("The web is not behind a Unix socket.")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, as httpcore asks."""
+        await trio.sleep(seconds)
+
+    async def _first(
+        self,
+        host: str,
+        addresses: Sequence[str],
+        port: int,
+        local_address: str | None,
+        options: list[SocketOption] | None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the addresses, one after the other with a head start for each; the first wins."""
+        arrived: list[tuple[httpcore.AsyncNetworkStream, Endpoint]] = []
+        failed: list[Exception] = []
+
+        async def attempt(endpoint: Endpoint, over: trio.Event) -> None:
+            try:
+                stream = await self._transport.connect_tcp(
+                    str(endpoint[0]), port, local_address=local_address, socket_options=options
+                )
+            except (httpcore.NetworkError, httpcore.TimeoutException, OSError) as error:
+                failed.append(error)
+                over.set()
+                return
+            arrived.append((stream, endpoint))
+            nursery.cancel_scope.cancel()
+
+        kept: httpcore.AsyncNetworkStream | None = None
+        try:
+            async with trio.open_nursery() as nursery:
+                for address in addresses:
+                    over = trio.Event()
+                    nursery.start_soon(attempt, _only_an_address(address, port), over)
+                    with trio.move_on_after(_HEAD_START_S):
+                        await over.wait()
+            if not arrived:
+                raise FetchError(f"{host} does not answer on port {port}.", "Try again later.") from failed[
+                    -1
+                ]
+            stream, endpoint = arrived[0]
+            _compare_peer(stream, endpoint)
+            kept = stream
+        finally:
+            for stream, _ in arrived:  # also one that came second in the same step
+                if stream is not kept:
+                    await _close(stream)
+        return kept
+
+
+def _only_an_address(text: str, port: int) -> Endpoint:
+    """What is handed to the transport: read, so that nothing is left there to resolve."""
+    address = read_address(text)
+    if address is None:
+        raise Refused(f"{text} is no address.")
+    return address, port
+
+
+def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None:
+    """Look where a connection ends.
+
+    Raises:
+        Refused: not where it should, or nobody can say.
+    """
+    try:
+        peer: Any = stream.get_extra_info("server_addr")
+        ends_at = read_address(peer[0]), peer[1]
+    except OSError:  # it is gone already
+        raise FetchError(f"{wanted[0]} closed the connection at once.", "Try again later.") from None
+    if ends_at != wanted:
+        raise Refused(f"The connection to {wanted[0]} ended at {peer[0]}, port {peer[1]}: it is not used.")
+
+
+async def _close(stream: httpcore.AsyncNetworkStream) -> None:
+    """Close a connection that nothing was said on; that takes no time."""
+    with trio.move_on_after(1, shield=True):
+        await stream.aclose()

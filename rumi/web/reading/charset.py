@@ -1,0 +1,133 @@
+"""From bytes to characters: marks, labels, and a guess where both are missing or wrong."""
+
+import codecs
+import re
+from typing import Final
+
+# WHATWG's labels (encoding.spec.whatwg.org) for Python's codecs; those of one codec are on one line.
+_LABELS: Final = {
+    "utf-8": "utf-8 utf8 unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
+    "utf-16-le": "utf-16 utf-16le unicode ucs-2 iso-10646-ucs-2 csunicode unicodefeff",
+    "utf-16-be": "utf-16be unicodefffe",
+    "cp1252": "windows-1252 cp1252 x-cp1252 iso-8859-1 iso8859-1 iso_8859-1 iso88591 latin1 l1 ascii us-ascii"
+    " ansi_x3.4-1968 cp819 ibm819 csisolatin1",
+    "iso8859-2": "iso-8859-2 iso8859-2 iso_8859-2 latin2 l2",
+    "iso8859-3": "iso-8859-3 iso8859-3 latin3",
+    "iso8859-4": "iso-8859-4 iso8859-4 latin4",
+    "iso8859-5": "iso-8859-5 iso8859-5 cyrillic",
+    "iso8859-6": "iso-8859-6 iso8859-6 arabic",
+    "iso8859-7": "iso-8859-7 iso8859-7 greek",
+    "iso8859-8": "iso-8859-8 iso8859-8 iso-8859-8-i hebrew logical visual",
+    "cp1254": "windows-1254 cp1254 x-cp1254 iso-8859-9 iso8859-9 iso_8859-9 latin5",
+    "iso8859-10": "iso-8859-10 iso8859-10 latin6",
+    "iso8859-13": "iso-8859-13 iso8859-13",
+    "iso8859-14": "iso-8859-14 iso8859-14",
+    "iso8859-15": "iso-8859-15 iso8859-15 iso_8859-15 latin9 l9",
+    "iso8859-16": "iso-8859-16",
+    "cp866": "ibm866 cp866 866",
+    "koi8-r": "koi8-r koi8 koi koi8_r",
+    "koi8-u": "koi8-u koi8-ru",
+    "mac-roman": "macintosh mac x-mac-roman",
+    "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+    "cp874": "windows-874 cp874 dos-874 tis-620 iso-8859-11 iso8859-11",
+    "cp1250": "windows-1250 cp1250 x-cp1250",
+    "cp1251": "windows-1251 cp1251 x-cp1251",
+    "cp1253": "windows-1253 cp1253",
+    "cp1255": "windows-1255 cp1255",
+    "cp1256": "windows-1256 cp1256",
+    "cp1257": "windows-1257 cp1257",
+    "cp1258": "windows-1258 cp1258",
+    "gb18030": "gb18030 gbk x-gbk gb2312 gb_2312 gb_2312-80 chinese csgb2312 iso-ir-58",
+    "big5hkscs": "big5 big5-hkscs cn-big5 x-x-big5 csbig5",
+    "euc_jp": "euc-jp x-euc-jp cseucpkdfmtjapanese",
+    "iso2022_jp": "iso-2022-jp csiso2022jp",
+    "cp932": "shift_jis shift-jis sjis x-sjis ms_kanji ms932 windows-31j csshiftjis",
+    "cp949": "euc-kr ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 korean windows-949 cseuckr",
+}
+_CODECS: Final = {label: codec for codec, labels in _LABELS.items() for label in labels.split()}
+_MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
+_XML_SAYS: Final = re.compile(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})")
+_META_SAYS: Final = re.compile(rb"<meta\s[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+_LOOKED_THROUGH_BYTES: Final = 4096
+_GUESSED_FROM_BYTES: Final = 40_000
+# Not windows-1250: a guess cannot tell it from windows-1252, in which there is more without a label.
+_GUESSES: Final = ("cp1252", "cp1251", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949", "iso8859_7")
+_MARKUP: Final = re.compile(rb"<[^<>]*>")
+
+
+def codec_of(label: str) -> str | None:
+    """Python's name for what a server or a page calls its encoding; None for a label that the web has not."""
+    return _CODECS.get(label.strip().strip("\"'").lower())
+
+
+def load_codecs() -> None:
+    """Load those of Python's modules that `decode` may need."""
+    for codec in (*_LABELS, *_GUESSES):
+        codecs.lookup(codec)
+
+
+def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
+    """The characters of `body`; `label` is what HTTP says, `markup` whether the body may say it too.
+
+    A mark at the beginning wins, then what is UTF-8 without a fault, then the labels; where a label is
+    plainly wrong, or there is none, a guess. What is no character comes out as U+FFFD.
+    """
+    for mark, marked in _MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(marked, "replace")
+    codec = codec_of(label) or (_own_words(body) if markup else None)
+    if codec is not None and codec.startswith("utf-16"):
+        return body.decode(codec, "replace")
+    if codec is None:
+        codec = _wide(body)
+        if codec is not None:
+            return body.decode(codec, "replace")
+    # No text in another encoding is UTF-8 by chance, so it is UTF-8 whatever the label says; and what has no
+    # byte above 127 is the same in all of them but this one.
+    if codec != "iso2022_jp" and _is(body, "utf-8"):
+        return body.decode("utf-8", "replace")
+    if codec in (None, "utf-8") or not _is(body, codec):
+        codec = _guess(body) or codec
+    return body.decode(codec or "cp1252", "replace")
+
+
+def _own_words(body: bytes) -> str | None:
+    """What a page says of itself."""
+    beginning = body[:_LOOKED_THROUGH_BYTES]
+    for says in (_XML_SAYS.match(beginning), _META_SAYS.search(beginning)):
+        if says:
+            codec = codec_of(says[1].decode("ascii", "replace"))
+            # It could be read as ASCII, so it is not UTF-16.
+            return "utf-8" if codec is not None and codec.startswith("utf-16") else codec
+    return None
+
+
+def _wide(body: bytes) -> str | None:
+    """UTF-16 without a mark: half of the bytes of most texts are NUL then, all on one side."""
+    beginning = body[:_LOOKED_THROUGH_BYTES]
+    even, odd = beginning[::2].count(0), beginning[1::2].count(0)
+    enough = len(beginning) // 5
+    if max(even, odd) <= enough or min(even, odd) * 10 > max(even, odd):
+        return None
+    return "utf-16-be" if even > odd else "utf-16-le"
+
+
+def _is(body: bytes, codec: str | None) -> bool:
+    """Whether all of it can be read so; it may have been cut in the midst of a character."""
+    if codec is None:
+        return False
+    if codec.startswith(("cp125", "iso8859", "koi8", "mac", "cp874", "cp866")):
+        return True  # a byte without a character is no sign of another encoding
+    try:
+        codecs.getincrementaldecoder(codec)("strict").decode(body)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _guess(body: bytes) -> str | None:
+    from charset_normalizer import from_bytes
+
+    sample = b" ".join(_MARKUP.sub(b" ", body[:_GUESSED_FROM_BYTES]).split())
+    best = from_bytes(sample, cp_isolation=list(_GUESSES)).best()
+    return best.encoding if best is not None else None

@@ -1,0 +1,63 @@
+"""Text without what nobody sees, and cut where a paragraph ends."""
+
+import re
+import sys
+from typing import Final
+
+# Controls; marks that turn the direction of text; what has no width; the two alphabets that no screen shows
+# (tags and supplementary variation selectors), in which whole sentences can be hidden; halves of pairs.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ufffe\uffff\ufdd0-\ufdef\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_REFERENCE: Final = re.compile(r"&#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?")
+_LINE_ENDS: Final = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_BEGUN_ADDRESS: Final = re.compile(r"https?://(?:(?!https?://)[^\s<>\"'])*$")
+_FENCE: Final = re.compile(r"^ *(`{3,})", re.MULTILINE)
+
+
+def clean(text: str) -> str:
+    """`text` without controls, marks of direction and what else is not seen; lines end in a newline."""
+    return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def clean_references(markup: str) -> str:
+    """Markup without references to what `clean` takes away, or to what is no character at all."""
+    return _REFERENCE.sub(lambda found: found[0] if _is_seen(found) else "", markup)
+
+
+def _is_seen(reference: re.Match[str]) -> bool:
+    digits = (reference[1] or reference[2]).lstrip("0")
+    if not digits or len(digits) > 7:
+        return False
+    number = int(digits, 16 if reference[1] else 10)
+    return number <= sys.maxunicode and not _UNSEEN.match(chr(number))
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """A title or a label: cleaned, on one line, at most `most` characters."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def cut_to(text: str, max_chars: int) -> tuple[str, str]:
+    """At most `max_chars` characters of `text`, up to the end of a paragraph if there is one; what was cut.
+
+    A block of code that is cut is closed, and no address is cut in its midst: it would be another one.
+    """
+    if len(text) <= max_chars:
+        return text, ""
+    room = max(0, max_chars - 8)  # for the closing of a block of code
+    end = next(
+        (at for at in (text.rfind(sign, room // 2, room + 1) for sign in ("\n\n", "\n", " ")) if at > 0), room
+    )
+    kept = text[:end].rstrip()
+    if not text[end : end + 1].isspace():
+        kept = _BEGUN_ADDRESS.sub("", kept)
+    fence = ""
+    for found in _FENCE.finditer(kept):
+        fence = "" if fence and found[1] == fence else fence or found[1]
+    left_out = len(text) - len(kept)
+    if fence and len(kept) + len(fence) < max_chars:
+        kept += f"\n{fence}"
+    return kept, f"{left_out:,} of {len(text):,} characters were left out at the end"

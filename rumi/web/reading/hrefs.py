@@ -1,0 +1,67 @@
+"""A page's links, written so that they can stand in Markdown and be read back out of it."""
+
+import re
+from typing import Final
+
+from rumi.web.types import Refused
+from rumi.web.url import Target, join_target, parse_target
+
+MOST_CHARS: Final = 2048  # what is longer carries data, and is of no use to a reader
+_AUTHORITY: Final = re.compile(r"https?://[^/?#]*")
+_AMBIGUOUS: Final = re.compile(r"[()\[\]{}|\\^`'<>\"\s]")
+_ENDS_A_SENTENCE: Final = re.compile(r"[.,;:!?*_~]$")
+
+
+class Hrefs:
+    """Where the links of one page lead; `base` is what its <base> says."""
+
+    def __init__(self, url: str, base: str | None = None) -> None:
+        self._page = _without_fragment(url)
+        self._base = _target(self._page)
+        if self._base is not None and base:
+            self._base = _joined(self._base, base) or self._base
+
+    def absolute(self, href: str | None) -> str | None:
+        """The address as the WHATWG parse writes it, with what Markdown could misread percent-encoded.
+
+        None for what is not of the web, and for places of the page itself.
+        """
+        if not href or self._base is None or href.lstrip().startswith("#"):
+            return None
+        target = _joined(self._base, href)
+        if target is None or len(target.href) > MOST_CHARS:
+            return None
+        if "#" in target.href and _without_fragment(target.href) == self._page:
+            return None
+        return unambiguous(target.href)
+
+
+def unambiguous(href: str) -> str:
+    """An address that no bracket, bar or full stop around it can be taken for a part of."""
+    begins = _AUTHORITY.match(href)
+    end = begins.end() if begins else 0
+    rest = _AMBIGUOUS.sub(_encoded, href[end:])
+    return href[:end] + _ENDS_A_SENTENCE.sub(_encoded, rest)
+
+
+def _encoded(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def _without_fragment(url: str) -> str:
+    return url.partition("#")[0]
+
+
+def _target(url: str) -> Target | None:
+    try:
+        return parse_target(url)
+    except Refused:
+        return None
+
+
+def _joined(base: Target, href: str) -> Target | None:
+    try:
+        # Browsers drop line ends and tabs from attributes; what else is odd is refused.
+        return join_target(base, href.strip().translate({9: None, 10: None, 13: None}))
+    except Refused:
+        return None

@@ -1,0 +1,153 @@
+"""What a body is: by what the server says, and by how it begins where that is missing or plainly wrong."""
+
+import re
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["html", "xml", "text", "pdf", "binary"]
+
+_HTML = {"text/html", "application/xhtml+xml"}
+_XML = {"application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml"}
+_TEXT = {
+    "application/ecmascript",
+    "application/graphql",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/ndjson",
+    "application/rtf",
+    "application/sql",
+    "application/toml",
+    "application/typescript",
+    "application/x-httpd-php",
+    "application/x-javascript",
+    "application/x-ndjson",
+    "application/x-sh",
+    "application/x-subrip",
+    "application/x-tex",
+    "application/x-yaml",
+    "application/yaml",
+}
+_PDF = {"application/pdf", "application/x-pdf"}
+# Servers say these where they do not know.
+_VAGUE = {
+    "",
+    "application/octet-stream",
+    "application/x-download",
+    "application/download",
+    "binary/octet-stream",
+}
+_VAGUE |= {"application/unknown", "unknown/unknown", "application/force-download", "*/*"}
+_HTML_BEGINS = re.compile(
+    rb"<(?:!doctype\s+html|html|head|body|title|meta|link|script|style|div|table|h1|p|a|br|b|iframe)[\s>/]",
+    re.IGNORECASE,
+)
+_XHTML_BEGINS = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_XML_BEGINS = re.compile(rb"<\?xml[\s?]", re.IGNORECASE)
+_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+# What no text in an encoding that people use has: controls other than space, ESC (ISO-2022) and SUB.
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f]")
+SNIFFED_BYTES = 2048
+
+
+def readable(media_type: str) -> bool | None:
+    """Whether a body that a server calls `media_type` can become text; None where only its bytes tell."""
+    if media_type in _VAGUE:
+        return None
+    return _declared(media_type) is not None
+
+
+def kind_of(media_type: str, beginning: bytes) -> Kind:
+    """What a body is. `media_type` is lower case without parameters; `beginning` its first bytes."""
+    head = beginning[:SNIFFED_BYTES]
+    if b"%PDF-" in head[:1024] and (media_type in _VAGUE | _PDF or head.startswith(b"%PDF-")):
+        return "pdf"
+    declared = _declared(media_type)
+    if declared == "html":
+        return "html" if _looks_like_text(head) else "binary"
+    if declared is None and media_type not in _VAGUE:
+        return "binary"
+    if declared == "pdf" or not _looks_like_text(head):
+        return "binary"
+    bare = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
+    bare = _without_comments(bare)
+    is_xml = _XML_BEGINS.match(bare) is not None
+    if is_xml:
+        bare = _without_comments(bare.partition(b"?>")[2])
+    # A page that a server calls text/plain or XML, or gives no type; other types are taken at their word.
+    if media_type in _VAGUE | {"text/plain"}:
+        if _HTML_BEGINS.match(bare):
+            return "html"
+        return "xml" if is_xml else "text"
+    if declared == "xml" and _XHTML_BEGINS.match(bare):
+        return "html"
+    return declared or "text"
+
+
+def _declared(media_type: str) -> Kind | None:
+    if media_type in _HTML:
+        return "html"
+    if media_type in _PDF:
+        return "pdf"
+    if media_type in _XML or (media_type.endswith("+xml") and not media_type.startswith("image/")):
+        return "xml"
+    if (
+        media_type in _TEXT
+        or media_type.startswith(("text/", "message/"))
+        or media_type.endswith(("+json", "+yaml"))
+    ):
+        return "text"
+    return None
+
+
+def _without_comments(head: bytes) -> bytes:
+    head = head.lstrip()
+    while head.startswith(b"<!--"):
+        head = head.partition(b"-->")[2].lstrip()
+    return head
+
+
+def _looks_like_text(head: bytes) -> bool:
+    if head.startswith(_BOMS):
+        return True
+    found = len(_NO_TEXT.findall(head))
+    if found and head.count(0) * 5 > len(head) * 2 and not head.count(b"\0\0\0"):
+        return True  # UTF-16 without a mark
+    if found and looks_like(head):
+        return False
+    return found <= 3 or found * 50 <= len(head)  # a stray NUL does not make a page a program
+
+
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"PK\x03\x04", "a ZIP archive, or an office document"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ\0", "xz data"),
+    (b"(\xb5/\xfd", "zstandard data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"\x7fELF", "a Linux program"),
+    (b"MZ", "a Windows program"),
+    (b"\xd0\xcf\x11\xe0", "an old Office document"),
+    (b"ID3", "MP3 audio"),
+    (b"OggS", "Ogg audio or video"),
+    (b"fLaC", "FLAC audio"),
+    (b"\x1aE\xdf\xa3", "Matroska or WebM video"),
+    (b"wOFF", "a font"),
+    (b"wOF2", "a font"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"\0asm", "WebAssembly"),
+    (b"%!PS", "PostScript"),
+    (b"%PDF-", "a PDF document"),
+)
+
+
+def looks_like(head: bytes) -> str:
+    """What the first bytes say, for a person; empty if they say nothing known."""
+    if head[4:8] == b"ftyp":
+        return "an AVIF or HEIC image" if head[8:12] in (b"avif", b"heic", b"mif1") else "MP4 video or audio"
+    if head[:4] == b"RIFF":
+        return {b"WEBP": "a WebP image", b"WAVE": "WAV audio"}.get(head[8:12], "RIFF media")
+    return next((words for begins, words in _SIGNATURES if head.startswith(begins)), "")

@@ -1,0 +1,60 @@
+"""A body and what its server says of it, to text."""
+
+import re
+from typing import Final
+
+from rumi.web.links import links_in
+from rumi.web.reading.charset import decode
+from rumi.web.reading.cleaning import clean, cut_to, one_line
+from rumi.web.reading.kinds import SNIFFED_BYTES, kind_of, looks_like
+from rumi.web.reading.text import Text
+
+_BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")
+
+
+def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars: int) -> Text:
+    """Read a page, in whatever time and memory that takes; `Readers` bounds both."""
+    match kind_of(media_type, body[:SNIFFED_BYTES]):
+        case "binary":
+            return Text(described=describe(body, media_type))
+        case "pdf":
+            from rumi.web.reading.pdf import read_pdf
+
+            return read_pdf(body, max_chars)
+        case "html":
+            return _read_html(decode(body, charset, markup=True), url, max_chars)
+        case "xml":
+            return _read_xml(decode(body, charset, markup=True), url, max_chars)
+        case "text":
+            return _shown("", decode(body, charset), max_chars)
+
+
+def describe(body: bytes, media_type: str) -> str:
+    """One line on what cannot be read."""
+    seems = looks_like(body[:SNIFFED_BYTES])
+    named = one_line(media_type, 100) or "no type"
+    return f"Not a text: {named}, {len(body):,} bytes{f', looks like {seems}' if seems else ''}."
+
+
+def _read_html(source: str, url: str, max_chars: int) -> Text:
+    from rumi.web.reading.html import to_markdown
+
+    title, text = to_markdown(clean(source), url)
+    if not text.strip():
+        return Text(one_line(title), described="A page without text; scripts may make it when it is shown.")
+    return _shown(title, text, max_chars)
+
+
+def _read_xml(source: str, url: str, max_chars: int) -> Text:
+    from rumi.web.reading.feeds import read_feed
+
+    feed = read_feed(clean(source), url)
+    if feed is None or not feed[1]:
+        return _shown("", source, max_chars)
+    return _shown(*feed, max_chars)
+
+
+def _shown(title: str, text: str, max_chars: int) -> Text:
+    whole = _BLANK_LINES.sub("\n\n\n", clean(text)).strip("\n")
+    kept, cut = cut_to(whole, max_chars)
+    return Text(one_line(title), kept, links_in(kept), cut)

@@ -1,0 +1,179 @@
+"""One question to a provider's API, and its answer as JSON, within bounds of time and size.
+
+Environment: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` and `SSL_CERT_FILE` are honoured, as they
+are for model servers: the address is the provider's own, whatever is searched for. This machine's own
+loopback never goes through a proxy. Redirects are not followed, so the key goes where it belongs.
+"""
+
+import importlib
+import json
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+
+from rumi.web.search.provider import MAX_ANSWER_BYTES, malformed
+from rumi.web.types import FetchError
+
+if TYPE_CHECKING:
+    import httpx
+
+Json: TypeAlias = Mapping[str, object]
+
+_CLOSE_S: Final = 2.0
+_LOOPBACK: Final = ("all://localhost", "all://127.0.0.1", "all://[::1]")
+# Loading the client and the certificates takes a while: in a thread, so that chats do not wait for it.
+_PREPARING: Final = trio.CapacityLimiter(1)
+
+
+class Api:
+    """A provider's endpoint and the key for it; `key_name` says where the key is set.
+
+    `ca_file` are the certificates to trust instead of the usual ones.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        url: str,
+        key: str,
+        key_name: str,
+        *,
+        timeout_s: float,
+        ca_file: str | None = None,
+    ) -> None:
+        self._provider = provider
+        self._url = url
+        self._key = key.strip()
+        self._key_name = key_name
+        self._timeout_s = timeout_s
+        self._ca_file = ca_file
+        self._trust: ssl.SSLContext | None = None
+
+    def __repr__(self) -> str:
+        return f"<Api {self._provider}>"
+
+    async def ask(self, body: Json) -> Json:
+        """The answer to a POST. Cancelled, its connection is closed.
+
+        Raises:
+            FetchError: there is none within `timeout_s`, or none that can be used. Neither the key nor any
+                word of the answer is in it.
+        """
+        outcome = await self._in_time(body)
+        if isinstance(outcome, FetchError):
+            # Raised here, with no other exception around it: those hold requests, and requests hold keys.
+            raise outcome
+        return outcome
+
+    async def _in_time(self, body: Json) -> Json | FetchError:
+        if not self._key.isascii() or not self._key.isprintable() or " " in self._key:
+            return FetchError(
+                f"The key for {self._provider} has characters that no key has.", f"Check {self._key_name}."
+            )
+        with trio.move_on_after(self._timeout_s):
+            return await self._attempt(body)
+        return FetchError(f"{self._provider} did not answer in {self._timeout_s:g} s.")
+
+    async def _attempt(self, body: Json) -> Json | FetchError:
+        client = await self._client()
+        if isinstance(client, FetchError):
+            return client
+        import httpx
+
+        try:
+            return await self._exchange(client, body)
+        except httpx.ConnectError as error:
+            return FetchError(f"{self._provider} could not be reached: {_reason(error)}.")
+        except httpx.ProxyError:
+            return FetchError(f"The proxy does not lead to {self._provider}.", "Check HTTPS_PROXY.")
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            what = type(error).__name__
+            return FetchError(f"The connection to {self._provider} broke ({what}).", answered=True)
+        finally:
+            with trio.move_on_after(_CLOSE_S, shield=True):
+                await client.aclose()
+
+    async def _client(self) -> "httpx.AsyncClient | FetchError":
+        try:
+            if self._trust is None:
+                self._trust = await trio.to_thread.run_sync(_prepared, self._ca_file, limiter=_PREPARING)
+        except OSError as error:
+            return FetchError(f"The certificates to trust cannot be read: {error}.", "Check SSL_CERT_FILE.")
+        import httpx
+
+        try:
+            return httpx.AsyncClient(
+                verify=self._trust, timeout=None, follow_redirects=False, mounts=dict.fromkeys(_LOOPBACK)
+            )
+        except (httpx.InvalidURL, ValueError, ImportError):  # their words may have its password
+            return FetchError(
+                "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
+            )
+
+    async def _exchange(self, client: "httpx.AsyncClient", body: Json) -> Json | FetchError:
+        headers = {
+            "Authorization": f"Bearer {self._key}",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",  # so that the bytes that come are all that there is to hold
+        }
+        async with client.stream("POST", self._url, headers=headers, json=body) as response:
+            if response.status_code != 200:
+                return self._failed(response.status_code)
+            if response.headers.get("content-encoding", "identity") != "identity":
+                return malformed(self._provider)
+            data = bytearray()
+            # Cancelled rather than left, the generators below the loop end in order.
+            with trio.CancelScope() as enough:
+                async for chunk in response.aiter_raw():
+                    data += chunk
+                    if len(data) > MAX_ANSWER_BYTES:
+                        enough.cancel()
+        if len(data) > MAX_ANSWER_BYTES:
+            size = f"{MAX_ANSWER_BYTES // 1000} KB"
+            return FetchError(f"{self._provider} answered with more than {size}.", answered=True)
+        try:
+            answer = json.loads(data)
+        except (ValueError, RecursionError):
+            answer = None
+        return answer if isinstance(answer, dict) else malformed(self._provider)
+
+    def _failed(self, status: int) -> FetchError:
+        if status in (401, 403):
+            return FetchError(
+                f"{self._provider} refused the key (HTTP {status}).",
+                f"Check {self._key_name}.",
+                answered=True,
+            )
+        if status in (402, 429, 432, 433):  # the last two are Tavily's, for a plan that is used up
+            return FetchError(f"{self._provider} has reached its limit (HTTP {status}).", answered=True)
+        if 300 <= status < 400:
+            return FetchError(
+                f"{self._provider} led elsewhere (HTTP {status}), where the key does not go.", answered=True
+            )
+        verb = "failed" if status >= 500 else "refused the search"
+        return FetchError(f"{self._provider} {verb} (HTTP {status}).", answered=True)
+
+
+def _reason(error: BaseException) -> str:
+    """What lies below an error; of a certificate that is not trusted, the client's own says nothing."""
+    words = ""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return "its name could not be looked up"
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        words = words or str(cause)
+        cause = cause.__cause__ or cause.__context__
+    return words or type(error).__name__
+
+
+def _prepared(ca_file: str | None) -> ssl.SSLContext:
+    httpx = importlib.import_module("httpx")
+    if ca_file is not None:
+        return ssl.create_default_context(cafile=ca_file)
+    context: ssl.SSLContext = httpx.create_ssl_context()
+    return context

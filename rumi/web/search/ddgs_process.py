@@ -1,0 +1,105 @@
+"""One search with ddgs. Run as a file, in a process of its own: it imports nothing of Rumi.
+
+Standard input: one line of JSON (see `Duck`), after which it stays open; its end is the end of this process.
+Standard output: `{"results": […]}` as ddgs gives them, or `{"failed": REASON}`, one of unreachable,
+timeout, refused, failed.
+"""
+
+import functools
+import json
+import os
+import resource
+import signal
+import threading
+from typing import Any
+
+_MEMORY_BYTES = 512 * 1024**2
+_CPU_S = 20
+_FIELD_CHARS = 8000
+_NO_ANSWER = ("ConnectError", "DNSError", "DNSTimeoutError", "RequestError")
+
+
+def main() -> None:
+    """Read the request, search, write what came of it, and end without waiting for threads."""
+    request = json.loads(_line())
+    _bound(request["ends_after_s"])
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    answer = json.dumps(_search(request)).encode()
+    while answer:
+        answer = answer[os.write(1, answer) :]
+    os._exit(0)
+
+
+def _line() -> bytes:
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        data = os.read(0, 65536)
+        if not data:
+            os._exit(1)
+        line += data
+    return bytes(line)
+
+
+def _bound(ends_after_s: int) -> None:
+    """Whatever becomes of the process that asked, this one ends, and takes no more than its share."""
+    signal.alarm(ends_after_s)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end_with_input() -> None:
+    while os.read(0, 65536):
+        pass
+    os._exit(1)
+
+
+def _search(request: dict[str, Any]) -> dict[str, object]:
+    import primp
+    from ddgs.ddgs import DDGS
+    from ddgs.exceptions import DDGSException, TimeoutException
+    from ddgs.http_client import HttpClient
+    from ddgs.results import BaseResult
+
+    # An engine that leads elsewhere is not followed: only the engines' own addresses are ever asked.
+    vars(primp)["Client"] = functools.partial(primp.Client, follow_redirects=False, https_only=True)
+    # ddgs takes the percent signs out of addresses, which makes others of some: they stay as they came.
+    BaseResult._normalizers = {
+        name: normalize for name, normalize in BaseResult._normalizers.items() if name not in ("href", "url")
+    }
+    statuses: list[int] = []
+    ask = HttpClient.request
+
+    def ask_and_note(client: HttpClient, *args: Any, **kwargs: Any) -> Any:
+        response = ask(client, *args, **kwargs)
+        statuses.append(response.status_code)
+        return response
+
+    HttpClient.request = ask_and_note  # type: ignore[method-assign,assignment] # nothing tells the status
+    engines = DDGS(
+        proxy=request["proxy"], timeout=request["engine_timeout_s"], verify=request["ca_file"] or True
+    )
+    search = engines.news if request["topic"] == "news" else engines.text
+    try:
+        found = search(request["query"], max_results=request["max_results"])
+    except TimeoutException:
+        return {"failed": "timeout"}
+    except DDGSException as error:
+        return _nothing(str(error), statuses)
+    # Of an encyclopedia, ddgs hands over whole articles.
+    return {
+        "results": [{name: str(value or "")[:_FIELD_CHARS] for name, value in each.items()} for each in found]
+    }
+
+
+def _nothing(error: str, statuses: list[int]) -> dict[str, object]:
+    """Why there is nothing. `error` is the last engine's only, and of engines that say no, ddgs says none."""
+    if 200 in statuses:
+        return {"results": []}
+    if statuses:
+        return {"failed": "refused"}
+    return {"failed": "unreachable" if error.startswith(_NO_ANSWER) else "failed"}
+
+
+if __name__ == "__main__":
+    main()

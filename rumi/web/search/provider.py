@@ -1,0 +1,103 @@
+"""What a search provider is, and how its words become results of the one shape."""
+
+import html
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from rumi.web.types import FetchError, Found, Topic
+
+MAX_ANSWER_BYTES: Final = 1_000_000
+"""No answer of a provider is read further than this."""
+
+_TITLE_CHARS: Final = 200
+_SNIPPET_CHARS: Final = 1000
+_DATE_CHARS: Final = 40
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,500}>")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for. `text` is one line of valid Unicode."""
+
+    text: str
+    max_results: int
+    topic: Topic
+
+
+class Provider(Protocol):
+    """Somebody who searches the web."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in the configuration and in results."""
+        ...
+
+    async def search(self, query: Query) -> tuple[Found, ...]:
+        """What it found, the best first; nothing found is no failure. Cancelled, nothing of it goes on.
+
+        Raises:
+            FetchError: it gave no answer in time, or none that can be used. No secret is in it, and no word
+                of the provider.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """How a provider calls what a result consists of. `date` may be called "" where there is none."""
+
+    title: str
+    url: str
+    snippet: str
+    date: str = ""
+
+
+def found(provider: str, items: object, fields: Fields, max_results: int) -> tuple[Found, ...]:
+    """The first results in the one shape, each address once. What leads nowhere on the web is left out.
+
+    Raises:
+        FetchError: `items` is no list of results.
+    """
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        raise malformed(provider)
+    results: dict[str, Found] = {}
+    for item in items:
+        if not isinstance(item, Mapping):
+            raise malformed(provider)
+        result = _found(item, fields)
+        if result is not None:
+            results.setdefault(result.url, result)
+    return tuple(results.values())[:max_results]
+
+
+def malformed(provider: str) -> FetchError:
+    """An answer that no version of its documentation describes."""
+    return FetchError(f"{provider} does not answer as its documentation says.", answered=True)
+
+
+def _found(item: Mapping[str, object], fields: Fields) -> Found | None:
+    from rumi.web.url import normal  # its parser is loaded by the first search, not at the start
+
+    address = item.get(fields.url)
+    url = normal(address) if isinstance(address, str) else None
+    if url is None:
+        return None
+    return Found(
+        _plain(item.get(fields.title), _TITLE_CHARS),
+        url,
+        _plain(item.get(fields.snippet), _SNIPPET_CHARS),
+        _plain(item.get(fields.date), _DATE_CHARS),
+    )
+
+
+def _plain(words: object, max_chars: int) -> str:
+    """One line without tags, entities, and what moves a cursor or hides."""
+    if not isinstance(words, str):
+        return ""
+    text = html.unescape(_TAG.sub("", words[: 10 * max_chars]))
+    text = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in text)
+    text = " ".join(text.split())
+    return text if len(text) <= max_chars else f"{text[:max_chars]}…"

@@ -1,0 +1,96 @@
+"""Which provider searches, and who is asked when it fails."""
+
+from typing import Final, Literal, TypeAlias
+
+import trio
+
+from rumi.web.search import kagi, tavily
+from rumi.web.search.duck import Duck
+from rumi.web.search.kagi import Kagi
+from rumi.web.search.provider import Provider, Query
+from rumi.web.search.tavily import Tavily
+from rumi.web.types import FetchError, Search, SearchResults
+
+ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
+
+MAX_RESULTS: Final = 20
+"""What the least generous provider gives at most."""
+
+_NO_KEY_ADVICE: Final = "Put {key_name}=… into .env in the home, or set search.provider to auto."
+
+
+class Searching:
+    """Searches with the provider that is configured.
+
+    `auto` asks Tavily if there is a key, then Kagi if there is one, then ddgs, until one answers. A provider
+    that is named is asked first, and ddgs, which needs no key, where it fails; named without its key, it is
+    an error. Nothing found is an answer. Each provider has `timeout_s`.
+
+    `ca_file` are the certificates to trust instead of the usual ones, `proxy` is where ddgs goes through
+    rather than what the environment says.
+    """
+
+    def __init__(
+        self,
+        provider: ProviderName = "auto",
+        *,
+        tavily_key: str = "",
+        kagi_key: str = "",
+        timeout_s: float = 10.0,
+        tavily_url: str = tavily.URL,
+        kagi_url: str = kagi.URL,
+        ca_file: str | None = None,
+        proxy: str | None = None,
+    ) -> None:
+        self._provider: ProviderName = provider
+        self._known: dict[str, Provider] = {}
+        if tavily_key.strip():
+            self._known["tavily"] = Tavily(tavily_key, timeout_s=timeout_s, url=tavily_url, ca_file=ca_file)
+        if kagi_key.strip():
+            self._known["kagi"] = Kagi(kagi_key, timeout_s=timeout_s, url=kagi_url, ca_file=ca_file)
+        self._known["ddgs"] = Duck(timeout_s=timeout_s, proxy=proxy, ca_file=ca_file)
+
+    async def __call__(self, request: Search) -> SearchResults:
+        """Search. Cancelled, no connection and no process of it is left.
+
+        Raises:
+            FetchError: nobody gave an answer; says why of each. No secret is in it.
+        """
+        providers = self._in_order()
+        query = Query(_one_line(request.query), min(max(request.max_results, 1), MAX_RESULTS), request.topic)
+        failures: list[FetchError] = []
+        for provider in providers:
+            try:
+                results = await provider.search(query)
+            except FetchError as error:
+                failures.append(error)
+            else:
+                return SearchResults(provider.name, results, tuple(error.message for error in failures))
+            await trio.lowlevel.checkpoint()
+        raise _all_failed(failures)
+
+    def _in_order(self) -> list[Provider]:
+        if self._provider == "auto":
+            return list(self._known.values())
+        if self._provider not in self._known:
+            key_name = {"tavily": tavily.KEY_NAME, "kagi": kagi.KEY_NAME}[self._provider]
+            raise FetchError(
+                f"search.provider is {self._provider}, and there is no key for it.",
+                _NO_KEY_ADVICE.format(key_name=key_name),
+            )
+        names = dict.fromkeys((self._provider, "ddgs"))
+        return [self._known[name] for name in names]
+
+
+def _one_line(text: str) -> str:
+    """The query as it can be sent: whatever a model wrote, it is valid Unicode."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+def _all_failed(failures: list[FetchError]) -> FetchError:
+    advice = next((error.advice for error in failures if error.advice), "Try again later.")
+    return FetchError(
+        " ".join(error.message for error in failures),
+        advice,
+        answered=any(error.answered for error in failures),
+    )

@@ -1,0 +1,104 @@
+"""The web's part of the supervision tree, and how tools reach it."""
+
+from collections.abc import Awaitable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import trio
+
+from actors import ActorError, ActorRef, ChildSpec, Supervisor
+from rumi.web.types import Fetch, FetchError, Method, Page, Search, SearchResults, Topic, WebMessage
+
+if TYPE_CHECKING:
+    from rumi.web.fetching.fetcher import Fetcher
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """What the configuration says of the web; the keys are empty where there are none."""
+
+    timeout_s: float = 10.0
+    max_bytes: int = 1_000_000
+    max_redirects: int = 5
+    allow: Collection[str] = ()
+    provider: Literal["auto", "tavily", "kagi", "ddgs"] = "auto"
+    tavily_key: str = field(default="", repr=False)
+    kagi_key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The web as a chat's tools see it. The chat is passed: each has its share of what runs at once."""
+
+    fetcher: ActorRef[WebMessage]
+
+    async def fetch(self, chat: str, url: str, method: Method = "GET") -> Page:
+        """What is at an address; see `Fetch`."""
+        return await _asked(self.fetcher.ask(Fetch(url, chat, method)))
+
+    async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
+        """What a search finds; see `Search`."""
+        return await _asked(self.fetcher.ask(Search(query, chat, max_results, topic)))
+
+
+async def _asked(asking: Awaitable[T | FetchError]) -> T:
+    try:
+        answer = await asking
+    except ActorError as error:
+        raise FetchError("The fetcher has just failed and is being restarted.", "Try again.") from error
+    if isinstance(answer, FetchError):
+        raise answer
+    return answer
+
+
+def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
+    """Add the fetcher, above the chats: what their turns ask of it ends with them."""
+
+    def make() -> "Fetcher":
+        # Imported with the actor's start and not with the program: other commands need none of it.
+        from rumi.web.fetching import FetchLimits
+        from rumi.web.fetching.fetcher import Fetcher
+        from rumi.web.guard import Guard
+        from rumi.web.network import GuardedNetwork
+        from rumi.web.reading import Readers
+        from rumi.web.resolver import SystemResolver
+        from rumi.web.search.searching import Searching
+
+        resolver = SystemResolver(lookups, settings.timeout_s)
+        return Fetcher(
+            GuardedNetwork(Guard(resolver, settings.allow)),
+            Readers(),
+            Searching(
+                settings.provider,
+                tavily_key=settings.tavily_key,
+                kagi_key=settings.kagi_key,
+                timeout_s=settings.timeout_s,
+            ),
+            FetchLimits(
+                timeout_s=settings.timeout_s,
+                max_bytes=settings.max_bytes,
+                max_redirects=settings.max_redirects,
+            ),
+        )
+
+    # Outlives incarnations, as the threads do that lookups without an answer have left behind.
+    lookups = trio.CapacityLimiter(64)
+    return Web(root.add(ChildSpec("fetcher", make, capacity=10_000, concurrency=100_000)))
+
+
+async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:
+    """What the assistant would get from an address: by the same actor, guard, bounds and readers.
+
+    When it returns, and when it is cancelled, no connection and no process is left.
+
+    Raises:
+        Refused: the guard says no.
+        FetchError: nothing could be had; says why.
+    """
+    root = Supervisor("web")
+    web = add_fetcher(root, settings)
+    async with root.running():
+        return await web.fetch("cli", url, method)
