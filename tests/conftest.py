@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,12 @@ def why_no_bubblewrap() -> str:
     return "" if probe.returncode == 0 else f"bubblewrap cannot make namespaces here: {probe.stderr.strip()}"
 
 
+@cache
+def why_no_browser() -> str:
+    """Empty where there is a Chromium, otherwise the reason."""
+    return "" if shutil.which("chromium") else "there is no chromium; on Debian: apt-get install chromium"
+
+
 @pytest.fixture(scope="session")
 def docker_image() -> Iterator[str]:
     """An image of this run's own, so that no test needs a registry or touches a person's image."""
@@ -77,8 +84,11 @@ def bounded() -> frozenset[str]:
     return Cgroups("tests").bounded
 
 
+_NEEDS = (("docker", why_no_docker), ("bubblewrap", why_no_bubblewrap), ("browser", why_no_browser))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for name, why in (("docker", why_no_docker), ("bubblewrap", why_no_bubblewrap)):
+    for name, why in _NEEDS:
         if item.get_closest_marker(name) and (reason := why()):
             if name in REQUIRED:
                 pytest.fail(f"{name} is required here: {reason}")

@@ -140,3 +140,12 @@ def test_no_text_is_the_same_in_both_languages() -> None:
         assert say("es", **arguments) != say("en", **arguments)
         said += 1
     assert said >= 12
+
+
+@pytest.mark.parametrize("phase", ["thinking", "answering", "waiting for a yes or a no", "resetting"])
+def test_a_chats_status_says_what_it_does_in_the_persons_language(phase: str) -> None:
+    def said(language: Language) -> str:
+        return texts.chat_status(language, chat="cli", phase=phase, seconds=2, container="", messages=3)
+
+    assert phase in said("en")
+    assert phase not in said("es")

@@ -1,8 +1,10 @@
 """The turn: think, act, observe, until there is an answer or a breaker trips. Knows no chat."""
 
 from rumi.agent.breakers import Limits
+from rumi.agent.conversation import complete
 from rumi.agent.events import (
     ConfirmationAsked,
+    ConfirmationEnded,
     Reason,
     Thinking,
     ToolFinished,
@@ -10,11 +12,15 @@ from rumi.agent.events import (
     TurnEvent,
     TurnFinished,
 )
+from rumi.agent.gate import Confirm
 from rumi.agent.prompt import Surroundings, build_prompt
-from rumi.agent.turn import TurnInput, complete, run_turn
+from rumi.agent.turn import Kept, TurnInput, run_turn
 
 __all__ = [
+    "Confirm",
     "ConfirmationAsked",
+    "ConfirmationEnded",
+    "Kept",
     "Limits",
     "Reason",
     "Surroundings",

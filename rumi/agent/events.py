@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.texts import Verdict
 from rumi.tools import ToolResult
 
 Reason: TypeAlias = Literal[
@@ -53,6 +54,14 @@ class ConfirmationAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmationEnded:
+    """The question `id` is settled, or void because the turn was stopped: no answer counts any more."""
+
+    id: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class TurnFinished:
     """The turn's end. `answer` is what the user reads, a breaker's warning included."""
 
@@ -62,5 +71,13 @@ class TurnFinished:
 
 
 TurnEvent: TypeAlias = (
-    Thinking | TextDelta | Discarded | Waiting | ToolStarted | ToolFinished | ConfirmationAsked | TurnFinished
+    Thinking
+    | TextDelta
+    | Discarded
+    | Waiting
+    | ToolStarted
+    | ToolFinished
+    | ConfirmationAsked
+    | ConfirmationEnded
+    | TurnFinished
 )

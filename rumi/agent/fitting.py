@@ -4,12 +4,15 @@ History is cut at whole exchanges before the turn. What the turn adds cannot be 
 needs its result. So results are shortened, the oldest first, to their beginning.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from rumi.models import Message, message_tokens
 
 SHORT_CHARS = 400
+END_OF_BLOCK = re.compile(r"</[a-z_]{1,20}>")
+"""The last line of a result that is a block of strangers' words: it stays closed."""
 LATEST_SHARE = 0.5
 """How much of the room the latest result may take for itself."""
 
@@ -38,4 +41,7 @@ def _shortened(message: Message, chars: int) -> Message:
     if left_out <= 0:
         return message
     note = f"\n[… {left_out} characters left out: they no longer fit. Ask again for the part that you need …]"
-    return replace(message, content=message.content[:chars] + note)
+    end = message.content.rsplit("\n", 1)[-1]
+    if not END_OF_BLOCK.fullmatch(end):
+        end = ""
+    return replace(message, content=f"{message.content[:chars]}{note}" + (f"\n{end}" if end else ""))

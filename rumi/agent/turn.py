@@ -7,17 +7,19 @@ starts ends with it: when its caller cancels it, the model's connection is close
 no command runs when it has left.
 """
 
-import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import trio
 
 from rumi import texts
+from rumi.agent.acting import Acting
 from rumi.agent.breakers import Breakers, Limits
-from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.conversation import complete
+from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import fit
+from rumi.agent.gate import Confirm, Gate
 from rumi.errors import RumiError
 from rumi.models import (
     Message,
@@ -28,7 +30,9 @@ from rumi.models import (
     Reply,
     ToolCall,
     ToolCallNamed,
+    ToolSpec,
     Usage,
+    request_tokens,
 )
 from rumi.texts import Breaker, Language
 from rumi.tools import Tool, ToolResult
@@ -41,8 +45,6 @@ CLOSING_S = 30.0
 PROMPT_SHARE = 0.75
 """How much of a model's context the prompt may take; the rest is the reply's."""
 
-CUT_OFF = ToolResult(False, "stopped before it ended")
-
 CLOSING = (
     "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "
     "sentences, in their language, what you have found or done so far and what is still missing."
@@ -53,7 +55,9 @@ CLOSING = (
 class TurnInput:
     """All that a turn works with. The last message of `history` is what is asked.
 
-    `context_tokens` is how much the model takes, prompt and reply together.
+    `context_tokens` is how much the model takes, prompt and reply together. `tainted`: something in this
+    conversation came from outside. `given` are the addresses that its user or a page gave, word for word;
+    without `confirm` there is nobody who could say yes to what a tainted turn wants to do.
     """
 
     instructions: str
@@ -63,10 +67,25 @@ class TurnInput:
     limits: Limits
     language: Language
     context_tokens: int = 131_072
+    tainted: bool = False
+    given: Collection[str] = ()
+    confirm: Confirm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message for the history. `tainted`: the turn had read something from outside when it was made.
+
+    `links` are the addresses that came with it, word for word.
+    """
+
+    message: Message
+    tainted: bool = False
+    links: tuple[str, ...] = ()
 
 
 Watch = Callable[[TurnEvent], None]
-Keep = Callable[[Message], Awaitable[None]]
+Keep = Callable[[Kept], Awaitable[None]]
 
 
 async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
@@ -74,8 +93,16 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
 
     Cancelled, it leaves only when its tool calls and its model call have ended.
     """
-    turn = _Turn(given, watch, keep)
     with trio.move_on_after(given.limits.timeout_s) as deadline:
+        gate = Gate(
+            tainted=given.tainted,
+            given=given.given,
+            language=given.language,
+            watch=watch,
+            confirm=given.confirm,
+            deadline=deadline,
+        )
+        turn = _Turn(given, watch, keep, gate, Acting(given.tools, watch, gate))
         try:
             finished = await turn.work()
         except ModelError as error:
@@ -94,6 +121,8 @@ class _Turn:
     given: TurnInput
     watch: Watch
     keep: Keep
+    gate: Gate
+    acting: Acting
     messages: list[Message] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
@@ -133,24 +162,26 @@ class _Turn:
             if not isinstance(event, ToolCallNamed):
                 self.watch(event)
                 return
-            tool = self._tool(event.name)
+            tool = self.acting.tool(event.name)
             if tool is not None and event.name not in readied:
                 readied.add(event.name)
                 nursery.start_soon(_prepare, tool)
 
-        request = ModelRequest(self._conversation(), tuple(tool.spec for tool in self.given.tools))
+        request = ModelRequest(self._conversation(), self._specs)
         return await self.given.model.reply(request, emit)
 
     def _conversation(self) -> tuple[Message, ...]:
         whole = (Message("system", self.given.instructions), *self.given.history, *self.messages)
-        return fit(whole, int(self.given.context_tokens * PROMPT_SHARE))
+        room = int(self.given.context_tokens * PROMPT_SHARE)
+        return fit(whole, room - request_tokens(ModelRequest((), self._specs)))
 
-    async def _remember(self, message: Message) -> None:
+    @property
+    def _specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec for tool in self.given.tools)
+
+    async def _remember(self, message: Message, links: tuple[str, ...] = ()) -> None:
         self.messages.append(message)
-        await self.keep(message)
-
-    def _tool(self, name: str) -> Tool | None:
-        return next((tool for tool in self.given.tools if tool.spec.name == name), None)
+        await self.keep(Kept(message, self.gate.tainted, links))
 
     async def _act(self, calls: Sequence[ToolCall], breakers: Breakers) -> Breaker | None:
         """Run the calls of one reply in order, neighbours whose tools allow it side by side.
@@ -158,67 +189,19 @@ class _Turn:
         When a breaker trips, the calls that are left are answered as not run.
         """
         tripped: Breaker | None = None
-        for batch in self._batches(calls):
+        for batch in self.acting.batches(calls):
             if tripped is not None:
                 for call in batch:
                     await self._answer(call, ToolResult(False, "not run: the turn was stopped before it"))
                 continue
-            for call, arguments, result in await self._run_batch(batch):
+            for call, arguments, result in await self.acting.run(batch):
                 await self._answer(call, result)
                 tripped = tripped or breakers.after_result(call.name, arguments, result)
         return tripped
 
-    def _batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        batches: list[list[ToolCall]] = []
-        for call in calls:
-            tool = self._tool(call.name)
-            alone = tool is None or not tool.concurrent
-            if alone or not batches or not self._all_concurrent(batches[-1]):
-                batches.append([call])
-            else:
-                batches[-1].append(call)
-        return batches
-
-    def _all_concurrent(self, calls: Sequence[ToolCall]) -> bool:
-        tools = [self._tool(call.name) for call in calls]
-        return all(tool is not None and tool.concurrent for tool in tools)
-
-    async def _run_batch(
-        self, batch: Sequence[ToolCall]
-    ) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
-        done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
-
-        async def run(place: int, call: ToolCall) -> None:
-            arguments, problem = _parse(call)
-            self.watch(ToolStarted(call, arguments))
-            try:
-                result = problem or await self._call(call, arguments)
-            except trio.Cancelled:
-                self.watch(ToolFinished(call, CUT_OFF))
-                raise
-            self.watch(ToolFinished(call, result))
-            done[place] = (call, arguments, result)
-
-        async with trio.open_nursery() as nursery:
-            for place, call in enumerate(batch):
-                nursery.start_soon(run, place, call)
-        return [done[place] for place in sorted(done)]
-
-    async def _call(self, call: ToolCall, arguments: Mapping[str, object]) -> ToolResult:
-        tool = self._tool(call.name)
-        if tool is None:
-            known = ", ".join(tool.spec.name for tool in self.given.tools)
-            return ToolResult(False, f"there is no tool {call.name!r}; there are: {known}")
-        try:
-            return await tool.call(arguments)
-        except RumiError as error:
-            return ToolResult(False, str(error))
-        except Exception as error:  # a tool's fault is a result, and the turn goes on
-            logger.warning("the tool %s raised", call.name, exc_info=error)
-            return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
-
     async def _answer(self, call: ToolCall, result: ToolResult) -> None:
-        await self._remember(Message("tool", result.content, tool_call_id=call.id))
+        self.gate.learn(result)
+        await self._remember(Message("tool", result.content, tool_call_id=call.id), result.links)
 
     async def close(self, reason: Breaker) -> TurnFinished:
         """Ask once more, without tools, for what was found; the warning follows, or stands alone."""
@@ -246,17 +229,6 @@ def _only_words(watch: Watch) -> Callable[[ModelEvent], None]:
     return emit
 
 
-def _parse(call: ToolCall) -> tuple[Mapping[str, object], ToolResult | None]:
-    """The call's arguments, or the error result that the model gets for what is no JSON object."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError) as error:
-        return {}, ToolResult(False, f"the arguments of {call.name} are no valid JSON: {error}")
-    if not isinstance(arguments, dict):
-        return {}, ToolResult(False, f"the arguments of {call.name} must be a JSON object")
-    return arguments, None
-
-
 async def _prepare(tool: Tool) -> None:
     try:
         await tool.prepare()
@@ -264,28 +236,3 @@ async def _prepare(tool: Tool) -> None:
         return  # the call that follows meets the same trouble and tells the model
     except Exception as error:  # as in a call: a tool's fault does not end the turn
         logger.warning("the tool %s could not be made ready", tool.spec.name, exc_info=error)
-
-
-def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The same conversation with a result behind every tool call, and no result without its call.
-
-    A turn that was cut off (stopped, timed out, crashed, restarted) leaves calls without results, and
-    servers refuse such conversations.
-    """
-    whole: list[Message] = []
-    unanswered: list[str] = []
-    for message in messages:
-        if message.role == "tool":
-            if message.tool_call_id not in unanswered:
-                continue
-            unanswered.remove(message.tool_call_id)
-        else:
-            whole.extend(_no_result(call) for call in unanswered)
-            unanswered = [call.id for call in message.tool_calls]
-        whole.append(message)
-    whole.extend(_no_result(call) for call in unanswered)
-    return tuple(whole)
-
-
-def _no_result(call_id: str) -> Message:
-    return Message("tool", "interrupted: there is no result", tool_call_id=call_id)

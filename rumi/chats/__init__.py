@@ -5,8 +5,9 @@ from rumi.chats.events import ChatEvent, ChatPort, Happening, Replied, Subscript
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.ids import check_chat_id, check_chosen_chat_id
 from rumi.chats.inbox import Arrival, Inbox
+from rumi.chats.leaving import leave
 from rumi.chats.local import LocalChat
-from rumi.chats.means import ChatLimits, InHand, Means, Sandboxes
+from rumi.chats.means import ChatLimits, ChatView, InHand, Means, Sandboxes
 from rumi.chats.tree import add_chats
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "ChatEvent",
     "ChatLimits",
     "ChatPort",
+    "ChatView",
     "Happening",
     "Hub",
     "HubSubscription",
@@ -29,4 +31,5 @@ __all__ = [
     "add_chats",
     "check_chat_id",
     "check_chosen_chat_id",
+    "leave",
 ]

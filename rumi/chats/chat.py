@@ -6,19 +6,24 @@ nobody waits at its other end, the chat is busy, and that is the reply. Nothing 
 """
 
 import math
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import trio
 
-from actors import Actor
+from actors import Actor, Request
 from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.conversation import Conversation
 from rumi.chats.events import Happening, Replied
 from rumi.chats.jobs import FILES, EndedBy, Job, JobKind
+from rumi.chats.knowing import about_memory, about_skills
 from rumi.chats.means import Means
 from rumi.chats.orphans import settle_orphans, tell_again
+from rumi.chats.standing import figures_of, note
+from rumi.chats.summing import Summing
 from rumi.chats.telling import tell, tell_reply
 from rumi.chats.worker import Worker
 from rumi.journal import Enclosure, Settle
@@ -27,7 +32,10 @@ from rumi.texts import Language
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """An accepted message for the chat to judge. `admin`: its sender may see how the whole house is."""
+    """An accepted message for the chat to judge. `admin`: its sender may see how the whole house is.
+
+    `user` is its sender's number where several people may write in a chat.
+    """
 
     id: int
     text: str
@@ -35,6 +43,16 @@ class Deliver:
     enclosures: tuple[Enclosure, ...] = ()
     admin: bool = False
     origin: int | None = None
+    user: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Request[bool]):
+    """Somebody's yes or no to the question `id`, by something else than a message; whether it counts."""
+
+    id: str
+    yes: bool
+    user: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +62,10 @@ class EndTurn:
     by: EndedBy
 
 
-ChatMessage: TypeAlias = Deliver | EndTurn
+ChatMessage: TypeAlias = Deliver | Answer | EndTurn
+
+Text: TypeAlias = str | Callable[[], Awaitable[str]]
+"""A reply, or what looks it up."""
 
 
 class Chat(Actor[ChatMessage]):
@@ -55,9 +76,10 @@ class Chat(Actor[ChatMessage]):
         self._means = means
         self._conversation = Conversation(chat_id, means.journal, means.limits.history_messages)
         self._worker = Worker(chat_id, means, self._conversation, self._tell)
+        self._summing = Summing(chat_id, means, self._conversation)
         self._job: Job | None = None
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
-        self._replies, self._unsent = trio.open_memory_channel[Settle](math.inf)
+        self._replies, self._unsent = trio.open_memory_channel[tuple[int, Text]](math.inf)
 
     # Life
 
@@ -83,17 +105,30 @@ class Chat(Actor[ChatMessage]):
         job = self._job
         return f"{job.kind} {job.turn}: {job.phase}, {self._means.now() - job.since:.0f} s" if job else ""
 
+    def figures(self) -> Mapping[str, object]:
+        """What it works on, for how long, and what it has."""
+        return figures_of(self._means, self._chat, self._conversation, self._job)
+
     # The mailbox loop: nothing is awaited here.
 
-    async def receive(self, message: ChatMessage) -> None:
-        """Judge a message: a command, a job, or busy."""
-        if isinstance(message, EndTurn):
-            self._end_turn(message.by)
-            return
-        self._means.in_hand.take(self._chat, message.id)
+    async def receive(self, message: ChatMessage) -> object:
+        """Judge a message: a command, an answer to what the turn asks, a job, or busy."""
+        match message:
+            case EndTurn(by):
+                self._end_turn(by)
+            case Answer(id, yes, user):
+                return self._job is not None and self._job.answer(yes, user, id)
+            case Deliver():
+                self._means.failed.pop(self._chat, None)  # what is left of a failure is its reply
+                self._means.in_hand.take(self._chat, message.id)
+                self._judge(message)
+        return None
+
+    def _judge(self, message: Deliver) -> None:
         match None if message.enclosures else parse_chat_command(message.text):
             case None:
-                self._offer(self._new_job("turn", message, message.text))
+                if not self._answers(message):
+                    self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name):
                 self._reply(message, texts.unknown_command(message.language, name))
             case ChatCommand(name, rest):
@@ -113,12 +148,38 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, texts.greeting(message.language))
             case "help":
                 self._reply(message, texts.help_text(message.language))
-            case _:
-                self._reply(message, texts.not_yet(message.language, f"/{name}"))
+            case "memory":
+                self._reply_later(
+                    message, partial(about_memory, self._means, self._chat, message.language, rest)
+                )
+            case "skills":
+                self._reply_later(message, partial(about_skills, self._means, message.language, rest))
+
+    def _answers(self, message: Deliver) -> bool:
+        """Whether it is the yes or the no that the turn waits for; then it shares the turn's final reply.
+
+        A word that came before the question was there to be read answers something else.
+        """
+        job, yes = self._job, texts.yes_or_no(message.text)
+        if job is None or job.asked is None or yes is None or message.enclosures:
+            return False
+        if not self._means.hub.could_be_read(job.asked.id, message.origin):
+            return False
+        if not job.answer(yes, message.user):
+            return False
+        job.joined.append(message.id)
+        return True
 
     def _new_job(self, kind: JobKind, message: Deliver, text: str) -> Job:
         return Job(
-            kind, message.id, text, self._means.now(), message.language, message.enclosures, message.origin
+            kind,
+            message.id,
+            text,
+            self._means.now(),
+            message.language,
+            message.enclosures,
+            message.origin,
+            message.user,
         )
 
     def _offer(self, job: Job) -> None:
@@ -135,12 +196,15 @@ class Chat(Actor[ChatMessage]):
         if job is None:
             self._reply(message, texts.nothing_running(message.language))
         else:
-            job.stops.append(message.id)
+            job.joined.append(message.id)
 
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the turn that runs and return it; the first to end it says why it ended."""
         job = self._job
-        if job is None or job.sealed or job.kind == "reset":
+        if job is None or job.sealed:
+            return None
+        if job.kind == "reset":
+            job.scope.cancel()  # it is done, and only waits for what goes on behind
             return None
         if not job.scope.cancel_called:
             job.ended_by = by
@@ -156,7 +220,7 @@ class Chat(Actor[ChatMessage]):
         while last.then is not None:
             last = last.then
         if last.kind == "reset" and not last.begun:
-            last.stops.append(reset.message)
+            last.joined.append(reset.message)
             if reset.text == FILES:
                 last.text = FILES
         else:
@@ -178,12 +242,17 @@ class Chat(Actor[ChatMessage]):
     def _reply(self, message: Deliver, text: str) -> None:
         self._settle(message.id, text)
 
+    def _reply_later(self, message: Deliver, text: Callable[[], Awaitable[str]]) -> None:
+        """Reply with what has to be looked up. What is to be replied behind it waits for that."""
+        self._replies.send_nowait((message.id, text))
+
     def _settle(self, message: int, text: str) -> None:
-        self._replies.send_nowait(Settle(self._chat, (message,), text))
+        self._replies.send_nowait((message, text))
 
     async def _send_replies(self) -> None:
         """Store and tell the replies of the mailbox loop, in its order."""
-        async for settle in self._unsent:
+        async for message, text in self._unsent:
+            settle = Settle(self._chat, (message,), text if isinstance(text, str) else await text())
             delivery = await self._means.journal.ask(settle)
             tell_reply(self._means, self._chat, "", Replied(delivery, settle.messages, settle.text))
 
@@ -197,9 +266,19 @@ class Chat(Actor[ChatMessage]):
                 done = await self._worker.do(job)
                 # From here to `receive` nothing is awaited: whoever answers to what is told now finds the
                 # worker waiting, or busy with the reset that was asked for during the turn.
-                turn = "" if job.kind == "reset" else job.turn
+                turn, language = "" if job.kind == "reset" else job.turn, job.language
                 job = self._job = job.then
                 tell_reply(self._means, self._chat, turn, done.replied, done.finished)
+                self._sum_up(turn, language)
+
+    def _sum_up(self, turn: str, language: Language) -> None:
+        """Behind a turn, have what no longer fits summed up; behind a reset there is nothing."""
+        if not turn:
+            self._summing.stop()
+        elif self._summing.begin():
+            self.start_soon(self._summing.run, language)
 
     def _tell(self, turn: str, what: Happening) -> None:
+        if self._job is not None:
+            note(self._job, what, self._means.now())
         tell(self._means, self._chat, turn, what)

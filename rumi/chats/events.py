@@ -74,6 +74,10 @@ class ChatPort(Protocol):
         """Listen from now on."""
         ...
 
+    def shown(self, question: str) -> None:
+        """A person can read the question of that id: from now on a typed yes or no answers it."""
+        ...
+
     async def undelivered(self) -> list[Replied]:
         """Replies stored earlier that no one has acknowledged, oldest first."""
         ...

@@ -6,12 +6,15 @@ from contextlib import contextmanager
 
 import trio
 
-from rumi.agent import TurnFinished
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.chats.events import ChatEvent, Replied
 from rumi.models import TextDelta
 
 MAX_WAITING = 10_000
-"""Events that a reader may be behind; one that is further behind loses the oldest, but never a reply."""
+"""Events that a reader may be behind; one that is further behind loses the oldest, but nothing that is
+waited for: no reply and no question."""
+
+NEVER_LOST = (Replied, TurnFinished, ConfirmationAsked, ConfirmationEnded)
 
 IN_A_ROW = 64
 """Events that a reader may take before others get their turn. With one at a time, whoever listens to a
@@ -69,22 +72,37 @@ class HubSubscription:
     def _lose_one(self) -> None:
         """Forget the oldest event that nobody waits for: a final reply is told once, and waited for."""
         for place, event in enumerate(self._queue):
-            if not isinstance(event.what, Replied | TurnFinished):
+            if not isinstance(event.what, NEVER_LOST):
                 del self._queue[place]
                 return
 
 
 class Hub:
-    """Hands each event to those who listen to its chat, and to those who listen to all."""
+    """Hands each event to those who listen to its chat, and to those who listen to all.
+
+    `questions` are those that wait for an answer, each with the number of the message that puts it before a
+    person: 0 where front ends number nothing, None where nobody can read it yet.
+    """
 
     def __init__(self) -> None:
         self._subscriptions: dict[str | None, set[HubSubscription]] = {}
+        self.questions: dict[str, int | None] = {}
 
     def publish(self, event: ChatEvent) -> None:
         """Give an event to whoever listens now."""
         for key in (event.chat, None):
             for subscription in self._subscriptions.get(key, ()):
                 subscription.put(event)
+
+    def has_shown(self, question: str, message: int = 0) -> None:
+        """A person can read the question of that id. One that waits no more is forgotten already."""
+        if question in self.questions:
+            self.questions[question] = message
+
+    def could_be_read(self, question: str, origin: int | None) -> bool:
+        """Whether the question was there before the message `origin` was written."""
+        shown = self.questions.get(question)
+        return shown is not None and (origin is None or origin > shown)
 
     def subscribe(self, chat: str | None = None) -> HubSubscription:
         """Listen to one chat, or to all, from now on."""

@@ -1,33 +1,27 @@
 """How a message gets from a front end to its chat: stored first, then delivered."""
 
-import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 import trio
 
 from actors import ActorError, ActorRef, ActorStopped, DynamicSupervisor, MailboxFull
-from rumi.chats.chat import ChatMessage, Deliver, EndTurn
+from rumi.chats.chat import Answer, ChatMessage, Deliver, EndTurn
+from rumi.chats.delivery import Delivery
 from rumi.chats.events import Replied
 from rumi.chats.jobs import EndedBy
+from rumi.chats.learning import learn_now, look
 from rumi.chats.means import Means
 from rumi.chats.orphans import ChatGaveUp, Stray
 from rumi.chats.telling import tell_reply
 from rumi.errors import RumiError
 from rumi.grace import with_grace
-from rumi.journal import Accept, AcceptAll, Delivered, Enclosure, Incoming, NewSession
+from rumi.journal import Accept, AcceptAll, AskToLearn, Delivered, Enclosure, Incoming, NewSession, ToLearn
 from rumi.texts import Language
 
 R = TypeVar("R")
-
-logger = logging.getLogger(__name__)
-
-START_PAUSES_S = (0.1, 0.5, 2.0)
-"""Between attempts to start a chat: the journal may be about to come back."""
 
 WRITE_S = 5.0
 """How long whoever leaves still waits for the journal to write what they brought."""
@@ -46,8 +40,8 @@ COMMAND_REPLY_S = 60.0
 class Arrival:
     """What a front end took from a source that repeats things when in doubt, known by the number `update`.
 
-    Without a `chat` only that number is kept. `origin` is what the source calls the message. An `answer` is
-    its final reply, stored with it: then no chat hears of it.
+    Without a `chat` only that number is kept. `origin` is what the source calls the message, `user` its
+    sender. An `answer` is its final reply, stored with it: then no chat hears of it.
     """
 
     update: int
@@ -58,6 +52,7 @@ class Arrival:
     origin: int | None = None
     enclosures: tuple[Enclosure, ...] = ()
     answer: str | None = None
+    user: int | None = None
 
 
 class Inbox:
@@ -72,7 +67,7 @@ class Inbox:
         self._means = means
         self._chats = chats
         self._settler = settler
-        self._stray: dict[str, deque[Deliver]] = {}
+        self._delivery = Delivery(means.in_hand, chats, settler)
 
     async def accept(self, chat: str, text: str) -> int:
         """Store a message and deliver it; its number. From here on it will have exactly one final reply.
@@ -92,12 +87,12 @@ class Inbox:
             await self._store(storing, {number: chat}, stored.append)
         except trio.Cancelled:
             if stored:
-                self._forward(chat, message)
+                self._delivery.forward(chat, message)
             raise
         try:
-            await self._deliver(chat, message)
+            await self._delivery.deliver(chat, message)
         except trio.Cancelled:
-            self._forward(chat, message)
+            self._delivery.forward(chat, message)
             raise
         except Exception as error:
             in_hand.abandon(number)
@@ -177,63 +172,15 @@ class Inbox:
             tell_reply(self._means, arrival.chat, "", Replied(delivery, (number,), arrival.answer))
         else:
             message = Deliver(
-                number, arrival.text, arrival.language, arrival.enclosures, arrival.admin, arrival.origin
+                number,
+                arrival.text,
+                arrival.language,
+                arrival.enclosures,
+                arrival.admin,
+                arrival.origin,
+                arrival.user,
             )
-            self._forward(arrival.chat, message)
-
-    def _forward(self, chat: str, message: Deliver) -> None:
-        """Put the message into its chat's mailbox now, or have it brought there behind what waits already."""
-        waiting = self._stray.get(chat)
-        if waiting is not None:
-            waiting.append(message)
-        elif not self._put(chat, message):
-            self._stray[chat] = deque([message])
-            try:
-                self._settler.tell_nowait(Stray(chat, partial(self._bring, chat)))
-            except (ActorStopped, MailboxFull):
-                del self._stray[chat]
-                self._means.in_hand.abandon(message.id)
-
-    def _put(self, chat: str, message: Deliver) -> bool:
-        """Put the message into the mailbox of a chat that is there and has room."""
-        actor = self._chats.lookup(chat)
-        if actor is None:
-            return False
-        self._means.in_hand.queue(chat, message.id)
-        try:
-            actor.tell_nowait(message)
-        except (ActorStopped, MailboxFull):
-            self._means.in_hand.return_(chat, message.id)
-            return False
-        return True
-
-    async def _bring(self, chat: str) -> None:
-        """Deliver what waits for the chat, in its order."""
-        waiting = self._stray[chat]
-        try:
-            while waiting:
-                await self._deliver(chat, waiting[0])
-                waiting.popleft()
-        finally:  # what could not be delivered is open in the journal, and nobody's
-            del self._stray[chat]
-            for message in waiting:
-                self._means.in_hand.abandon(message.id)
-
-    async def _deliver(self, chat: str, message: Deliver) -> None:
-        """Put the message into the chat's mailbox. Cancelled or failed: it is still on its way."""
-        in_hand = self._means.in_hand
-        while True:
-            actor = await self._actor(chat)
-            in_hand.queue(chat, message.id)
-            try:
-                await actor.tell(message)
-            except ActorStopped:  # it went idle in between, or gave up; its successor takes the message
-                in_hand.return_(chat, message.id)
-            except trio.Cancelled:
-                in_hand.return_(chat, message.id)
-                raise
-            else:
-                return
+            self._delivery.forward(arrival.chat, message)
 
     async def command(self, chat: str, text: str) -> str:
         """Send a chat command, as a front end would, and return its reply.
@@ -249,21 +196,22 @@ class Inbox:
             return replied.text
         raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
 
+    async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
+        """Answer the question that a chat's turn asks; False where it waits for none of theirs.
+
+        It is not stored: a question does not outlive its process.
+        """
+        actor = self._chats.lookup(chat)
+        if actor is None:
+            return False
+        try:
+            return await actor.ask(Answer(id, yes, user))
+        except ActorError:
+            return False
+
     async def open(self, chat: str) -> None:
         """Start the chat's actor, which settles what earlier processes left open."""
-        await self._actor(chat)
-
-    async def _actor(self, chat: str) -> ActorRef[ChatMessage]:
-        """The chat's actor, started if need be, in more than one attempt."""
-        for pause in START_PAUSES_S:
-            try:
-                return await self._chats.get_or_start(chat)
-            except ActorStopped:
-                raise
-            except Exception as error:  # noqa: BLE001  # the last attempt raises what it meets
-                logger.warning("chat %s did not start: %r", chat, error)
-            await trio.sleep(pause)
-        return await self._chats.get_or_start(chat)
+        await self._delivery.start(chat)
 
     def lookup(self, chat: str) -> ActorRef[ChatMessage] | None:
         """The chat's actor, if it is in memory."""
@@ -312,3 +260,19 @@ class Inbox:
         await self._chats.stop(chat)
         self._means.in_hand.lose(chat)
         await self._means.journal.ask(NewSession(chat))
+        look(self._means)
+
+    async def ask_to_learn(self, chat: str | None = None) -> bool:
+        """Have the session of the chat, or of all chats, learned from although it goes on; whether there is
+        anything to learn. What is not done when the program ends is done at the next start."""
+        if self._means.learns:
+            await self._means.journal.ask(AskToLearn(chat))
+        return await self.has_to_learn(chat)
+
+    async def has_to_learn(self, chat: str | None = None) -> bool:
+        """Whether there is anything to learn now, from the chat or from any."""
+        return self._means.learns and bool((await self._means.journal.ask(ToLearn(chat))).now)
+
+    async def learn_now(self, chat: str | None = None) -> int:
+        """Wait for what is due to be learned from; how many facts are new. It goes on behind."""
+        return await learn_now(self._means, chat)

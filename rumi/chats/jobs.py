@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.journal import Enclosure
-from rumi.texts import Language
+from rumi.texts import Language, Verdict
 
 JobKind: TypeAlias = Literal["turn", "retry", "reset"]
 
@@ -18,13 +18,45 @@ FILES = "files"
 """A reset's text when the files go too."""
 
 
+class Asked:
+    """A question that waits for a yes or a no. It is answered once, by whoever the turn belongs to."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self._yes = False
+        self._answered = trio.Event()
+
+    def answer(self, yes: bool) -> None:
+        """Answer it."""
+        self._yes = yes
+        self._answered.set()
+
+    async def wait(self, seconds: float) -> Verdict:
+        """The answer, or that none came in that time. Cancelled, no answer counts."""
+        with trio.move_on_after(seconds):
+            await self._answered.wait()
+        if not self._answered.is_set():
+            return "expired"
+        return "yes" if self._yes else "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A tool call that runs: what is called, and since when, in seconds of the chat's clock."""
+
+    name: str
+    what: str
+    since: float
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """A turn or a reset, from the hand-over to its final reply.
 
     The mailbox loop makes it, cancel scope included, before the worker sees it, so that a `/stop` right
-    behind a message finds what to cancel. Only the mailbox loop adds to `stops` and sets `then`, and
-    only until the worker has `sealed` the job.
+    behind a message finds what to cancel. Only the mailbox loop adds to `joined` (the messages that share
+    its final reply: stops, answers to questions) and sets `then`, and only until the worker has `sealed`
+    the job. `user` is whose it is, None where there is only one. `tools`: the calls that run, by id.
     """
 
     kind: JobKind
@@ -34,13 +66,16 @@ class Job:
     language: Language
     enclosures: tuple[Enclosure, ...] = ()
     origin: int | None = None
+    user: int | None = None
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-    stops: list[int] = field(default_factory=list)
+    joined: list[int] = field(default_factory=list)
     then: "Job | None" = None
     begun: bool = False
     sealed: bool = False
     phase: str = "starting"
+    tools: dict[str, Running] = field(default_factory=dict)
     ended_by: EndedBy = "stopped"
+    asked: Asked | None = None
 
     @property
     def turn(self) -> str:
@@ -50,4 +85,15 @@ class Job:
     @property
     def messages(self) -> tuple[int, ...]:
         """All messages that share this job's final reply."""
-        return (self.message, *self.stops)
+        return (self.message, *self.joined)
+
+    def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
+        """Answer the question that waits, if one does (the one called `id`, where that is said); whether so.
+
+        Only the person whose turn it is may answer, and each question once.
+        """
+        if self.asked is None or user != self.user or id not in (None, self.asked.id):
+            return False
+        self.asked.answer(yes)
+        self.asked = None
+        return True

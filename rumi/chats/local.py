@@ -25,6 +25,10 @@ class LocalChat:
         """Listen from now on."""
         return self.means.hub.subscribe(self.chat)
 
+    def shown(self, question: str) -> None:
+        """A person can read the question."""
+        self.means.hub.has_shown(question)
+
     async def undelivered(self) -> list[Replied]:
         """Replies that no one has acknowledged, oldest first; earlier processes' included."""
         await self.inbox.open(self.chat)

@@ -11,10 +11,13 @@ from actors import ActorRef
 from rumi.agent import Limits
 from rumi.audit import AuditLog
 from rumi.chats.hub import Hub
+from rumi.chats.learning import LearnerMessage
 from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalMessage, Offload
-from rumi.models import Model
+from rumi.memory import Ask, Fact, NewFact
+from rumi.models import Message, Model
 from rumi.sandbox import Command, CommandResult
+from rumi.skills import Ask as AskSkills
 from rumi.texts import Language
 from rumi.tools import Tool
 
@@ -44,6 +47,36 @@ class Sandboxes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ChatView:
+    """What tools may know of the chat that they act for; they are made once, and ask when they are called.
+
+    `tainted`: something from outside has been read in the session; `files_tainted`: something in the chat's
+    files may be. `language` is that of the last message.
+    """
+
+    chat: str
+    tainted: Callable[[], bool]
+    language: Callable[[], Language]
+    files_tainted: Callable[[], bool] = lambda: False
+    touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """To be called around what may change the chat's files and is no command: they may take on the mark."""
+
+
+class Extract(Protocol):
+    """Draws facts from a session."""
+
+    async def __call__(
+        self, model: Model, language: Language, messages: Sequence[Message], known: Sequence[Fact]
+    ) -> Sequence[NewFact]:
+        """Return the facts in these messages that are not known yet; none where the model answers nonsense.
+
+        Raises:
+            ModelError: the model cannot be reached or refuses.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ChatLimits:
     """What holds for every chat. Times in seconds."""
 
@@ -52,6 +85,9 @@ class ChatLimits:
     history_messages: int
     context_tokens: int
     command_timeout_s: float
+    confirm_timeout_s: float = 600.0
+    max_facts: int = 50
+    max_skills: int = 20
 
 
 @dataclass(slots=True)
@@ -155,6 +191,14 @@ async def _bring_nothing(chat: str, enclosure: Enclosure) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """A chat that crashed once too often. `time` is seconds since 1970, `error` one line."""
+
+    time: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Means:
     """Everything that chats share, introduced to each of them by `rumi.app`."""
 
@@ -169,10 +213,27 @@ class Means:
     workspaces: Path
     now: Callable[[], float]
     offload: Offload
-    facts: Callable[[str], Sequence[tuple[str, str]]] = field(default=lambda chat: ())
-    tools_for: Callable[[str], tuple[Tool, ...]] = field(default=lambda chat: ())
-    """What the chat's front end adds to the tools that every chat has."""
+    thinks: bool = False
+    """Whether the model thinks: otherwise nothing is learned from sessions, and no summary is made."""
+    memory: Ask | None = None
+    """Facts that last. Without, turns know none."""
+    skills: AskSkills | None = None
+    """Ways of working that somebody has written down. Without, turns know none."""
+    extract: Extract | None = None
+    """Draws facts from what was said. Without, sessions are not learned from."""
+    learner: ActorRef[LearnerMessage] | None = None
+    """Learns from sessions that end; `add_chats` makes it where there is a memory."""
+    tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
+    """The tools that a chat has besides its sandbox."""
     bring: Callable[[str, Enclosure], Awaitable[str]] = field(default=_bring_nothing)
     """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
     whole_status: Callable[[], str] = field(default=lambda: "")
     """How the whole house is, for an admin."""
+
+    failed: dict[str, Failed] = field(default_factory=dict)
+    """Chats that were stopped at their restart limit, until their next message starts them afresh."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether sessions are learned from."""
+        return self.thinks and self.memory is not None and self.extract is not None

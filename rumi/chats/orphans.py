@@ -1,7 +1,7 @@
 """Messages that were accepted and that no one will reply to any more: after a crash, after a restart."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,14 +35,25 @@ async def settle_orphans(means: Means, chat: str, record: ChatRecord) -> tuple[E
         if not in_hand.holds(chat, message.id):
             in_hand.expect(chat, message.id)
     entries: tuple[Entry, ...] = ()
-    for message in record.open:
-        if not in_hand.holds(chat, message.id):
-            entries += await _settle(means, chat, record.session, message)
+    nobodys = [message for message in record.open if not in_hand.holds(chat, message.id)]
+    for message in nobodys:
+        if not _answers_one_of(nobodys, message):
+            answers = tuple(other.id for other in nobodys if _answers_one_of([message], other))
+            entries += await _settle(means, chat, record.session, message, answers)
     return entries
 
 
-async def _settle(means: Means, chat: str, session: int, message: OpenMessage) -> tuple[Entry, ...]:
-    """Reply to one of them."""
+def _answers_one_of(messages: Sequence[OpenMessage], answer: OpenMessage) -> bool:
+    """Whether a message is the yes or the no to what the turn of one of these had asked."""
+    if answer.turn or answer.enclosures or texts.yes_or_no(answer.text) is None:
+        return False
+    return any(message.turn and message.id < answer.id for message in messages)
+
+
+async def _settle(
+    means: Means, chat: str, session: int, message: OpenMessage, answers: tuple[int, ...]
+) -> tuple[Entry, ...]:
+    """Reply to one of them; `answers` are the messages that share its reply."""
     language: Language = "es" if message.language == "es" else "en" if message.language else means.language
     command = None if message.turn or message.enclosures else parse_chat_command(message.text)
     if command is not None:
@@ -53,12 +64,14 @@ async def _settle(means: Means, chat: str, session: int, message: OpenMessage) -
     crashed = message.id > means.in_hand.boot
     reason: Reason = "crashed" if crashed else "interrupted"
     said = described(message.text, message.enclosures)
-    text = texts.crashed(language) if crashed else texts.restarted(language, said)
+    failed = texts.gave_up if chat in means.failed else texts.crashed
+    text = failed(language) if crashed else texts.restarted(language, said)
     turn = message.turn or f"t{message.id}"
     asked = () if message.turn else (Entry(turn, Message("user", opening(message.text, message.enclosures))),)
     entries = (*asked, ending(turn, reason))
-    delivery = await means.journal.ask(Settle(chat, (message.id,), text, reason, session, entries))
-    tell_reply(means, chat, turn, Replied(delivery, (message.id,), text), TurnFinished(reason, text))
+    messages = (message.id, *answers)
+    delivery = await means.journal.ask(Settle(chat, messages, text, reason, session, entries))
+    tell_reply(means, chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
     return entries
 
 

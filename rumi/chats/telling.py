@@ -2,7 +2,7 @@
 
 import json
 
-from rumi.agent import ToolFinished, TurnFinished
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.means import Means
@@ -50,6 +50,12 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
                 truncated=result.truncated,
                 tool=call.name,
                 ok=result.ok,
+            )
+        case ConfirmationAsked(id, text):
+            audit.write("confirm", chat_id=chat, turn=turn, container_id=container_id, id=id, text=text)
+        case ConfirmationEnded(id, verdict):
+            audit.write(
+                "confirmed", chat_id=chat, turn=turn, container_id=container_id, id=id, verdict=verdict
             )
         case TurnFinished(reason, _, usage):
             audit.write(

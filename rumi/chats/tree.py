@@ -1,9 +1,12 @@
 """The chats' part of the supervision tree."""
 
+from dataclasses import replace
+
 from actors import ChildSpec, DynamicSupervisor, Supervisor
 from rumi.chats.chat import Chat, ChatMessage
 from rumi.chats.inbox import Inbox
-from rumi.chats.means import Means
+from rumi.chats.learning import Learner
+from rumi.chats.means import Failed, Means
 from rumi.chats.orphans import SETTLED_AT_ONCE, ChatGaveUp, Settler
 
 IDLE_CHAT_S = 300.0
@@ -15,7 +18,15 @@ SHUTDOWN_S = 15.0
 
 def add_chats(root: Supervisor, means: Means) -> Inbox:
     """Add the chats below what they depend on, and return what accepts messages for them."""
+    if means.memory is not None:
+        learner = root.add(
+            ChildSpec("learner", lambda: Learner(means), capacity=1024, concurrency=Learner.CONCURRENCY)
+        )
+        return _add_chats(root, replace(means, learner=learner))
+    return _add_chats(root, means)
 
+
+def _add_chats(root: Supervisor, means: Means) -> Inbox:
     async def open_chat(chat: str) -> None:
         await inbox.open(chat)
 
@@ -24,6 +35,7 @@ def add_chats(root: Supervisor, means: Means) -> Inbox:
     )
 
     def give_up(chat: str, error: BaseException) -> None:
+        means.failed[chat] = Failed(means.now(), _one_line(error.__cause__ or error))
         means.in_hand.lose(chat)  # in the step in which its mailbox was closed
         settler.tell_nowait(ChatGaveUp(chat))
 
@@ -35,3 +47,11 @@ def add_chats(root: Supervisor, means: Means) -> Inbox:
     chats = root.add_supervisor(DynamicSupervisor("chats", spec, on_limit=give_up))
     inbox = Inbox(means, chats, settler)
     return inbox
+
+
+def _one_line(error: BaseException) -> str:
+    """What went wrong, without the groups that it came in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__

@@ -3,55 +3,48 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 
 import trio
 
 from rumi import texts
 from rumi.agent import (
-    Surroundings,
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Kept,
     Thinking,
     ToolFinished,
     ToolStarted,
     TurnEvent,
     TurnFinished,
-    TurnInput,
-    build_prompt,
-    complete,
     run_turn,
 )
 from rumi.chats.conversation import Conversation, described, ending, opening
 from rumi.chats.events import Happening, Replied, TurnStarted
-from rumi.chats.history import window
-from rumi.chats.jobs import FILES, Job
-from rumi.chats.means import Means
+from rumi.chats.jobs import FILES, Asked, Job
+from rumi.chats.knowing import what_is_known
+from rumi.chats.learning import learn_now, look
+from rumi.chats.means import ChatView, Means
+from rumi.chats.prompting import turn_input
+from rumi.chats.shell import ChatShell
 from rumi.errors import RumiError
 from rumi.journal import Begin, Entry, Retriable, Settle
 from rumi.models import Message, TextDelta, Waiting
-from rumi.sandbox import Command, CommandResult, SandboxError, clear_workspace
+from rumi.sandbox import SandboxError, clear_workspace
+from rumi.texts import Verdict
 from rumi.tools import Bash, Tool
+from rumi.web import given_in
 
 logger = logging.getLogger(__name__)
 
+SHOWN = ("command", "url", "query", "path", "key", "name")
+"""The argument of a tool call that tells most about it."""
+
+LEARN_S = 10.0
+"""How long the reply to a reset waits for what is learned from the session."""
+
 WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error"})
 """Ways for a turn to end that leave no answer in the history."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatShell:
-    """The one sandbox that this chat's tools can reach."""
-
-    means: Means
-    chat: str
-
-    async def prepare(self) -> None:
-        """Make it ready."""
-        await self.means.sandboxes.prepare(self.chat)
-
-    async def run(self, command: Command) -> CommandResult:
-        """Run a command in it."""
-        return await self.means.sandboxes.run(self.chat, command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +65,21 @@ class Worker:
         self._means = means
         self._conversation = conversation
         self._tell = tell
-        self._tools: tuple[Tool, ...] = (Bash(ChatShell(means, chat_id)), *means.tools_for(chat_id))
+        shell = ChatShell(chat_id, means.sandboxes, conversation)
+        self._language = means.language
+        view = ChatView(
+            chat_id,
+            lambda: conversation.tainted,
+            lambda: self._language,
+            lambda: conversation.files_tainted,
+            shell.touched,
+        )
+        self._tools: tuple[Tool, ...] = (Bash(shell), *means.tools_for(view))
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
         job.begun = True
+        self._language = job.language
         if job.kind == "reset":
             return await self._reset(job)
         # Outside of the scope that a `/stop` cancels: what is stored of the turn's beginning is complete.
@@ -101,7 +104,13 @@ class Worker:
         except RumiError as error:
             return TurnFinished("model_error", texts.not_brought(job.language, str(error)))
         keep = partial(self._conversation.keep, job.turn)
-        return await run_turn(self._input(job), partial(self._watch, job), keep)
+        known = await what_is_known(self._means, self._chat, job.language, job.text)
+        self._conversation.tainted = self._conversation.tainted or known.tainted
+        confirm = partial(self._confirm, job)
+        begin = turn_input(
+            self._means, self._chat, self._conversation, known, self._tools, job.language, confirm
+        )
+        return await run_turn(begin, partial(self._watch, job), keep)
 
     async def _bring(self, job: Job) -> None:
         if not job.enclosures:
@@ -110,14 +119,24 @@ class Worker:
         brought = [await self._means.bring(self._chat, enclosure) for enclosure in job.enclosures]
         for text in (*brought, job.text):
             if text.strip():
-                await self._conversation.keep(job.turn, Message("user", text))
+                kept = Kept(Message("user", text), links=given_in(text))
+                await self._conversation.keep(job.turn, kept)
+
+    async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
+        """Wait for the user's yes or no. The question can be answered as long as this waits, and once."""
+        job.asked = waiting = Asked(asked.id)
+        self._means.hub.questions[asked.id] = None
+        try:
+            return await waiting.wait(self._means.limits.confirm_timeout_s)
+        finally:
+            job.asked = None
+            del self._means.hub.questions[asked.id]
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
         """The end of a turn that was cancelled."""
+        answer = texts.stopped(job.language)
         if job.ended_by == "interrupted":
             answer = texts.restarted(job.language, described(job.text, job.enclosures))
-        else:
-            answer = texts.stopped(job.language)
         if unconfirmed is not None:
             answer = texts.not_confirmed(answer, str(unconfirmed))
         return TurnFinished(job.ended_by, answer)
@@ -127,7 +146,7 @@ class Worker:
         entry = (
             ending(job.turn, finished.reason)
             if finished.reason in WITHOUT_ANSWER
-            else Entry(job.turn, Message("assistant", finished.answer))
+            else Entry(job.turn, Message("assistant", finished.answer), self._conversation.tainted)
         )
         self._conversation.remember(entry)
         self._conversation.due = self._means.now() + self._means.limits.session_ttl_s
@@ -150,13 +169,14 @@ class Worker:
         conversation, means = self._conversation, self._means
         if conversation.due and means.now() > conversation.due:
             await conversation.begin_anew(forget=False)
+            look(means)
         retries = None
         if job.kind == "retry":
             earlier = await means.journal.ask(Retriable(self._chat))
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
             job.text, job.enclosures, retries = earlier.text, earlier.enclosures, earlier.id
-        asked = Entry(job.turn, Message("user", opening(job.text, job.enclosures)))
+        asked = Entry(job.turn, Message("user", opening(job.text, job.enclosures)), links=given_in(job.text))
         conversation.remember(asked)
         await means.journal.ask(
             Begin(self._chat, job.message, job.turn, conversation.session, (asked,), retries)
@@ -165,37 +185,10 @@ class Worker:
         self._tell(job.turn, TurnStarted(job.text, job.message, job.language, job.origin))
         return None
 
-    def _input(self, job: Job) -> TurnInput:
-        limits, language = self._means.limits, job.language
-        instructions = build_prompt(
-            language=language,
-            facts=self._means.facts(self._chat),
-            tools=[tool.spec for tool in self._tools],
-            around=Surroundings(
-                today=datetime.fromtimestamp(self._means.now()).astimezone().date(),
-                chat=self._chat,
-                max_turns=limits.turn.max_turns,
-                timeout_s=limits.turn.timeout_s,
-                command_timeout_s=limits.command_timeout_s,
-            ),
-        )
-        kept = window(
-            self._conversation.entries,
-            max_messages=limits.history_messages,
-            max_tokens=limits.context_tokens // 2,
-        )
-        return TurnInput(
-            instructions=instructions,
-            history=complete([entry.message for entry in kept]),
-            model=self._means.model_for(self._chat, language),
-            tools=self._tools,
-            limits=limits.turn,
-            language=language,
-            context_tokens=limits.context_tokens,
-        )
-
     def _watch(self, job: Job, event: TurnEvent) -> None:
         job.phase = phase(event) or job.phase
+        # Not only with the history's entry: a tool that calls others goes on before it has a result.
+        self._conversation.tainted |= isinstance(event, ToolFinished) and event.result.tainted
         if not isinstance(event, TurnFinished):  # which is told with the reply
             self._tell(job.turn, event)
 
@@ -225,21 +218,32 @@ class Worker:
         """Remove the sandbox and the history; the files too where that was asked for."""
         job.phase = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
-        await self._conversation.begin_anew(forget=True)
+        await self._conversation.begin_anew(forget=True, learn=self._means.learns)
         if job.text == FILES:
-            troubles.append(await self._remove_files())
+            troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
+        facts = await self._learn(job)
         job.sealed = True
-        text = texts.reset(job.language, facts=0)
+        text = texts.reset(job.language, facts=facts)
         for trouble in troubles:
             if trouble is not None:
                 text = texts.not_confirmed(text, str(trouble))
         return Done(await self._settle(Settle(self._chat, job.messages, text)))
 
-    async def _remove_files(self) -> RumiError | None:
+    async def _learn(self, job: Job) -> int:
+        """Wait a while for what is learned from the session that ended; it goes on behind."""
+        job.phase = "learning from the session"
+        look(self._means)
+        with job.scope, trio.move_on_after(LEARN_S):
+            return await learn_now(self._means, self._chat)
+        return 0
+
+    async def _remove_files(self, *, nobody_writes: bool) -> RumiError | None:
         workspace = self._means.workspaces / self._chat
         try:
             if workspace.exists():  # it is made with the first command
                 await self._means.offload(partial(clear_workspace, workspace))
+            if nobody_writes:
+                await self._conversation.mark_files(False)
         except RumiError as error:
             return error
         return None
@@ -255,8 +259,11 @@ def phase(event: TurnEvent) -> str:
         case Waiting(_, why):
             return f"waiting: {why}"
         case ToolStarted(call, arguments):
-            return " ".join(f"{call.name} {arguments.get('command', '')}".split())[:80]
-        case ToolFinished():
+            what = next((arguments[name] for name in SHOWN if arguments.get(name)), "")
+            return " ".join(f"{call.name} {what}".split())[:80]
+        case ConfirmationAsked():
+            return "waiting for a yes or a no"
+        case ToolFinished() | ConfirmationEnded():
             return "thinking"
         case _:
             return ""

@@ -1,6 +1,6 @@
 """The journal's actor: the only writer of `state.db`. Requests that come together share one commit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -61,6 +61,7 @@ class Journal(Actor[JournalMessage]):
         self._waiting: list[_Job] = []
         self._work = trio.Event()
         self._store: Store | None = None
+        self._outbox = 0
 
     async def started(self) -> None:
         """Open the file.
@@ -69,6 +70,7 @@ class Journal(Actor[JournalMessage]):
             JournalError: with what to do about it.
         """
         self._store = await self._offload(lambda: Store(self._path, self._now))
+        self._outbox = self._store.undelivered
         self.start_soon(self._write, self._store)
 
     async def receive(self, message: JournalMessage) -> object:
@@ -94,6 +96,7 @@ class Journal(Actor[JournalMessage]):
                     job.error = error
                     job.done.set()
                 raise
+            self._outbox = store.undelivered
             for job, reply in zip(jobs, replies, strict=True):
                 job.reply = reply
                 job.done.set()
@@ -113,3 +116,7 @@ class Journal(Actor[JournalMessage]):
     def doing(self) -> str:
         """How many requests wait for the disk."""
         return f"{len(self._waiting)} waiting for the disk" if self._waiting else ""
+
+    def figures(self) -> Mapping[str, object]:
+        """Requests that wait for the disk, and replies that nobody has acknowledged, as last committed."""
+        return {"waiting": len(self._waiting), "outbox": self._outbox}

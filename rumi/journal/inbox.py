@@ -4,25 +4,21 @@ import json
 from dataclasses import asdict
 
 from rumi.journal.desk import Desk, clean, do
-from rumi.journal.history import insert_history, load_message, session_of
+from rumi.journal.history import history_of, insert_history, session_of, taint_of
 from rumi.journal.messages import (
     SEEN_S,
     Accept,
     AcceptAll,
     Begin,
-    ChatRecord,
     Count,
-    Enclosure,
-    Entry,
-    Figures,
     Incoming,
     Load,
     OpenChats,
-    OpenMessage,
     Previewed,
     Retriable,
 )
 from rumi.journal.outbox import insert_reply
+from rumi.journal.records import ChatRecord, Enclosure, Figures, OpenMessage
 
 
 @do.register
@@ -96,22 +92,21 @@ def previewed(request: Previewed, desk: Desk) -> None:
 def load(request: Load, desk: Desk) -> ChatRecord:
     """All that is known of a chat."""
     session, due = session_of(desk, request.chat)
-    rows = desk.db.execute(
-        "SELECT turn, message, tainted FROM history WHERE chat = ? AND session = ? ORDER BY id DESC LIMIT ?",
-        (request.chat, session, request.limit),
-    ).fetchall()
+    summary, history = history_of(desk, request.chat, session, request.limit)
     waiting = desk.db.execute(
         "SELECT id, text, coalesce(turn, ''), language, enclosures FROM messages"
         " WHERE chat = ? AND reply IS NULL ORDER BY id",
         (request.chat,),
     )
+    tainted_session, tainted_files = taint_of(desk, request.chat, session)
     return ChatRecord(
         session=session,
         due=due,
-        history=tuple(
-            Entry(turn, load_message(text), bool(tainted)) for turn, text, tainted in reversed(rows)
-        ),
+        history=history,
         open=tuple(_open_message(*row) for row in waiting),
+        tainted=tainted_session,
+        files_tainted=tainted_files,
+        summary=summary,
     )
 
 

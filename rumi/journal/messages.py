@@ -1,86 +1,25 @@
 """What the journal is asked. Every request is one step of a transaction; several may share one commit."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from actors import Request
 from rumi.agent import Reason
-from rumi.models import Message
+from rumi.journal.records import (
+    ChatRecord,
+    DueSessions,
+    Enclosure,
+    Entry,
+    Figures,
+    Lesson,
+    OpenMessage,
+    StoredReply,
+    Summary,
+)
 
 SEEN_S = 48 * 3600.0
 """How long an update's number is remembered: its source keeps updates for half that time, and may begin to
 number afresh after a quiet week, so neither "greater than the last" nor "ever seen" would do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One message of a chat's history, with the turn that it belongs to."""
-
-    turn: str
-    message: Message
-    tainted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Enclosure:
-    """Something that comes with a message and is brought when the message is worked on.
-
-    `reference` is how its source finds it again; `name` is the sender's, who may have called it anything;
-    `size_bytes` is what the source said, None where it did not.
-    """
-
-    kind: Literal["file", "voice"]
-    reference: str
-    name: str
-    media_type: str = ""
-    size_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenMessage:
-    """An accepted message without a final reply, or one to run again. `turn` is empty if it began none.
-
-    `language` is empty where the message came without one.
-    """
-
-    id: int
-    text: str
-    turn: str = ""
-    language: str = ""
-    enclosures: tuple[Enclosure, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredReply:
-    """A final reply in the outbox, and the messages that share it.
-
-    `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none. `origin` is what
-    the source calls the first of the messages, None where none of them came from there; `preview` what
-    the source calls the message in which the answer grew, negative if that has to go; `parts` how much of
-    the reply is there already.
-    """
-
-    delivery: int
-    messages: tuple[int, ...]
-    text: str
-    turn: str = ""
-    reason: Reason | None = None
-    origin: int | None = None
-    preview: int | None = None
-    parts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ChatRecord:
-    """What the journal knows of a chat: its session, that session's history, and what is still open.
-
-    `due` is when the session ends if nothing happens, in seconds since 1970; 0 for a new one.
-    """
-
-    session: int
-    due: float
-    history: tuple[Entry, ...]
-    open: tuple[OpenMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +156,85 @@ class Load(Request[ChatRecord]):
 
 @dataclass(frozen=True, slots=True)
 class NewSession(Request[int]):
-    """End the chat's session and begin another; its number. `forget` deletes all history as well."""
+    """End the chat's session and begin another; its number.
+
+    `forget` deletes all history as well: at once, or, with `learn`, where there is something to learn from,
+    as soon as that is done.
+    """
 
     chat: str
     forget: bool = False
+    learn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize(Request[bool]):
+    """Let a summary stand for the beginning of a session, in place of the one before; False if it ended."""
+
+    chat: str
+    session: int
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class ToLearn(Request[DueSessions]):
+    """Where there is something to learn from: sessions that have ended, are overdue, or were asked for.
+
+    Only those of one chat, if one is named.
+    """
+
+    chat: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Study(Request[Lesson]):
+    """What was said in a session and was not learned from yet."""
+
+    chat: str
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedFrom(Request[None]):
+    """A session was learned from, up to that entry of its history; what is to be forgotten goes now."""
+
+    chat: str
+    session: int
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff(Request[None]):
+    """To learn from a session has failed; it is not due again before `until`, in seconds since 1970."""
+
+    chat: str
+    session: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class AskToLearn(Request[None]):
+    """Learn from the session of the chat, or of all chats, now, although it goes on."""
+
+    chat: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LearnNothing(Request[None]):
+    """Delete what is to be forgotten without learning from it.
+
+    With `ever`, there is nothing to learn from anything that was said so far.
+    """
+
+    ever: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFiles(Request[None]):
+    """Something in the chat's files came from outside from now on, or nothing any more."""
+
+    chat: str
+    tainted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,16 +247,6 @@ class Retriable(Request[OpenMessage | None]):
 @dataclass(frozen=True, slots=True)
 class OpenChats(Request[tuple[str, ...]]):
     """The chats with messages that lack a final reply."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Sizes for the status dump."""
-
-    last_message: int
-    open_messages: int
-    undelivered: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +268,14 @@ JournalMessage: TypeAlias = (
     | Undelivered
     | Load
     | NewSession
+    | Summarize
+    | ToLearn
+    | Study
+    | LearnedFrom
+    | PutOff
+    | AskToLearn
+    | LearnNothing
+    | MarkFiles
     | Retriable
     | OpenChats
     | Count

@@ -4,15 +4,8 @@ from dataclasses import replace
 
 from rumi.journal.desk import Desk, clean, do
 from rumi.journal.history import insert_history
-from rumi.journal.messages import (
-    Delivered,
-    PartSent,
-    Settle,
-    StoredReply,
-    Undeliverable,
-    Undelivered,
-    Waiting,
-)
+from rumi.journal.messages import Delivered, PartSent, Settle, Undeliverable, Undelivered, Waiting
+from rumi.journal.records import StoredReply
 
 
 @do.register

@@ -1,6 +1,8 @@
 """The tables of `state.db`, their version, and how a file of an earlier version becomes one of this."""
 
-SCHEMA_VERSION = 2
+from rumi.databases import Schema
+
+SCHEMA_VERSION = 3
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -43,7 +45,8 @@ CREATE TABLE history (
     turn    TEXT NOT NULL,
     message TEXT NOT NULL,       -- JSON: role, content, tool_calls, tool_call_id
     tainted INTEGER NOT NULL,
-    created REAL NOT NULL
+    created REAL NOT NULL,
+    links   TEXT NOT NULL DEFAULT '[]'        -- JSON: addresses that its user or a page gave, word for word
 );
 CREATE INDEX history_of_session ON history (chat, session, id);
 CREATE TABLE sessions (
@@ -52,7 +55,29 @@ CREATE TABLE sessions (
     started REAL NOT NULL,
     due     REAL NOT NULL,       -- when it ends if nothing happens; 0 while nothing was said in it
     ended   REAL,
+    fresh   INTEGER NOT NULL DEFAULT 0,  -- its user said something that nothing was learned from yet
+    learned INTEGER NOT NULL DEFAULT 0,  -- the history entry up to which it was learned from
+    asked   INTEGER NOT NULL DEFAULT 0,  -- to be learned from now, although it goes on
+    forget  INTEGER NOT NULL DEFAULT 0,  -- its history goes as soon as it was learned from
+    tries   INTEGER NOT NULL DEFAULT 0,  -- to learn from it has failed so often
+    learn_after REAL NOT NULL DEFAULT 0,
     PRIMARY KEY (chat, number)
+);
+CREATE INDEX sessions_to_learn ON sessions (chat, number) WHERE fresh;
+CREATE TABLE summaries (         -- what stands in the prompt for the beginning of a session
+    chat    TEXT NOT NULL,
+    session INTEGER NOT NULL,
+    turn    TEXT NOT NULL,
+    upto    INTEGER NOT NULL,    -- the last history entry that it stands for, the end of that turn
+    text    TEXT NOT NULL,
+    tainted INTEGER NOT NULL,
+    links   TEXT NOT NULL,       -- JSON, as in the history
+    created REAL NOT NULL,
+    PRIMARY KEY (chat, session)
+);
+CREATE TABLE tainted_files (     -- chats with something in their files that came from outside
+    chat  TEXT PRIMARY KEY,
+    since REAL NOT NULL
 );
 """
 
@@ -67,5 +92,23 @@ ALTER TABLE outbox ADD COLUMN failure TEXT;
 CREATE TABLE updates (id INTEGER PRIMARY KEY, seen REAL NOT NULL);
 CREATE INDEX updates_by_age ON updates (seen);
 """,
+    2: """
+ALTER TABLE history ADD COLUMN links TEXT NOT NULL DEFAULT '[]';
+CREATE TABLE tainted_files (chat TEXT PRIMARY KEY, since REAL NOT NULL);
+ALTER TABLE sessions ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN learned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN forget INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN learn_after REAL NOT NULL DEFAULT 0;
+CREATE INDEX sessions_to_learn ON sessions (chat, number) WHERE fresh;
+CREATE TABLE summaries (
+    chat TEXT NOT NULL, session INTEGER NOT NULL, turn TEXT NOT NULL, upto INTEGER NOT NULL,
+    text TEXT NOT NULL, tainted INTEGER NOT NULL, links TEXT NOT NULL,
+    created REAL NOT NULL, PRIMARY KEY (chat, session)
+);
+""",
 }
 """What leads from a version to the next one."""
+
+STATE = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)

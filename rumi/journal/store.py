@@ -1,7 +1,8 @@
 """`state.db`: opened, brought up to date, and asked for several steps in one transaction.
 
 Plain blocking SQLite, used by one thread at a time. WAL with `synchronous=FULL`: what was committed
-survives a power cut, as far as the disk keeps its word. The steps are in `inbox`, `outbox` and `history`.
+survives a power cut, as far as the disk keeps its word. The steps are in `inbox`, `outbox`, `history` and
+`lessons`.
 """
 
 import sqlite3
@@ -9,11 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rumi.databases import DatabaseFault, bring_up_to_date, checked_version, make_durable
 from rumi.errors import RumiError
-from rumi.journal import inbox, outbox  # noqa: F401  # they register their steps
+from rumi.journal import inbox, lessons, outbox  # noqa: F401  # they register their steps
 from rumi.journal.desk import Desk, do
 from rumi.journal.messages import JournalMessage
-from rumi.journal.schema import MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from rumi.journal.schema import STATE
 
 
 class JournalError(RumiError):
@@ -21,7 +23,7 @@ class JournalError(RumiError):
 
 
 class Store:
-    """An open `state.db`.
+    """An open `state.db`. `undelivered` is how many replies nobody has acknowledged, as last committed.
 
     Raises:
         JournalError: it cannot be opened, is damaged, or was made by a newer program.
@@ -31,29 +33,22 @@ class Store:
         self.path = path
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._prepare()
-        except sqlite3.Error as error:
+            try:
+                version = checked_version(self._db, path, STATE)
+                make_durable(self._db, path)
+                bring_up_to_date(self._db, path, STATE, version)
+            except BaseException:
+                self._db.close()
+                raise
+        except DatabaseFault as error:
+            raise JournalError(error.message, error.advice) from error
+        except (sqlite3.Error, OSError) as error:
             raise JournalError(
                 f"{path} cannot be used: {error}.",
                 "Check the disk's free space and the file's permissions, or ask: rumi doctor",
             ) from error
         self._desk = Desk(self._db, path, now)
-
-    def _prepare(self) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version > SCHEMA_VERSION:
-            raise JournalError(
-                f"{self.path} was made by a newer Rumi (schema {version}, this one knows {SCHEMA_VERSION}).",
-                "Use the newer program, or another RUMI_HOME.",
-            )
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
-        self.path.chmod(0o600)
-        if version < SCHEMA_VERSION:
-            steps = [MIGRATIONS[step] for step in range(version, SCHEMA_VERSION)] if version else [SCHEMA]
-            self._db.executescript(
-                f"BEGIN IMMEDIATE; {' '.join(steps)} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-            )
+        self.undelivered = self._count_undelivered()
 
     def close(self) -> None:
         """Close the file."""
@@ -69,7 +64,9 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 replies = [do(request, self._desk) for request in requests]
+                undelivered = self._count_undelivered()
                 self._db.execute("COMMIT")
+                self.undelivered = undelivered
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
@@ -79,3 +76,8 @@ class Store:
                 f"{self.path} cannot be written: {error}.", "Check the disk's free space, then start again."
             ) from error
         return replies
+
+    def _count_undelivered(self) -> int:
+        """How many replies nobody has acknowledged: few, and an index has them alone."""
+        (count,) = self._db.execute("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetchone()
+        return int(count)

@@ -35,6 +35,7 @@ from rumi.models.actor import (
     ModelsRef,
 )
 from rumi.models.build import (
+    OFFLINE,
     CustomServer,
     ModelSet,
     ModelSettings,
@@ -53,6 +54,7 @@ from rumi.models.transcription import Transcriber
 
 __all__ = [
     "CONCURRENT_MESSAGES",
+    "OFFLINE",
     "Chain",
     "ChatCompletions",
     "CustomServer",

@@ -4,7 +4,7 @@ A permit is an ask that stays in progress while the call runs. Whoever holds one
 and whoever is cancelled gives it back by that alone: there is no release that could be forgotten.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -97,10 +97,11 @@ class Models(Actor[ModelsMessage]):
 
     def doing(self) -> str:
         """How many calls run and wait, and which models cool down."""
-        try:
-            return self._limits.describe(trio.current_time())
-        except RuntimeError:  # asked from outside of trio
-            return self._limits.describe(inf)
+        return self._limits.describe(_now())
+
+    def figures(self) -> Mapping[str, object]:
+        """Calls that run and wait, and each model's budget."""
+        return self._limits.figures(_now())
 
     async def _hold(self, permit: HoldPermit) -> None:
         ticket = self._limits.enter(
@@ -124,3 +125,11 @@ class Models(Actor[ModelsMessage]):
             self._changed = trio.Event()
             with trio.move_on_at(again):
                 await self._changed.wait()
+
+
+def _now() -> float:
+    """The clock; its end where this is asked from outside of trio."""
+    try:
+        return trio.current_time()
+    except RuntimeError:
+        return inf

@@ -106,8 +106,10 @@ class ChatCompletions:
         }
         if tools := tools_json(request):
             body["tools"] = tools
-        if self._sampling.temperature is not None:
-            body["temperature"] = self._sampling.temperature
+        wanted = request.temperature
+        temperature = self._sampling.temperature if wanted is None else wanted
+        if temperature is not None:
+            body["temperature"] = temperature
         groq = self._server.dialect == "groq"
         if self._sampling.max_output_tokens is not None:
             # `max_tokens` is deprecated at Groq, and all that many self-hosted servers know.

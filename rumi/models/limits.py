@@ -61,6 +61,11 @@ class _Budget:
     def of(cls, window: Window, now: float) -> "_Budget":
         return cls(window.limit, window.remaining, now, now + window.reset_s)
 
+    def figures(self, now: float) -> dict[str, object]:
+        """The limit, what is left of it as last told, and in how many seconds it is full again."""
+        full_in_s = max(0.0, round(self.full_at - now, 3)) if now < inf else 0.0
+        return {"limit": self.limit, "remaining": self.remaining, "full_in_s": full_in_s}
+
     def wait_s(self, amount: float, now: float) -> float:
         """Seconds until `amount` is there. More than the limit never is: let the server say that."""
         amount = min(amount, self.limit)
@@ -170,6 +175,22 @@ class Limits:
             else:
                 held_back.add(ticket.model)
                 again = min(again, now + wait.seconds)
+
+    def figures(self, now: float) -> dict[str, object]:
+        """For the status: calls, and of each model its cool-down and what its server last told of budgets."""
+        return {
+            "running": self.running,
+            "waiting": self.waiting,
+            "models": {
+                name: {
+                    "running": len(state.running),
+                    "cool_down_s": max(0.0, round(state.cool_until - now, 3)) if now < inf else 0.0,
+                    "requests": state.requests and state.requests.figures(now),
+                    "tokens": state.tokens and state.tokens.figures(now),
+                }
+                for name, state in self._models.items()
+            },
+        }
 
     def describe(self, now: float) -> str:
         """One line for the status: what runs, what waits, and which models cool down."""

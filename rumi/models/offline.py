@@ -6,6 +6,7 @@ same turn as a real model: it asks for one tool call per reply, reads the result
 
 import re
 from collections.abc import Sequence
+from html import unescape
 from json import dumps
 from secrets import token_hex
 from typing import Final
@@ -30,6 +31,9 @@ _PIECES: Final = 200
 _PIECE_CHARS: Final = 24
 _FACT: Final = re.compile(r"^\s*-\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
+_VERBATIM: Final = frozenset({"bash", "web_fetch", "web_search"})
+"""Tools whose results are others' words: shown as they are, whatever they would be as Markdown."""
+
 _FENCES: Final = re.compile(r"`{3,}")
 
 _TEXTS: Final[dict[Language, dict[str, str]]] = {
@@ -150,7 +154,7 @@ class _Work:
                 result = next(results, None)
                 if result is None:
                     break
-                shown = _fenced(result) if step.tool == "bash" else result
+                shown = _fenced(result) if step.tool in _VERBATIM else result
             parts.append(f"**{len(parts) + 1}. {_one_line(step.text)}**\n\n{shown}" if several else shown)
         return parts
 
@@ -160,7 +164,7 @@ class _Work:
         facts = _FACT.findall(memory[1]) if memory else []
         if not facts:
             return self._texts["no_facts"]
-        return "\n".join([self._texts["facts"], *(f"- {fact.strip()}" for fact in facts)])
+        return "\n".join([self._texts["facts"], *(f"- {unescape(fact.strip())}" for fact in facts)])
 
 
 def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[str]]:

@@ -45,10 +45,14 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call. No `tools` means that the model must answer in words."""
+    """One model call. No `tools` means that the model must answer in words.
+
+    `temperature` is for calls that need another one than the configuration's.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from rumi.sandbox.types import (
 )
 from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace, shown
 from rumi.sandbox.workspace import clear as clear_workspace
+from rumi.sandbox.writing import may_write
 
 __all__ = [
     "ALLOWED",
@@ -46,6 +47,7 @@ __all__ = [
     "add_sandboxes",
     "choose_engine",
     "clear_workspace",
+    "may_write",
     "open_beneath",
     "parse_command",
     "prepare_workspace",

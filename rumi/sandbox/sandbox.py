@@ -1,6 +1,6 @@
 """The sandbox actor: one for each chat, owner of that chat's box for as long as it lives."""
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -119,6 +119,10 @@ class Sandbox(Actor[SandboxMessage]):
     def doing(self) -> str:
         """The program that runs, and nothing of its arguments: they are the chat's own."""
         return self._doing
+
+    def figures(self) -> Mapping[str, object]:
+        """Its box."""
+        return {"container": self._ids.get(self._chat_id)}
 
     async def _ready(self) -> Box:
         """The chat's box, made if there is none. Cancelled, what was asked for is removed again."""

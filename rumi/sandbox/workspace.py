@@ -6,7 +6,6 @@ step goes from an open folder to a name in it, and nothing waits for a file. Cal
 """
 
 import contextlib
-import ctypes
 import errno
 import os
 import re
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rumi.beneath import FOLDER, is_ordinary, openat2
 from rumi.errors import RumiError
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -23,10 +23,6 @@ MAX_DEPTH = 256
 """Folders in folders that are followed, with an open file each; legitimate trees stay far below it."""
 STOP_AFTER = 200_000
 
-_OPENAT2 = 437  # the same number on every architecture that Linux added it to
-_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x02, 0x04, 0x08
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own blocks are
 
 
@@ -46,10 +42,6 @@ class WorkspaceUse:
     complete: bool = True
 
 
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
 def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int) -> Path:
     """Make the chat's folder, private and owned by the sandbox's user, unless it is there; return its path.
 
@@ -63,7 +55,7 @@ def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int) -> Path:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        with _opened(os.open(path, _FOLDER)) as folder:
+        with _opened(os.open(path, FOLDER)) as folder:
             status = os.fstat(folder)
             if os.getuid() == 0 and (status.st_uid, status.st_gid) != (uid, gid):
                 os.fchown(folder, uid, gid)
@@ -84,7 +76,7 @@ def measure(path: Path, *, stop_after: int = STOP_AFTER) -> WorkspaceUse:
     levels: list[tuple[int, list[str]]] = []
     try:
         with contextlib.suppress(OSError):
-            levels.append(counted.scan(os.open(path, _FOLDER)))
+            levels.append(counted.scan(os.open(path, FOLDER)))
         while levels:
             folder, names = levels[-1]
             if not names or counted.files >= stop_after:
@@ -141,11 +133,11 @@ def open_beneath(workspace: Path, relative: str) -> int:
     if not name or b"\0" in name:
         raise WorkspaceError(f"{shown(relative)} names no file.")
     try:
-        with _opened(os.open(workspace, _FOLDER)) as folder:
-            file = _openat2(folder, name)
+        with _opened(os.open(workspace, FOLDER)) as folder:
+            file = openat2(folder, name)
     except OSError as error:
         raise WorkspaceError(_refusal(relative, error.errno or 0)) from error
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    if not is_ordinary(file):
         os.close(file)
         raise WorkspaceError(f"{shown(relative)} is no ordinary file.")
     return file
@@ -158,7 +150,7 @@ def clear(path: Path) -> None:
         WorkspaceError: something is left, because it cannot be removed or because more of it keeps coming.
     """
     try:
-        with _opened(os.open(path, _FOLDER)) as top:
+        with _opened(os.open(path, FOLDER)) as top:
             left: os.DirEntry[str] | None = None
             for _ in range(3):  # what a command that is just ending adds is met on the second
                 _empty(top)
@@ -176,19 +168,6 @@ def clear(path: Path) -> None:
 def shown(name: str) -> str:
     """A name as a person may see it: without control characters, line breaks and bytes that are no text."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
-
-
-def _openat2(folder: int, name: bytes) -> int:
-    resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
-    how = _OpenHow(_READ, 0, resolve)
-    libc = ctypes.CDLL(None, use_errno=True)
-    for _ in range(64):
-        file: int = libc.syscall(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
-        if file >= 0:
-            return file
-        if (number := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR):
-            break  # EAGAIN: something on the way was renamed meanwhile, so the kernel could not tell
-    raise OSError(number, os.strerror(number))
 
 
 def _refusal(relative: str, number: int) -> str:
@@ -209,14 +188,14 @@ def _refusal(relative: str, number: int) -> str:
 def _open_folder(parent: int, name: str) -> int | None:
     """Open a folder in a folder; where its owner took away his own right to read it, that is given back."""
     try:
-        return os.open(name, _FOLDER, dir_fd=parent)
+        return os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:
         with contextlib.suppress(OSError):
             flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             with _opened(os.open(name, flags, dir_fd=parent)) as folder:
                 # By its descriptor: the name might be a link to someone else's folder by now.
                 os.chmod(f"/proc/self/fd/{folder}", 0o700)
-                return os.open(f"/proc/self/fd/{folder}", _FOLDER & ~os.O_NOFOLLOW)
+                return os.open(f"/proc/self/fd/{folder}", FOLDER & ~os.O_NOFOLLOW)
     except OSError:
         pass
     return None

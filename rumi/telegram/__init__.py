@@ -4,7 +4,8 @@
 fetches what users send, `api` is the bot on the wire. `room` puts them into the tree, `serving` ends them.
 """
 
+from rumi.telegram.naming import bot_name
 from rumi.telegram.room import Telegram, open_telegram
 from rumi.telegram.serving import listening_to_signals, serve
 
-__all__ = ["Telegram", "listening_to_signals", "open_telegram", "serve"]
+__all__ = ["Telegram", "bot_name", "listening_to_signals", "open_telegram", "serve"]

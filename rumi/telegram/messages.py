@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,31 @@ class Flush(Request[None]):
     """Answered when no reply waits to be sent that could be sent now."""
 
 
-SenderMessage: TypeAlias = Say | SendFile | Flush
+@dataclass(frozen=True, slots=True)
+class Toast:
+    """A line for whoever made the press `query`, which also lets the button rest. Lost if need be."""
+
+    query: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """Somebody pressed a button of `question`, which hangs on a message: tell them what came of it.
+
+    `counts`: it was the answer. A question that does not wait any more loses its buttons.
+    """
+
+    chat: str
+    message: int
+    query: str
+    question: str
+    yes: bool
+    counts: bool
+    language: Language
+
+
+SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from rumi.telegram.files import TelegramFiles
 from rumi.telegram.messages import Flush, PollerMessage, SenderMessage, SendFile, StopPolling
 from rumi.telegram.polling.content import Intake
 from rumi.telegram.polling.poller import Poller, PollerMemory
+from rumi.telegram.polling.presses import Presses
 from rumi.telegram.polling.reading import Who
 from rumi.telegram.polling.strangers import Strangers
 from rumi.telegram.sending.destination import Statistics
@@ -48,6 +49,9 @@ FLUSH_S: Final = 10.0
 
 FILES_AT_ONCE: Final = 4
 """Files that are read or written at the same time, in threads of their own, and that are in memory whole."""
+
+LEARN_S: Final = 5.0
+"""How long sessions that go on may then still be learned from."""
 
 FIRST_LOOK_S: Final = 5.0
 """How long Telegram may take to say who the bot is before serving begins without knowing."""
@@ -110,12 +114,20 @@ class Telegram:
         """Add the poller, below the chats: it is the first to end."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
+        presses = Presses(inbox, self._sender, strangers)
         intake = Intake(voice=self._voice)
         self._poller = root.add(
             ChildSpec(
                 "poller",
                 lambda: Poller(
-                    self._bot, inbox, strangers, self._who, self._memory, intake=intake, random=Random()
+                    self._bot,
+                    inbox,
+                    strangers,
+                    presses,
+                    self._who,
+                    self._memory,
+                    intake=intake,
+                    random=Random(),
                 ),
             )
         )
@@ -142,7 +154,7 @@ class Telegram:
     # The end
 
     async def wind_down(self, inbox: Inbox) -> None:
-        """Take no more updates, let turns finish or report them, send the last replies. All of it bounded.
+        """Take no more updates, let turns finish or report them, send the last replies, learn. All bounded.
 
         Cancelled, it leaves the rest to the end of the tree and to the next process.
         """
@@ -154,6 +166,9 @@ class Telegram:
             await inbox.wind_down(PATIENCE_S, REPORT_S)
         with _as_far_as_possible(FLUSH_S):
             await self._sender.ask(Flush())
+        with _as_far_as_possible(LEARN_S):  # the rest at the next start
+            if await inbox.ask_to_learn():
+                await inbox.learn_now()
 
 
 @contextmanager

@@ -45,11 +45,17 @@ async def listening_to_signals() -> AsyncIterator[Told]:
 
 
 async def serve(
-    telegram: Telegram, inbox: Inbox, language: Language, say: Callable[[str], None], told: Told
+    telegram: Telegram,
+    inbox: Inbox,
+    language: Language,
+    say: Callable[[str], None],
+    told: Told,
+    ending: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until told to end, and then wind down; told to hurry, that is cut short.
 
-    `say` shows a line to whoever started the program.
+    `say` shows a line to whoever started the program. `ending` is called when nothing may be accepted
+    any more.
 
     Raises:
         TokenRefused: Telegram does not know the token.
@@ -60,6 +66,7 @@ async def serve(
         say(texts.nobody_allowed(language))
     await told.end.wait()
     say(texts.winding_down(language, PATIENCE_S))
+    ending()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cut_short, told, nursery.cancel_scope)
         await telegram.wind_down(inbox)

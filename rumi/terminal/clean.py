@@ -4,7 +4,8 @@ import re
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement, modes
-    r"|\x1b[\]PX^_][^\x07\x1b\n\r]{0,4096}(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC with their ends
+    # OSC, DCS, SOS, PM, APC with their ends
+    r"|\x1b[\]PX^_][^\x07\x1b\n\r\v\f\x85\u2028\u2029]{0,4096}(?:\x07|\x1b\\)"
     r"|\x1b[ -/]+[0-~]"  # character sets and the like
     r"|\x1b[0-Z\\^-~]"  # two-character sequences, reset (`ESC c`) among them
 )

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import trio
 
-from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.chats import ChatEvent, ChatPort, Replied, TurnStarted
 from rumi.terminal.words import Words, is_stop
 
@@ -152,12 +152,16 @@ class Conversation:
                 self.confirming = None
                 await self.view.event(event)
             case ConfirmationAsked() as asked:
-                self.confirming = asked
                 await self.view.event(event)
+                self._port.shown(asked.id)
                 if self._yes:
+                    await self.view.notice(self._words.confirmed)
                     await self.answer(True)
-            case Thinking() | ToolStarted() | ToolFinished():
-                self.confirming = None
+                else:  # not sooner: nobody is to answer what has not been shown
+                    self.confirming = asked
+            case ConfirmationEnded(id, _):
+                if self.confirming is not None and self.confirming.id == id:
+                    self.confirming = None
                 await self.view.event(event)
             case _:
                 await self.view.event(event)

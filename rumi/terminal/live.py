@@ -14,7 +14,14 @@ import trio
 from rich.console import RenderableType
 from rich.text import Text
 
-from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Discarded, TextDelta, Waiting
 from rumi.terminal.called import Called
@@ -122,6 +129,8 @@ class LiveView:
                 self._end_piece()
                 self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
                 self._status = (self._words.awaited, now)
+            case ConfirmationEnded():
+                self._status = (self._words.running, now)
             case TurnFinished() as finished:
                 self._finish(finished, now)
             case _:

@@ -8,8 +8,7 @@ import trio
 from rumi.agent import Reason
 from rumi.terminal.conversation import Conversation, Settled
 from rumi.terminal.stops import INTERRUPTED, until_stopped
-from rumi.terminal.streams import Lines
-from rumi.terminal.words import Words, is_answer
+from rumi.terminal.words import Words
 
 EXIT_CODES: dict[Reason, int] = {
     "complete": 0,
@@ -37,14 +36,11 @@ def exit_code(text: str, settled: Settled) -> int:
     return 0 if _COMMAND.fullmatch(text.strip()) else 1
 
 
-async def once(
-    conversation: Conversation, text: str, lines: Lines, signals: AsyncIterator[int], *, words: Words
-) -> int:
+async def once(conversation: Conversation, text: str, signals: AsyncIterator[int], *, words: Words) -> int:
     """Run one turn and return its exit code.
 
-    A question of the turn is answered by the next line of `lines`: yes or no; anything else, or the end
-    of the input, is a no. A signal stops the turn: this returns 130 when the stop is confirmed, after
-    `STOP_WAIT_S` at the latest, and at once for the third signal.
+    A question of the turn is answered with no, and that is said. A signal stops the turn: this returns 130
+    when the stop is confirmed, after `STOP_WAIT_S` at the latest, and at once for the third signal.
     """
     code = INTERRUPTED
     stopping = False
@@ -67,7 +63,7 @@ async def once(
         await nursery.start(conversation.run)
         number = await conversation.send(text)
         nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake what it is to stop
-        nursery.start_soon(_answer_questions, conversation, lines, words)
+        nursery.start_soon(_refuse_questions, conversation, words)
         settled = await conversation.settled(number)
         if not stopping:
             code = exit_code(text, settled)
@@ -75,18 +71,10 @@ async def once(
     return code
 
 
-async def _answer_questions(conversation: Conversation, lines: Lines, words: Words) -> None:
+async def _refuse_questions(conversation: Conversation, words: Words) -> None:
+    """Nobody is there to judge what the turn asks: say so, and say no. `--yes` has answered already."""
     while True:
         while conversation.confirming is None:
             await conversation.changed()
-        asked = conversation.confirming
-        line = await lines.line()
-        if conversation.confirming is not asked:
-            continue
-        if line is not None and is_answer(line):
-            conversation.confirming = None
-            await conversation.send(line.strip())
-        else:
-            if line is None:
-                await conversation.view.notice(words.unconfirmed)
-            await conversation.answer(False)
+        await conversation.view.notice(words.unconfirmed)
+        await conversation.answer(False)

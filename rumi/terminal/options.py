@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.terminal.words import Language
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

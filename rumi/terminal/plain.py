@@ -90,8 +90,8 @@ async def converse(
     """Send line after line, each when the turn before it has ended, `/stop` at once; the exit code.
 
     While the turn asks for a yes or a no, the next line answers it; any other line, or the end of the
-    input, is a no. With `prompt` a person types at the other end: they are prompted, and Ctrl-C stops
-    the turn without leaving the chat.
+    input, is a no. With `prompt` a person types at the other end: they are prompted, what they typed before
+    a question was there is no yes to it, and Ctrl-C stops the turn without leaving the chat.
     """
     code = 0
     async with trio.open_nursery() as nursery:
@@ -137,7 +137,7 @@ async def _send_lines(conversation: Conversation, lines: Lines, words: Words, pr
                 await prompt.write(PROMPT)
         elif text is not None and is_stop(text):
             await conversation.send(text)
-        elif await _answers_a_question(conversation, text, words):
+        elif await _answers_a_question(conversation, text, words, person=prompt is not None):
             continue
         elif text is None or text.lower() in LEAVING:
             if text is None and prompt is not None:
@@ -147,12 +147,18 @@ async def _send_lines(conversation: Conversation, lines: Lines, words: Words, pr
             await conversation.send(text)
 
 
-async def _answers_a_question(conversation: Conversation, text: str | None, words: Words) -> bool:
-    """Wait until the chat is idle; True when the line was used up as the answer to a question before that."""
+async def _answers_a_question(
+    conversation: Conversation, text: str | None, words: Words, *, person: bool
+) -> bool:
+    """Wait until the chat is idle; True when the line was used up as the answer to a question before that.
+
+    What a person typed before the question was there is no answer to it.
+    """
+    early = person and conversation.confirming is None
     while conversation.busy:
         if conversation.confirming is None:
             await conversation.changed()
-        elif text is not None and is_answer(text):
+        elif text is not None and is_answer(text) and not early:
             conversation.confirming = None
             await conversation.send(text)
             return True

@@ -103,10 +103,10 @@ async def _once(
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)
-                code = await once(conversation(live), text, streams.input, signals, words=words)
+                code = await once(conversation(live), text, signals, words=words)
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await screen.close()
         return code
-    return await once(conversation(view), text, streams.input, signals, words=words)
+    return await once(conversation(view), text, signals, words=words)

@@ -1,9 +1,8 @@
 """What the terminal itself says, in both languages. What the chat says comes from the chat."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
-Language: TypeAlias = Literal["es", "en"]
+from rumi.texts import Language, yes_or_no
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +23,7 @@ class Words:
     discarded: str
     asked: str
     unconfirmed: str
+    confirmed: str
     failed: str
     exit_code: str
     truncated: str
@@ -53,6 +53,7 @@ _WORDS: dict[Language, Words] = {
         discarded="The reply was cut off; what it said above is void.",
         asked="It asks:",
         unconfirmed="No one can answer here, so that is a no. --yes says yes.",
+        confirmed="Yes (--yes).",
         failed="failed",
         exit_code="exit {code}",
         truncated="truncated",
@@ -91,6 +92,7 @@ _WORDS: dict[Language, Words] = {
         discarded="La respuesta se cortó; lo que decía arriba no vale.",
         asked="Pregunta:",
         unconfirmed="Acá nadie puede contestar, así que es un no. Con --yes es un sí.",
+        confirmed="Sí (--yes).",
         failed="falló",
         exit_code="salida {code}",
         truncated="recortado",
@@ -119,8 +121,6 @@ _WORDS: dict[Language, Words] = {
 LEAVING = frozenset({"/exit", "/quit"})
 """Commands of the terminal: they never reach the chat."""
 
-_YES_OR_NO = frozenset({"y", "yes", "s", "si", "sí", "n", "no"})
-
 
 def words_for(language: Language) -> Words:
     """The words of that language."""
@@ -134,4 +134,4 @@ def is_stop(text: str) -> bool:
 
 def is_answer(text: str) -> bool:
     """Whether a line is a yes or a no."""
-    return text.strip().lower().rstrip(".!") in _YES_OR_NO
+    return yes_or_no(text) is not None

@@ -1,7 +1,29 @@
 """Tools: what the assistant can do, each bound to one chat's means before a turn begins."""
 
-from rumi.tools.base import CommandTrace, Tool, ToolResult
+from rumi.tools.base import Calls, CallsTools, CommandTrace, Question, Tool, ToolResult
 from rumi.tools.bash import Bash, Shell
+from rumi.tools.forget import ForgetTool
+from rumi.tools.marked import block
+from rumi.tools.remember import RememberTool
 from rumi.tools.send_file import SendFile
+from rumi.tools.use_skill import UseSkill
+from rumi.tools.web_fetch import WebFetch
+from rumi.tools.web_search import WebSearch
 
-__all__ = ["Bash", "CommandTrace", "SendFile", "Shell", "Tool", "ToolResult"]
+__all__ = [
+    "Bash",
+    "Calls",
+    "CallsTools",
+    "CommandTrace",
+    "ForgetTool",
+    "Question",
+    "RememberTool",
+    "SendFile",
+    "Shell",
+    "Tool",
+    "ToolResult",
+    "UseSkill",
+    "WebFetch",
+    "WebSearch",
+    "block",
+]

@@ -1,11 +1,12 @@
 """The `bash` tool: one command in the chat's sandbox, within the command policy."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from rumi.models import ToolSpec
 from rumi.sandbox import Command, CommandResult, Output, Refused, parse_command
-from rumi.tools.base import CommandTrace, ToolResult
+from rumi.tools.base import CommandTrace, Question, ToolResult
 
 SPEC = ToolSpec(
     name="bash",
@@ -39,6 +40,11 @@ class Shell(Protocol):
         """Run a command to its end or its limits. Cancelled, no process of it is left."""
         ...
 
+    @property
+    def tainted(self) -> bool:
+        """Whether a command may have read what came from outside: what an earlier turn put into a file."""
+        ...
+
 
 class Bash:
     """Runs the model's commands in the one sandbox that it was given."""
@@ -53,6 +59,10 @@ class Bash:
         """Make the sandbox ready while the model still writes the command."""
         await self._shell.prepare()
 
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """None: a command reaches nothing but its own sandbox."""
+        return None
+
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Judge the command, run it, and tell what came of it."""
         command, stdin = arguments.get("command"), arguments.get("stdin")
@@ -66,7 +76,8 @@ class Bash:
             argv = parse_command(command)
         except Refused as refusal:
             return ToolResult(False, str(refusal))
-        return report(argv, await self._shell.run(Command(argv, stdin.encode("utf-8", "replace"))))
+        result = await self._shell.run(Command(argv, stdin.encode("utf-8", "replace")))
+        return replace(report(argv, result), tainted=self._shell.tainted)
 
 
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:

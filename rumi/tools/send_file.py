@@ -1,7 +1,7 @@
 """The `send_file` tool: a file of the workspace, sent to the user."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -10,7 +10,7 @@ import trio
 from rumi.errors import RumiError
 from rumi.models import ToolSpec
 from rumi.sandbox import WorkspaceError, open_beneath, safe_name, shown
-from rumi.tools.base import ToolResult
+from rumi.tools.base import Question, ToolResult
 
 T = TypeVar("T")
 
@@ -71,6 +71,11 @@ class SendFile:
     async def prepare(self) -> None:
         """Nothing needs to be made ready."""
         await trio.lowlevel.checkpoint()
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Which file."""
+        path = arguments.get("path")
+        return Question("send_file", {"path": path}) if isinstance(path, str) else None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the file and send it. Cancelled, it sends nothing more and has no file open."""

@@ -36,3 +36,12 @@ def test_every_call_keeps_a_result_and_the_size_is_kept_where_results_can_give(
     fitted = fit(messages, max_tokens)
     assert [(m.role, m.tool_call_id) for m in fitted] == [(m.role, m.tool_call_id) for m in messages]
     assert messages_tokens(fitted) <= max(max_tokens, 12 * 300)
+
+
+def test_a_block_of_strangers_words_stays_closed() -> None:
+    messages = conversation(100, 100)
+    block = "https://x/ answered 200\n<page>\n" + "x" * 50_000 + "\n</page>"
+    messages[3] = Message("tool", block, tool_call_id="c0")
+    shortened = fit(messages, 2000)[3].content
+    assert len(shortened) < 1000
+    assert shortened.endswith("\n</page>")

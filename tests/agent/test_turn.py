@@ -1,12 +1,13 @@
 """The turn: what it answers, when it stops itself, and that nothing of it is left behind."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pytest
 import trio
 
 from rumi.agent import (
+    Kept,
     Limits,
     Thinking,
     ToolFinished,
@@ -29,7 +30,7 @@ from rumi.models import (
     ToolSpec,
     Usage,
 )
-from rumi.tools import ToolResult
+from rumi.tools import Question, ToolResult
 
 Step = Reply | ModelError | Callable[[ModelRequest], Reply]
 
@@ -80,6 +81,9 @@ class Echo:
     async def prepare(self) -> None:
         self.prepared += 1
 
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return None
+
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         self.inside += 1
         self.most = max(self.most, self.inside)
@@ -100,9 +104,9 @@ class Run:
         self.events: list[TurnEvent] = []
         self.kept: list[Message] = []
 
-    async def keep(self, message: Message) -> None:
+    async def keep(self, kept: Kept) -> None:
         await trio.lowlevel.checkpoint()
-        self.kept.append(message)
+        self.kept.append(kept.message)
 
     async def go(self) -> TurnFinished:
         given = TurnInput("be good", [Message("user", "hi")], self.model, self.tools, self.limits, "en")

@@ -24,6 +24,7 @@ from rumi.chats import (
     add_chats,
 )
 from rumi.journal import Journal, Offload, OpenChats
+from rumi.memory import Facts, Memory, asking, extract, owner_of
 from rumi.models import Emit, Model, ModelRequest, Reply
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
@@ -114,6 +115,12 @@ class House:
     sandboxes: MemorySandboxes
     root: Supervisor
 
+    async def facts(self, chat: str = "cli") -> list[tuple[str, str]]:
+        """What is known in the chat, the oldest first."""
+        assert self.means.memory is not None
+        known = await self.means.memory(Facts(owner_of(chat)))
+        return [(fact.key, fact.value) for fact in sorted(known, key=lambda fact: fact.created)]
+
     def chat(self, chat: str = "cli") -> LocalChat:
         return LocalChat(chat, self.inbox, self.means)
 
@@ -151,9 +158,15 @@ async def house(
     sandboxes: MemorySandboxes | None = None,
     offload: Offload | None = None,
     model_for: Callable[[str, Language], Model] | None = None,
+    remembers: bool = False,
+    history_messages: int = 40,
+    context_tokens: int = 100_000,
     **more: Any,
 ) -> AsyncIterator[House]:
-    """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder."""
+    """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
+
+    One that `remembers` has a memory, which stays there too, and learns from its sessions.
+    """
     (path / "logs").mkdir(exist_ok=True)
     model = FunctionModel(answer) if callable(answer) else answer
     offload = offload or InPlace()
@@ -161,6 +174,9 @@ async def house(
     journal = root.add(
         ChildSpec("journal", lambda: Journal(path / "state.db", offload, now), concurrency=1000)
     )
+    if remembers:
+        memory = root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", offload, now)))
+        more = {"memory": asking(memory), "extract": extract, "thinks": True, **more}
     boxes = sandboxes or MemorySandboxes()
     means = Means(
         journal=journal,
@@ -169,7 +185,7 @@ async def house(
         hub=Hub(),
         audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
         in_hand=InHand(),
-        limits=ChatLimits(limits or Limits(), session_ttl_s, 40, 100_000, 30),
+        limits=ChatLimits(limits or Limits(), session_ttl_s, history_messages, context_tokens, 30),
         language="en",
         workspaces=path / "workspace",
         now=now,

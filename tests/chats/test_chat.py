@@ -10,13 +10,14 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors import NodeStatus
 from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.commands import parse_chat_command
 from rumi.errors import RumiError
 from rumi.journal import JournalError
 from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.sandbox import SandboxError
-from tests.chats.house import MemorySandboxes, echo, house, reasons, reply_to
+from tests.chats.house import House, MemorySandboxes, echo, house, reasons, reply_to
 
 T = TypeVar("T")
 
@@ -218,6 +219,11 @@ class Bang(Exception):
     pass
 
 
+def node_of(home: House, chat: str) -> NodeStatus:
+    chats = next(child for child in home.root.status().children if child.id == "chats")
+    return next(child for child in chats.children if child.id == chat)
+
+
 async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
@@ -281,9 +287,15 @@ async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_start
         return Reply("fine")
 
     async with house(tmp_path, fragile) as home:
-        for _ in range(6):
-            assert (await home.ask("bang")).startswith("❌")
+        assert await home.ask("hello", "other") == "fine"
+        told = [await home.ask("bang") for _ in range(4)]
+        assert all(text.startswith("❌ Something failed and was restarted.") for text in told[:3])
+        assert told[3].startswith("❌ This chat failed several times in a row and was stopped.")
+        assert home.means.failed["cli"].error == "Bang"
+        assert node_of(home, "other").restarts == 0
         assert await home.ask("hello") == "fine"
+        assert not home.means.failed
+        assert node_of(home, "cli").restarts == 0, "it is another one"
 
 
 async def test_a_turn_that_a_restart_cut_off_is_reported_and_can_be_retried(

@@ -5,11 +5,16 @@ from typing import Any
 
 from tests.fakes.bot_api_chats import Chats
 from tests.fakes.bot_api_params import Params
+from tests.fakes.bot_api_text import utf16_length
 from tests.fakes.bot_api_updates import Poll
 from tests.fakes.bot_api_world import Json, Refused
 
 DOWNLOAD_LIMIT = 20 * 1024 * 1024
 COMMAND_LIMIT = 100
+TOAST_LIMIT = 200
+QUERY_S = 900
+"""How long a press may be answered."""
+
 WEBHOOK = (
     "Conflict: can't use getUpdates method while webhook is active;"
     " use deleteWebhook to delete the webhook first"
@@ -36,7 +41,6 @@ class Account:
         self._chats = chats
         self.webhook = ""
         self.commands: dict[tuple[Scope, str], list[Json]] = {}
-        self.answered: dict[str, Json] = {}
         self.methods = {
             "getMe": self.get_me,
             "getUpdates": self.get_updates,
@@ -119,12 +123,15 @@ class Account:
         return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": waiting}
 
     def answer_query(self, params: Params) -> bool:
-        query = params.text("callback_query_id")
-        asked = self._chats.queries.get(query)
-        if asked is None or query in self.answered or asked < self._chats.now() - 3600:
-            text = "query is too old and response timeout expired or query ID is invalid"
-            raise Refused(400, f"Bad Request: {text}")
-        self.answered[query] = dict(params.given)
+        query = self._chats.queries.get(params.text("callback_query_id"))
+        text = params.text("text")
+        if query is None or query.toast is not None or query.time < self._chats.now() - QUERY_S:
+            why = "query is too old and response timeout expired or query ID is invalid"
+            raise Refused(400, f"Bad Request: {why}")
+        if utf16_length(text) > TOAST_LIMIT:
+            raise Refused(400, "Bad Request: MESSAGE_TOO_LONG")
+        query.toast = text
+        query.message.chat.events.append(query)
         return True
 
     def _scope(self, params: Params) -> tuple[Scope, str]:

@@ -6,7 +6,7 @@ from itertools import count
 from random import Random
 
 from tests.fakes.bot_api_updates import Updates
-from tests.fakes.bot_api_world import Chat, Document, Json, Message, Person
+from tests.fakes.bot_api_world import Chat, Document, Json, Message, Person, Query
 
 EPOCH = 1_790_000_000
 """Added to the clock, which may start at 0, for the dates in messages."""
@@ -27,8 +27,7 @@ class Chats:
         self.people: dict[int, Person] = {}
         self.chats: dict[int, Chat] = {}
         self.files: dict[str, Document] = {}
-        self.queries: dict[str, float] = {}
-        """When which button was pressed."""
+        self.queries: dict[str, Query] = {}
         self.privacy = privacy
         self.on_change: list[Callable[[], None]] = []
         """Called after each call and each deed: whoever waits for something looks again."""

@@ -14,6 +14,7 @@ _ACTION = re.compile(
 )
 UPLOAD_LIMIT = 50 * 1024 * 1024
 CAPTION_LIMIT = 1024
+BUTTON_LIMIT = 100
 DELETABLE_S = 48 * 3600
 OPTIONS = ("link_preview_options", "disable_notification", "protect_content", "message_effect_id")
 NOT_MODIFIED = (
@@ -201,12 +202,14 @@ class Messages:
             if inline:
                 raise Refused(400, "Bad Request: inline keyboard expected")
             return markup
-        for button in (button for row in rows for button in row):
-            if not button.get("text"):
-                raise Refused(400, "Bad Request: can't parse inline keyboard button: Text must be non-empty")
-            if not 1 <= len(str(button.get("callback_data", "-")).encode()) <= 64:
-                raise Refused(400, "Bad Request: BUTTON_DATA_INVALID")
-        return markup
+        if not isinstance(rows, list | tuple) or not all(isinstance(row, list | tuple) for row in rows):
+            raise Refused(400, "Bad Request: object expected as inline keyboard markup")
+        buttons = [button for row in rows for button in row]
+        for button in buttons:
+            _check_button(button)
+        if len(buttons) > BUTTON_LIMIT:
+            raise Refused(400, "Bad Request: REPLY_MARKUP_TOO_LONG")
+        return markup if buttons else None
 
     def _message(self, chat: Chat, params: Params, missing: str) -> Message:
         number = params.integer("message_id")
@@ -237,3 +240,19 @@ class Messages:
         if not upload.content:
             raise Refused(400, "Bad Request: file must be non-empty")
         return self._chats.file(upload.name, upload.content, media_type=upload.media_type)
+
+
+def _check_button(button: Any) -> None:
+    """Refuse a button of an inline keyboard as Telegram does: it has a text, and does exactly one thing."""
+    if not isinstance(button, dict):
+        raise Refused(400, "Bad Request: can't parse inline keyboard button: expected an Object")
+    if not isinstance(button.get("text"), str) or not button["text"].strip():
+        raise Refused(400, "Bad Request: can't parse inline keyboard button: Text must be non-empty")
+    deeds = button.keys() - {"text", "style", "icon_custom_emoji_id"}
+    if not deeds:
+        text = "Text buttons are unallowed in the inline keyboard"
+        raise Refused(400, f"Bad Request: can't parse inline keyboard button: {text}")
+    if len(deeds) > 1:
+        raise Refused(400, "Bad Request: BUTTON_TYPE_INVALID")
+    if "callback_data" in button and not 1 <= len(str(button["callback_data"]).encode()) <= 64:
+        raise Refused(400, "Bad Request: BUTTON_DATA_INVALID")

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.fakes.bot_api_chats import EPOCH, Chats, Where
 from tests.fakes.bot_api_text import detected
-from tests.fakes.bot_api_world import Chat, Document, Edit, Json, Message, Person
+from tests.fakes.bot_api_world import Chat, Document, Edit, Json, Message, Person, Query
 
 
 class People(Chats):
@@ -146,18 +146,26 @@ class People(Chats):
         self.tell("edited_message", message.json())
         return message
 
-    def press(self, person: Person, message: Message, data: str | None = None) -> str:
-        """Press a button under the bot's message (the first, or the one with this data); the query's id."""
-        rows = (message.reply_markup or {}).get("inline_keyboard", [])
-        offered = [button["callback_data"] for row in rows for button in row if "callback_data" in button]
-        assert offered, "there is no button to press"
-        data = offered[0] if data is None else data
-        assert data in offered, f"no button says {data!r}"
-        number = str(10**17 + self.number())
-        self.queries[number] = self.now()
-        query = {"id": number, "from": person.json(), "message": message.json(), "data": data}
-        self.tell("callback_query", {**query, "chat_instance": str(message.chat.id)})
-        return number
+    def press(self, person: Person, message: Message, data: str | None = None) -> Query:
+        """Press a button under the bot's message: the first, or the one with this data.
+
+        Whoever looks at an old version of it may press what is not there any more: then say the data.
+        """
+        if data is None:
+            assert message.buttons, "there is no button to press"
+            data = str(message.buttons[0]["callback_data"])
+        query = Query(str(10**17 + self.number()), self.now(), person, message, data)
+        self.queries[query.id] = query
+        told: Json = {"id": query.id, "from": person.json(), "message": message.json(), "data": data}
+        self.tell("callback_query", {**told, "chat_instance": str(message.chat.id)})
+        return query
+
+    def press_word(self, person: Person, message: Message, word: str) -> Query:
+        """Press the button on which this word stands."""
+        for button in message.buttons:
+            if word.casefold() in str(button["text"]).casefold().split():
+                return self.press(person, message, button["callback_data"])
+        raise ValueError(f"no button says {word!r}")
 
     # What they do to the bot
 

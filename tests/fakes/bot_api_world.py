@@ -100,6 +100,18 @@ class Action:
     topic: int | None = None
 
 
+@dataclass(slots=True, eq=False)
+class Query:
+    """A button that somebody pressed. `toast` is what the bot answered, None as long as the button spins."""
+
+    id: str
+    time: float
+    person: Person
+    message: "Message"
+    data: str
+    toast: str | None = None
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Message:
     """A message as people see it now. `edits` is what it said before, oldest first."""
@@ -133,6 +145,11 @@ class Message:
     def from_bot(self) -> bool:
         return self.sender.is_bot
 
+    @property
+    def buttons(self) -> list[Json]:
+        """The buttons below it, from the first."""
+        return [button for row in (self.reply_markup or {}).get("inline_keyboard", []) for button in row]
+
     def json(self, *, deep: bool = True) -> Json:
         told: Json = {"message_id": self.id, "from": self.sender.json(), "chat": self.chat.json()}
         told["date"] = self.date
@@ -161,7 +178,7 @@ class Chat:
     """A chat as its people see it.
 
     `events` is all that the bot did here that can be seen, in order: messages sent, ("edit", message),
-    ("delete", message), drafts, actions.
+    ("delete", message), drafts, actions, queries that were answered.
     """
 
     id: int

@@ -7,10 +7,13 @@ from typing import TextIO
 import trio
 
 from tests.fakes.bot_api import BotApi
-from tests.fakes.bot_api_world import Action, Chat, Draft, Message, Person
+from tests.fakes.bot_api_world import Action, Chat, Draft, Message, Person, Query
 
 _LINE = re.compile(r"(?P<user>\d+)(?:@(?P<chat>-\d+)(?:/(?P<topic>\d+))?)?\s+(?P<text>.+)", re.DOTALL)
-USAGE = "USER TEXT, USER@-GROUP TEXT, USER@-GROUP/TOPIC TEXT, USER !file PATH, USER !block, USER !unblock"
+USAGE = (
+    "USER TEXT, USER@-GROUP TEXT, USER@-GROUP/TOPIC TEXT,"
+    " USER !file PATH, USER !press WORD, USER !block, USER !unblock"
+)
 
 
 class Console:
@@ -50,6 +53,17 @@ class Console:
         if text.startswith("!file "):
             path = Path(text.removeprefix("!file ").strip())
             self._api.send_document(person, path.name, await trio.Path(path).read_bytes(), chat, topic=topic)
+        elif text.startswith("!press "):
+            place = self._api.chat(chat, person)
+            offering = [
+                message
+                for message in place.said
+                # Outside of forums a reply's topic is the thread that it began: anything may be pressed.
+                if message.buttons and (message.topic == topic or not place.forum)
+            ]
+            if not offering:
+                raise ValueError("there is no button to press")
+            self._api.press_word(person, offering[-1], text.removeprefix("!press ").strip())
         elif text in ("!block", "!unblock"):
             (self._api.block if text == "!block" else self._api.unblock)(person)
         else:
@@ -77,15 +91,21 @@ class Console:
 def _told(event: object) -> str:
     match event:
         case Message(document=None):
-            return f"#{event.id}: {event.text}"
+            return f"#{event.id}: {event.text}{_buttons(event)}"
         case Message():
             return f"#{event.id}: file {event.document.name}, {event.document.size} bytes"
         case ("edit", Message() as message):
-            return f"#{message.id} now: {message.text}"
+            return f"#{message.id} now: {message.text}{_buttons(message)}"
         case ("delete", Message() as message):
             return f"#{message.id} is deleted"
         case Draft():
             return f"draft {event.draft_id}: {event.text}"
         case Action():
             return f"({event.action})"
+        case Query():
+            return f"({event.person.first_name} reads: {event.toast})"
     return repr(event)
+
+
+def _buttons(message: Message) -> str:
+    return "".join(f" [{button['text']}]" for button in message.buttons)

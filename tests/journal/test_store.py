@@ -24,6 +24,7 @@ from rumi.journal import (
     Incoming,
     JournalError,
     Load,
+    MarkFiles,
     NewSession,
     OpenChats,
     PartSent,
@@ -214,6 +215,30 @@ def test_replies_that_can_reach_nobody_wait_no_longer_and_say_why(store: Store) 
     assert failures == [("too long",), ("blocked",), (None,)]
 
 
+def test_taint_outlives_the_part_of_the_history_that_is_read(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.db")
+    first = Entry("t1", Message("tool", "page", tool_call_id="c"), True, ("http://x/",))
+    later = tuple(Entry(f"t{n}", Message("user", "hi")) for n in range(2, 9))
+    do(store, Append("a", 1, (first, *later)))
+    record = do(store, Load("a", 3))
+    assert [entry.tainted for entry in record.history] == [False] * 3  # type: ignore[attr-defined]
+    assert record.tainted  # type: ignore[attr-defined]
+    assert do(store, Load("a", 99)).history[0].links == ("http://x/",)  # type: ignore[attr-defined]
+    do(store, NewSession("a"))
+    assert not do(store, Load("a", 99)).tainted  # type: ignore[attr-defined]
+    store.close()
+
+
+def test_the_mark_of_files_outlives_sessions_and_belongs_to_one_chat(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.db")
+    do(store, MarkFiles("a", True), MarkFiles("a", True), NewSession("a", forget=True))
+    assert do(store, Load("a", 1)).files_tainted  # type: ignore[attr-defined]
+    assert not do(store, Load("b", 1)).files_tainted  # type: ignore[attr-defined]
+    do(store, MarkFiles("a", False))
+    assert not do(store, Load("a", 1)).files_tainted  # type: ignore[attr-defined]
+    store.close()
+
+
 def test_a_file_of_the_first_schema_is_taken_over_with_all_that_is_in_it(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     old = sqlite3.connect(path)
@@ -227,7 +252,7 @@ def test_a_file_of_the_first_schema_is_taken_over_with_all_that_is_in_it(tmp_pat
     do(store, AcceptAll((Incoming(9, 5, "tg1", "new", "es", 3),)), Settle("cli", (4,), "bye"))
     columns = {
         table: {row[1] for row in store._db.execute(f"PRAGMA table_info({table})")}
-        for table in ("messages", "outbox", "updates")
+        for table in ("messages", "outbox", "updates", "history", "tainted_files")
     }
     fresh = Store(tmp_path / "fresh.db")
     for table, names in columns.items():

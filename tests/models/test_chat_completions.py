@@ -131,6 +131,18 @@ async def test_the_request_has_what_was_asked_for_and_no_more() -> None:
     assert "tools" not in second
 
 
+async def test_a_requests_own_temperature_goes_before_the_configurations() -> None:
+    cold, hello = (
+        ModelRequest((Message("user", "hi"),), temperature=0.0),
+        ModelRequest((Message("user", "hi"),)),
+    )
+    for sampling, expected in ((Sampling(0.5), [0.0, 0.5]), (Sampling(), [0.0, None])):
+        async with groq_model(Answer("x"), sampling=sampling) as (model, fake):
+            await model.reply(cold, ignore)
+            await model.reply(hello, ignore)
+        assert [(request.body or {}).get("temperature") for request in fake.requests] == expected
+
+
 async def test_parallel_tool_calls_are_told_apart_and_named_before_their_arguments_are_there() -> None:
     events: list[ModelEvent] = []
     calls = [("bash", '{"command": "ls"}'), ("web_fetch", '{"url": "http://a/"}'), ("bash", "{}")]

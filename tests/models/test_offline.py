@@ -152,6 +152,13 @@ async def test_a_commands_output_is_shown_verbatim_in_a_fence_longer_than_any_in
     assert reply.text.startswith("`````\n")
 
 
+@pytest.mark.parametrize("request_text", ["fetch https://example.org/", "busca pan"])
+async def test_what_came_from_the_web_is_shown_verbatim_too(request_text: str) -> None:
+    output = 'status 200\n<page source="https://example.org/">\n[click](https://evil.example/)\n</page>'
+    _, reply = await work(request_text, lambda _: output)
+    assert reply.text == f"```\n{output}\n```"
+
+
 @pytest.mark.parametrize(
     ("text", "language", "shown"),
     [

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rumi import texts
+from tests.simulation.book import Book
 from tests.simulation.places import STRANGE, STRANGERS, strays
 from tests.simulation.process import Process
 from tests.simulation.world import EPOCH
@@ -37,7 +38,7 @@ class Checks:
         limits._sweep()
         kept = {
             "messages in hand": in_hand.arriving or in_hand.queued or in_hand.untold,
-            "stray messages": inbox._stray,
+            "stray messages": inbox._delivery.stray,
             "chats": list(inbox._chats.keys()),
             "lanes": sender._lanes,
             "ends": sender._ending,
@@ -46,10 +47,20 @@ class Checks:
             "limits": len(limits._windows),
             "boxes": sorted(self._history.daemon.live),
             "model calls": +process.calls,
+            "lessons": list(process.learner._tries),
+            "sessions": self._unlearned(),
         }
         for what, found in kept.items():
             if found:
                 self._complain(f"kept for ever: {what} {found}")
+
+    def _unlearned(self) -> list[object]:
+        """Sessions that are over, and were neither learned from nor ever tried in vain."""
+        return self._book.ask(
+            "SELECT chat, number FROM sessions WHERE fresh AND tries = 0"
+            " AND (ended IS NOT NULL OR asked OR (due > 0 AND due < ?))",
+            self._world.now() - HOUR_S / 60,
+        ) + self._book.ask("SELECT chat, number, 'forget' FROM sessions WHERE forget AND tries = 0")
 
     def after_all(self) -> None:
         """The journal, the chats, the boxes."""
@@ -62,6 +73,7 @@ class Checks:
         self._check_boxes()
         self._check_rates()
         self._check_at_once()
+        self._check_facts()
 
     def _check_messages(self) -> None:
         """What was said is stored once, and has one reply."""
@@ -189,3 +201,11 @@ class Checks:
             restarted = any(received < start <= created for start in starts)
             if quick and created > received + AT_ONCE_S and not restarted:
                 self._complain(f"{chat}: {text!r} was answered only after {created - received:.1f} s")
+
+    def _check_facts(self) -> None:
+        """Each belongs to whom it came from."""
+        memory = Book(self._history.home.memory_db)
+        for owner, chat, value in memory.ask("SELECT owner, chat, value FROM facts"):
+            if owner != chat.partition("_")[0] or strays(value, self._history.setting.places[chat]):
+                self._complain(f"{owner} has a fact of {chat}: {value}")
+        memory.close()

@@ -1,11 +1,14 @@
 """A model that does what the user's words say, and looks at what it is shown."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import trio
 
+from rumi.chats.summing import INSTRUCTIONS
 from rumi.models import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
 from tests.simulation.places import Place, strays
 from tests.simulation.world import Fault, World
@@ -29,6 +32,8 @@ BEHAVIOURS = (
 )
 """What the second word of a message may ask for. `judge` breaks the chat's mailbox loop now and then."""
 
+Task: TypeAlias = Literal["lesson", "summary"]
+
 PARAGRAPH = "There *was* a **house** with `many` rooms. Each of them had its own door, key and clock. "
 
 
@@ -46,6 +51,8 @@ class Model:
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         chat = self._place.chat
+        if not request.tools and (task := background(request)):
+            return await self._in_background(task, request)
         check_prompt(self._world, self._place, request.messages)
         self._calls[chat] += 1
         try:
@@ -53,6 +60,32 @@ class Model:
         finally:
             self._calls[chat] -= 1
         return reply
+
+    async def _in_background(self, task: Task, request: ModelRequest) -> Reply:
+        """Draw facts from a session, or sum it up: nobody waits for that, and it may fail like the rest."""
+        world, place = self._world, self._place
+        world.counts[task] += 1
+        told = request.messages[1].content
+        if found := strays(told, place):
+            world.complain(f"{place.chat}: {task} is made of something of {found}: {told[:80]!r}")
+        await trio.sleep(0 if world.calm else world.random.choice((0, 0.1, 2, 15)))
+        if world.dice("model", 0.2):
+            match world.random.choice(("hang", "error", "crash", "nonsense")):
+                case "hang":
+                    await trio.sleep_forever()
+                case "error":
+                    raise ModelError("server", "it failed")
+                case "crash":
+                    raise Fault("the model's client broke")
+                case _:
+                    return Reply("\ud800 {")
+        if task == "summary":
+            return Reply(f"{place.mark}# spoke of this and that")
+        # The topics of a forum have one owner, so a fact of theirs shows no mark.
+        mark = "" if place.topic is not None or place.room.forum else f"{place.mark}#"
+        numbers = re.findall(rf"\b{place.mark}#(\d+)", told)
+        facts = [{"key": "number", "value": f"{mark}{number}"} for number in numbers[:3]]
+        return Reply(json.dumps({"facts": facts}))
 
     async def _reply(self, request: ModelRequest, emit: Emit) -> Reply:
         random, mark = self._world.random, self._place.mark
@@ -114,6 +147,12 @@ class Model:
             (f"echo {mark}#{random.random()}", f"echo {mark}#", "sleep 3", "sleep 0.1")
         )
         return ToolCall(id, "bash", json.dumps({"command": command, **({"stdin": stdin} if stdin else {})}))
+
+
+def background(request: ModelRequest) -> Task | None:
+    """What a request is, if it is no turn's."""
+    instructions = request.messages[0].content
+    return "lesson" if '{"facts"' in instructions else "summary" if instructions == INSTRUCTIONS else None
 
 
 def essay(title: str, paragraphs: int) -> str:

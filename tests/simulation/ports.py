@@ -10,6 +10,7 @@ from telegram.request import RequestData
 
 from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalError
+from rumi.memory import MemoryUnavailable
 from rumi.telegram.api.bot import wait_of
 from rumi.telegram.api.guarded import Guarded, _Answer
 from tests.fakes.bot_api import Answer, BotApi
@@ -97,6 +98,19 @@ class Disk:
         written = world.random.random() < 0.3
         world.note("disk", f"fails, {'after' if written else 'before'} it wrote")
         return True, written
+
+
+class MemoryDisk:
+    """The same disk as the memory meets it, whose store says itself what has failed."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        try:
+            return await self._disk(work)
+        except JournalError as error:
+            raise MemoryUnavailable(str(error)) from error
 
 
 class Line(Guarded, InMemoryRequest):

@@ -17,6 +17,7 @@ from rumi.audit import AuditLog
 from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, InHand, Means, add_chats
 from rumi.home import Home
 from rumi.journal import Journal
+from rumi.memory import Memory, asking, extract
 from rumi.sandbox import Limits, add_sandboxes
 from rumi.telegram.room import Telegram
 from tests.fakes.bot_api import TOKEN, BotApi
@@ -24,18 +25,20 @@ from tests.simulation.boxes import Client, Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import Model
 from tests.simulation.places import WHO, WHOLE_STATUS, Place
-from tests.simulation.ports import Disk, Files, Life, Line
+from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
 
 TURN_S = 60.0
 COMMAND_S = 20.0
 SESSION_S = 100.0
+HISTORY_MESSAGES = 12
+"""So few that conversations outgrow it."""
 BOX_S = 200.0
 """How long a box stays that nobody uses."""
 
 
-UP_TO_SENDER = frozenset(f"rumi/{name}" for name in ("journal", "intents", "sandboxes", "sender"))
+UP_TO_SENDER = frozenset(f"rumi/{name}" for name in ("journal", "memory", "intents", "sandboxes", "sender"))
 
 
 class WatchedHub(Hub):
@@ -117,6 +120,8 @@ class Process:
                 shutdown=10.0,
             )
         )
+        keeper = MemoryDisk(disk)
+        memory = self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, keeper, world.now)))
         self.sandboxes = add_sandboxes(
             self.root,
             self.client,
@@ -134,14 +139,17 @@ class Process:
             hub=hub,
             audit=cast(AuditLog, NoAudit()),
             in_hand=self.in_hand,
-            limits=ChatLimits(TurnLimits(timeout_s=TURN_S), SESSION_S, 40, 100_000, COMMAND_S),
+            limits=ChatLimits(TurnLimits(timeout_s=TURN_S), SESSION_S, HISTORY_MESSAGES, 100_000, COMMAND_S),
             language="en",
             workspaces=home.workspaces,
             now=world.now,
             offload=disk,
             whole_status=lambda: WHOLE_STATUS,
-            tools_for=self.telegram.tools_for,
+            tools_for=lambda view: self.telegram.tools_for(view.chat),
             bring=self.telegram.bring,
+            memory=asking(memory),
+            extract=extract,
+            thinks=True,
         )
         self.inbox: Inbox = add_chats(self.root, self.means)
         self.telegram.add_poller(self.root, self.inbox)
@@ -186,8 +194,17 @@ class Process:
     @property
     def sender(self) -> Any:
         """The sender's actor as it is now."""
-        life = self.telegram._sender._cell._life  # type: ignore[union-attr]
-        return life._actor if life is not None else None
+        return _actor(self.telegram._sender)
+
+    @property
+    def learner(self) -> Any:
+        """The learner's actor as it is now."""
+        return _actor(self.inbox._means.learner)
+
+
+def _actor(ref: Any) -> Any:
+    life = ref._cell._life
+    return life._actor if life is not None else None
 
 
 async def _measured(path: Path, processes: object) -> Any:

@@ -5,12 +5,14 @@ from itertools import count
 from typing import Any
 
 import pytest
+import trio
 
-from rumi.chats import Replied
+from rumi.chats import Replied, learning
 from rumi.chats.chat import Chat
+from rumi.chats.learning import Learner
 from rumi.chats.telling import tell_reply
 from rumi.chats.worker import Worker
-from rumi.journal import Delivered, Undelivered
+from rumi.journal import Delivered, Undelivered, lessons
 from rumi.journal import inbox as journal_inbox
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
@@ -159,6 +161,22 @@ def leaves_nobody_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Limits, "pause", lambda self, number, seconds: None)
 
 
+def learns_for_another(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(learning, "owner_of", lambda chat: "tg1001")
+
+
+def never_finds_that_a_session_is_over(patch: pytest.MonkeyPatch) -> None:
+    async def nothing_due(self: Learner) -> float:
+        await trio.lowlevel.checkpoint()
+        return 300.0
+
+    patch.setattr(Learner, "_look", nothing_due)
+
+
+def keeps_what_was_to_be_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lessons, "_forget", lambda desk, which, *values: None)
+
+
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [
@@ -174,9 +192,12 @@ def leaves_nobody_alone(patch: pytest.MonkeyPatch) -> None:
         (sends_to_another_chat, "is shown something of"),
         (marks_before_it_sends, "is nowhere in the chat"),
         (notes_no_parts, "nothing was noted"),
-        (notes_no_previews, "nothing was noted"),
+        (notes_no_previews, "left behind: ['"),
         (forgets_the_order, "is out of its order"),
         (leaves_nobody_alone, "wanted to be left alone"),
+        (learns_for_another, "has a fact of"),
+        (never_finds_that_a_session_is_over, "kept for ever: sessions"),
+        (keeps_what_was_to_be_forgotten, "kept for ever: sessions"),
     ],
 )
 def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from telegram.error import (
 )
 from trio.testing import MockClock
 
-from tests.fakes.bot_api import TOKEN, BotApi
+from tests.fakes.bot_api import TOKEN, Answer, BotApi
 from tests.fakes.bot_api_rates import UNLIMITED, Limits
 from tests.fakes.telegram_request import InMemoryRequest
 
@@ -406,16 +406,68 @@ async def test_options_and_buttons_are_kept_and_a_press_is_told(
     assert message.options["disable_notification"] is True
     query = api.press(api.people[1], message)
     [update] = await bot.get_updates()
-    assert (update.callback_query.data, update.callback_query.id) == ("y", query)
-    assert await bot.answer_callback_query(query)
+    assert (update.callback_query.data, update.callback_query.id) == ("y", query.id)
+    assert query.toast is None
+    with refused(BadRequest, "Message_too_long"):
+        await bot.answer_callback_query(query.id, text="x" * 201)
+    assert await bot.answer_callback_query(query.id, text="done")
+    assert query.toast == "done"
     with refused(BadRequest, "query is too old"):
-        await bot.answer_callback_query(query)
+        await bot.answer_callback_query(query.id)
     await bot.edit_message_reply_markup(1, sent.message_id)
     assert message.reply_markup is None
     with refused(BadRequest, "Button_data_invalid"):
         await bot.send_message(
             1, "x", reply_markup=InlineKeyboardMarkup([[InlineKeyboardButton("x", callback_data="x" * 65)]])
         )
+
+
+@pytest.mark.parametrize(
+    ("button", "words"),
+    [
+        ({"text": " ", "callback_data": "y"}, "Text must be non-empty"),
+        ({"text": "x"}, "Text buttons are unallowed in the inline keyboard"),
+        ({"text": "x", "callback_data": "y", "url": "https://example.org"}, "BUTTON_TYPE_INVALID"),
+        ({"text": "x", "callback_data": ""}, "BUTTON_DATA_INVALID"),
+        ({"text": "x", "callback_data": "ñ" * 33}, "BUTTON_DATA_INVALID"),
+        ("x", "expected an Object"),
+    ],
+)
+def test_a_keyboard_is_refused_where_telegram_refuses_it(button: Any, words: str) -> None:
+    api = BotApi(lambda: 0.0)
+    api.user(1)
+    keys = {"inline_keyboard": [[button]]}
+    answer = api.handle("sendMessage", {"chat_id": 1, "text": "x", "reply_markup": keys})
+    assert isinstance(answer, Answer)
+    assert answer.body is not None
+    assert words in answer.body["description"]
+
+
+async def test_an_edit_takes_the_buttons_away_unless_it_brings_some(
+    autojump_clock: MockClock, api: BotApi, bot: Bot
+) -> None:
+    keys = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="y" * 64)]])
+    sent = await bot.send_message(1, "sure?", reply_markup=keys)
+    [message] = api.chat(1).said
+    await bot.edit_message_text("really?", 1, sent.message_id, reply_markup=keys)
+    assert [button["text"] for button in message.buttons] == ["Yes"]
+    await bot.edit_message_text("really?", 1, sent.message_id)
+    assert not message.buttons
+    with refused(BadRequest, "Message is not modified"):
+        await bot.edit_message_reply_markup(1, sent.message_id)
+    await bot.edit_message_reply_markup(1, sent.message_id, reply_markup=keys)
+    assert message.buttons
+
+
+async def test_a_press_is_forgotten_after_a_while(autojump_clock: MockClock, api: BotApi, bot: Bot) -> None:
+    keys = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="y")]])
+    await bot.send_message(1, "sure?", reply_markup=keys)
+    query = api.press_word(api.people[1], api.chat(1).said[0], "yes")
+    with pytest.raises(ValueError, match="no button says 'no'"):
+        api.press_word(api.people[1], api.chat(1).said[0], "no")
+    await trio.sleep(1000)
+    with refused(BadRequest, "query is too old"):
+        await bot.answer_callback_query(query.id)
 
 
 # The bot itself

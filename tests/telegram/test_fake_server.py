@@ -240,6 +240,19 @@ async def test_by_hand_lines_are_said_and_what_the_bot_does_is_printed(tmp_path:
                 assert messages[2]["document"]["file_name"] == "note.txt"
                 await client.post("sendMessage", json={"chat_id": 12, "text": "hi"})
                 assert (await line_of(process)).startswith("[12] #")
+                keys = {"inline_keyboard": [[{"text": "✅ Yes", "callback_data": "x:y"}]]}
+                await client.post("sendMessage", json={"chat_id": 12, "text": "ok?", "reply_markup": keys})
+                assert (await line_of(process)).endswith(": ok? [✅ Yes]\n")
+                await process.stdin.send_all(b"12 !press no\n12 !press yes\n")
+                assert (await line_of(process)).startswith("?? no button says 'no'")
+                offset = updates[-1]["update_id"] + 1
+                answer = await client.get("getUpdates", params={"offset": offset, "timeout": 10})
+                [update] = answer.json()["result"]
+                query = update["callback_query"]
+                assert query["data"] == "x:y"
+                told = {"callback_query_id": query["id"], "text": "good"}
+                await client.post("answerCallbackQuery", json=told)
+                assert await line_of(process) == "[12] (User 12 reads: good)\n"
             process.send_signal(signal.SIGTERM)
             await process.wait()
     finally:

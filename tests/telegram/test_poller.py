@@ -17,9 +17,10 @@ from actors import Actor, ActorRef, Backoff, ChildSpec, RestartLimitExceeded, Su
 from rumi.chats import Arrival, Inbox
 from rumi.errors import RumiError
 from rumi.telegram.api.bot import Me, TokenRefused, open_bot
-from rumi.telegram.messages import PollerMessage, Say, StopPolling
+from rumi.telegram.messages import PollerMessage, Pressed, Say, StopPolling, Toast
 from rumi.telegram.polling.content import Intake
 from rumi.telegram.polling.poller import Poller, PollerMemory
+from rumi.telegram.polling.presses import Presses
 from rumi.telegram.polling.reading import Who
 from rumi.telegram.polling.strangers import Strangers
 from tests.chats.house import house
@@ -93,11 +94,14 @@ class Shelf:
         self._changed = trio.Event()
 
 
-class Sender(Actor[Say]):
-    def __init__(self, said: list[Say]) -> None:
+Words = Say | Toast | Pressed
+
+
+class Sender(Actor[Words]):
+    def __init__(self, said: list[Any]) -> None:
         self._said = said
 
-    async def receive(self, message: Say) -> None:
+    async def receive(self, message: Words) -> None:
         self._said.append(message)
 
 
@@ -110,7 +114,7 @@ class Polling:
     root: Supervisor
     ref: ActorRef[PollerMessage]
     memory: PollerMemory
-    said: list[Say]
+    said: list[Any]
 
     def doing(self) -> str:
         return self.root.status().children[1].doing
@@ -131,10 +135,11 @@ async def polling(
     **settings: Any,
 ) -> AsyncIterator[Polling]:
     bot = bot or bot_of(api)
-    said: list[Say] = []
+    said: list[Any] = []
     root = Supervisor("rumi", strategy="rest_for_one", max_restarts=max_restarts)
     sender = root.add(ChildSpec("sender", lambda: Sender(said)))
     strangers = Strangers(sender)
+    presses = Presses(shelf, sender, strangers)
     memory = memory or PollerMemory()
     settings = {"poll_s": POLL_S, "grace_s": GRACE_S, **settings}
     ref = root.add(
@@ -144,6 +149,7 @@ async def polling(
                 bot,
                 shelf,
                 strangers,
+                presses,
                 Who(frozenset({ANA})),
                 memory,
                 intake=Intake(),
@@ -223,10 +229,12 @@ async def test_a_long_poll_is_answered_as_soon_as_somebody_writes(
         assert poller.doing() == "polling, last update 12 s ago"
 
 
-async def test_only_messages_are_asked_for(autojump_clock: MockClock, api: BotApi, shelf: Shelf) -> None:
+async def test_only_messages_and_pressed_buttons_are_asked_for(
+    autojump_clock: MockClock, api: BotApi, shelf: Shelf
+) -> None:
     async with polling(api, shelf) as poller:
         await trio.sleep(1)
-        assert api.updates.allowed == {"message"}
+        assert api.updates.allowed == {"message", "callback_query"}
         assert poller.polls()[0].params["timeout"] == 25
 
 

@@ -75,7 +75,7 @@ def arrival(read: Read | None) -> Arrival:
 
 def test_a_private_message_of_somebody_on_the_list_arrives(world: World) -> None:
     message = world.api.say(world.ana, "hola")
-    assert world.last() == Arrival(500_000_000, "tg11", "hola", "es", origin=message.id)
+    assert world.last() == Arrival(500_000_000, "tg11", "hola", "es", origin=message.id, user=ANA)
 
 
 def test_admins_may_talk_without_being_on_the_list(world: World) -> None:
@@ -319,7 +319,7 @@ def test_a_file_comes_with_its_caption(world: World) -> None:
     message = world.api.send_document(world.ana, "report.pdf", b"%PDF", caption="what is this?")
     file = Enclosure("file", next(iter(world.api.files)), "report.pdf", "application/pdf", 4)
     assert world.last() == Arrival(
-        500_000_000, "tg11", "what is this?", "es", origin=message.id, enclosures=(file,)
+        500_000_000, "tg11", "what is this?", "es", origin=message.id, enclosures=(file,), user=ANA
     )
 
 

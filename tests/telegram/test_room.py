@@ -42,6 +42,15 @@ class Turns:
         await trio.lowlevel.checkpoint()
         self._steps.append("wind down")
 
+    async def ask_to_learn(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        self._steps.append("ask to learn")
+        return True
+
+    async def learn_now(self) -> None:
+        self._steps.append("learn")
+        await trio.sleep_forever()
+
 
 async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_at_the_end(
     tmp_path: Path, autojump_clock: MockClock
@@ -54,4 +63,5 @@ async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_
     telegram._poller = root.add(ChildSpec("poller", Failing))
     async with root.running():
         await telegram.wind_down(cast(Any, Turns(steps)))
-    assert steps == ["wind down", "Flush"]
+    assert steps == ["wind down", "Flush", "ask to learn", "learn"]
+    assert trio.current_time() < 60

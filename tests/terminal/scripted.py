@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 
 import trio
 
-from rumi.agent import ConfirmationAsked, Reason, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Reason,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
 from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
 from rumi.models import TextDelta, ToolCall, Usage
 from rumi.tools import ToolResult
@@ -106,6 +114,9 @@ class ScriptedChat:
         self._listeners.append(send)
         return Listener(receive)
 
+    def shown(self, question: str) -> None:
+        assert question == "c1"
+
     async def undelivered(self) -> list[Replied]:
         await trio.lowlevel.checkpoint()
         return self.earlier
@@ -176,6 +187,7 @@ class ScriptedChat:
                     self._tell(turn, ConfirmationAsked("c1", text))
                     await self._confirming.wait()
                     self._confirming = None
+                    self._tell(turn, ConfirmationEnded("c1", "yes" if self._said_yes else "no"))
                     return await self._play(turn, yes if self._said_yes else no)
                 case _:
                     self._tell(turn, step)

@@ -1,7 +1,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rumi.terminal.clean import clean, one_line
@@ -66,6 +66,7 @@ def test_cleaning_twice_is_cleaning_once(raw: str) -> None:
 
 
 @given(HOSTILE, HOSTILE)
+@example("\x1b]0;\x85", "\x07")
 def test_the_lines_of_a_growing_text_do_not_change_any_more_except_for_the_last(raw: str, more: str) -> None:
     before, after = clean(raw).split("\n"), clean(raw + more).split("\n")
     assert after[: len(before) - 1] == before[:-1]

@@ -28,7 +28,7 @@ async def events(chat: ScriptedChat, *lines: str, prompt: str | None = None) -> 
         if prompt is None:
             await converse(conversation, source, signals(), words=WORDS)
         else:
-            await once(conversation, prompt, source, signals(), words=WORDS)
+            await once(conversation, prompt, signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     assert output.text.endswith("\n")
     return [json.loads(line) for line in output.text.splitlines()], errors.text

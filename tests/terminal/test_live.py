@@ -22,7 +22,6 @@ from tests.terminal.scripted import (
     ScriptedChat,
     Silence,
     Step,
-    Typist,
     finish,
     signals,
     tool,
@@ -71,7 +70,7 @@ async def play(
         chat.nursery = nursery
         view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
         nursery.start_soon(view.run)
-        await once(Conversation(chat, view, WORDS), "hi", Typist((4.0, "yes")), signals(*at), words=WORDS)
+        await once(Conversation(chat, view, WORDS, yes=True), "hi", signals(*at), words=WORDS)
         nursery.cancel_scope.cancel()
     assert sheet.live == []
     return sheet
@@ -188,10 +187,10 @@ async def test_printed_words_that_became_void_are_called_so(autojump_clock: Mock
     assert sheet.printed == ["one", "", WORDS.discarded, "", "whole"]
 
 
-async def test_a_question_is_printed_and_waited_for(autojump_clock: MockClock) -> None:
-    sheet = await play(Thinking(1), Ask("Send `a.txt` to x.example?", [finish("sent")], []))
-    assert sheet.at(3.5) == ["", "* waiting for a yes or a no 3 s · Ctrl-C stops"]
-    assert sheet.printed == ["? It asks: Send `a.txt` to x.example?", "", "sent"]
+async def test_a_question_is_printed_for_good(autojump_clock: MockClock) -> None:
+    sheet = await play(Thinking(1), Ask("Send `a.txt` to x.example?", [1.0, finish("sent")], []))
+    assert sheet.at(0.5) == ["", "* running 0 s · Ctrl-C stops"]  # it was answered at once
+    assert sheet.printed == ["? It asks: Send `a.txt` to x.example?", "Yes (--yes).", "", "sent"]
 
 
 @pytest.mark.parametrize("reason", ["max_turns", "repeated_call", "consecutive_errors", "timeout"])

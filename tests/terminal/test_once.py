@@ -11,7 +11,6 @@ from rumi.models import Discarded, Waiting
 from rumi.terminal.conversation import Conversation
 from rumi.terminal.once import once
 from rumi.terminal.plain import PlainView
-from rumi.terminal.streams import Lines
 from rumi.terminal.words import words_for
 from tests.terminal.scripted import (
     BUSY,
@@ -19,9 +18,7 @@ from tests.terminal.scripted import (
     Ask,
     Page,
     ScriptedChat,
-    Silence,
     Step,
-    Typist,
     answering,
     finish,
     signals,
@@ -35,7 +32,6 @@ WORDS = words_for("en")
 async def run_once(
     chat: ScriptedChat,
     text: str = "hi",
-    lines: Lines | None = None,
     arriving: AsyncIterator[int] | None = None,
     yes: bool = False,
 ) -> tuple[int, str, str]:
@@ -45,7 +41,7 @@ async def run_once(
         chat.nursery = nursery
         view = PlainView(output, errors, WORDS, failures_apart=True)
         conversation = Conversation(chat, view, WORDS, yes=yes)
-        code = await once(conversation, text, lines or Silence(), arriving or signals(), words=WORDS)
+        code = await once(conversation, text, arriving or signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     return code, output.text, errors.text
 
@@ -101,7 +97,7 @@ async def test_a_chat_that_is_busy_with_something_else_is_a_failure(autojump_clo
         chat.nursery = nursery
         await chat.send("first")
         conversation = Conversation(chat, PlainView(output := Page(), Page(), WORDS), WORDS)
-        code = await once(conversation, "second", Silence(), signals(), words=WORDS)
+        code = await once(conversation, "second", signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     assert (code, output.text) == (1, BUSY + "\n")
 
@@ -123,7 +119,6 @@ PHASES: dict[str, list[Step]] = {
     "writing": [Thinking(1), *words("x" * 4000, every=0.1)],
     "waiting": [Thinking(1), Waiting(60.0, "rate limit"), 60.0],
     "running a tool": [Thinking(1), *tool("sleep 60", took=60.0)],
-    "asking": [Ask("may I?", [], [])],
 }
 
 
@@ -168,26 +163,22 @@ ASKING: list[Step] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("lines", "answer"),
-    [
-        (Typist((1.0, "yes")), "sent"),
-        (Typist((1.0, "no")), "not sent"),
-        (Typist((1.0, "what?")), "not sent"),
-        (Typist(), "not sent"),
-    ],
-)
-async def test_a_question_is_answered_by_the_next_line_and_silence_is_no(
-    autojump_clock: MockClock, lines: Typist, answer: str
-) -> None:
-    code, output, errors = await run_once(ScriptedChat({"hi": ASKING}), lines=lines)
-    assert (code, output) == (0, f"{answer}\n")
+async def test_a_question_is_refused_for_nobody_is_there_to_answer_it(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"hi": ASKING})
+    code, output, errors = await run_once(chat)
+    assert (code, output) == (0, "not sent\n")
     assert "Send a.txt? (yes/no)" in errors
+    assert WORDS.unconfirmed in errors
+    assert chat.texts == ["hi", "no"]
 
 
 async def test_yes_answers_every_question(autojump_clock: MockClock) -> None:
-    code, output, _ = await run_once(ScriptedChat({"hi": ASKING}), yes=True)
+    chat = ScriptedChat({"hi": ASKING})
+    code, output, errors = await run_once(chat, yes=True)
     assert (code, output) == (0, "sent\n")
+    assert WORDS.unconfirmed not in errors
+    assert "Send a.txt? (yes/no)\nYes (--yes).\n" in errors
+    assert chat.texts == ["hi", "yes"]
 
 
 async def test_replies_of_an_earlier_time_come_first_and_on_the_error_output(

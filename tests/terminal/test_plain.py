@@ -148,3 +148,14 @@ async def test_a_person_can_type_stop_during_a_turn(autojump_clock: MockClock) -
     code, output, _ = await run_lines(chat, Typist((0.0, "one"), (5.0, "/stop")), prompt=Page())
     assert (code, output) == (0, f"{STOPPED}\n")
     assert trio.current_time() == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(("at", "answer"), [(1.0, "not done"), (5.0, "done")])
+async def test_what_a_person_typed_before_a_question_was_there_is_no_yes_to_it(
+    autojump_clock: MockClock, at: float, answer: str
+) -> None:
+    ask = Ask("Really?", yes=[1.0, finish("done")], no=[1.0, finish("not done")])
+    chat = ScriptedChat({"ask": [Thinking(1), 3.0, ask], "yes": [finish("yes to what?")]})
+    with trio.fail_after(100):
+        _, found, _ = await run_lines(chat, Typist((0.0, "ask"), (at, "yes")), prompt=Page())
+    assert found.splitlines()[0] == answer

@@ -13,6 +13,11 @@ class Recorder:
         self.result = result
         self.commands: list[Command] = []
         self.prepared = 0
+        self.outside = False
+
+    @property
+    def tainted(self) -> bool:
+        return self.outside
 
     async def prepare(self) -> None:
         self.prepared += 1
@@ -110,3 +115,10 @@ async def test_what_models_write_as_standard_input_is_taken_as_well_as_it_can_be
     shell = Recorder(ended())
     assert (await Bash(shell).call({"command": "cat", "stdin": given})).ok
     assert shell.commands[0].stdin == sent
+
+
+async def test_a_result_is_tainted_where_the_files_are() -> None:
+    shell = Recorder(ended())
+    assert not (await Bash(shell).call({"command": "cat note"})).tainted
+    shell.outside = True
+    assert (await Bash(shell).call({"command": "cat note"})).tainted

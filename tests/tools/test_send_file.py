@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 import trio
 
-from rumi.agent import Limits, TurnInput, run_turn
+from rumi.agent import Kept, Limits, TurnInput, run_turn
 from rumi.errors import RumiError
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox import prepare_workspace
@@ -235,9 +235,9 @@ async def test_a_turn_sends_a_file_and_goes_on_after_one_that_it_could_not(
 
     kept: list[Message] = []
 
-    async def keep(message: Message) -> None:
+    async def keep(entry: Kept) -> None:
         await trio.lowlevel.checkpoint()
-        kept.append(message)
+        kept.append(entry.message)
 
     tool = SendFile(workspace, user.send, Threads())
     given = TurnInput("", [Message("user", "send it")], Model(), [tool], Limits(), "en")

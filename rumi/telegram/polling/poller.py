@@ -4,7 +4,7 @@ It waits for no chat: what it stores is handed on by the inbox.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol, TypeVar
@@ -18,6 +18,7 @@ from rumi.chats import Arrival
 from rumi.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
 from rumi.telegram.messages import PollerMessage
 from rumi.telegram.polling.content import Intake
+from rumi.telegram.polling.presses import Presses, read_presses
 from rumi.telegram.polling.reading import Stranger, Who, read_batch
 from rumi.telegram.polling.registration import register_commands
 from rumi.telegram.polling.strangers import Strangers
@@ -75,6 +76,7 @@ class Poller(Actor[PollerMessage]):
         bot: Bot,
         inbox: Accepts,
         strangers: Strangers,
+        presses: Presses,
         who: Who,
         memory: PollerMemory,
         *,
@@ -88,6 +90,7 @@ class Poller(Actor[PollerMessage]):
         self._bot = bot
         self._inbox = inbox
         self._strangers = strangers
+        self._presses = presses
         self._who = who
         self._memory = memory
         self._intake = intake
@@ -141,6 +144,12 @@ class Poller(Actor[PollerMessage]):
             return "asks Telegram who the bot is"
         last = "no update yet" if self._last is None else f"last update {now - self._last:.0f} s ago"
         return f"{self._doing}, {last}"
+
+    def figures(self) -> Mapping[str, object]:
+        """When the last update came, and what keeps it from taking more."""
+        last_s = None if self._last is None else round(trio.current_time() - self._last, 3)
+        waits = self._waits_until is not None
+        return {"last_update_s": last_s, "trouble": self._trouble if waits else None}
 
     # Polling
 
@@ -214,10 +223,13 @@ class Poller(Actor[PollerMessage]):
         self._doing = f"storing {len(updates)} updates"
         read = read_batch(updates, me, self._who, self._intake)
         arrivals = [Arrival(one.update) if isinstance(one, Stranger) else one for one in read]
+        presses = read_presses(updates, self._who)
         new = await self._inbox.accept_all(arrivals)
         for one, is_new in zip(read, new, strict=True):
             if is_new and isinstance(one, Stranger):
                 self._strangers.meet(one)
+            elif is_new and one.update in presses:
+                self._presses.take(presses[one.update], self.start_soon)
         self._offset = max(arrival.update for arrival in arrivals) + 1
         self._repeated = 0 if any(new) else self._repeated + 1
         self._last = trio.current_time()

@@ -224,4 +224,5 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
         origin=speaking.message,
         enclosures=() if answer is not None else enclosures,
         answer=answer,
+        user=last.user,
     )

@@ -8,8 +8,9 @@ import trio
 
 from actors import ActorRef, ActorStopped, MailboxFull
 from rumi import texts
-from rumi.telegram.messages import Say
+from rumi.telegram.messages import Say, Toast
 from rumi.telegram.polling.reading import Stranger
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ MOST: Final = 10_000
 class Strangers:
     """Who was told when. Times are trio's, so they begin anew with the process."""
 
-    def __init__(self, sender: ActorRef[Say], *, again_s: float = AGAIN_S, most: int = MOST) -> None:
+    def __init__(self, sender: ActorRef[Say | Toast], *, again_s: float = AGAIN_S, most: int = MOST) -> None:
         self._sender = sender
         self._again_s = again_s
         self._most = most
@@ -34,17 +35,24 @@ class Strangers:
 
         If the sender has no room the words are lost: strangers are no reason to keep anybody waiting.
         """
+        words = texts.stranger(stranger.language, stranger.user)
+        self._tell(stranger.user, Say(stranger.chat, words, stranger.origin))
+
+    def pressed(self, user: int, query: str, language: Language) -> None:
+        """The same for one who pressed a button: they read it there, and nobody else does."""
+        self._tell(user, Toast(query, texts.stranger(language, user)))
+
+    def _tell(self, user: int, words: Say | Toast) -> None:
         now = trio.current_time()
-        last = self._told.get(stranger.user)
+        last = self._told.get(user)
         if last is not None and now - last < self._again_s:
             return
-        words = texts.stranger(stranger.language, stranger.user)
         try:
-            self._sender.tell_nowait(Say(stranger.chat, words, stranger.origin))
+            self._sender.tell_nowait(words)
         except (MailboxFull, ActorStopped):
             logger.info("a stranger was not told: the sender has no room")
             return
-        self._told[stranger.user] = now
-        self._told.move_to_end(stranger.user)
+        self._told[user] = now
+        self._told.move_to_end(user)
         if len(self._told) > self._most:
             self._told.popitem(last=False)

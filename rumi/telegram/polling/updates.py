@@ -34,7 +34,7 @@ async def raw_updates(
             "offset": offset,
             "limit": limit,
             "timeout": math.ceil(wait_s),
-            "allowed_updates": ["message"],
+            "allowed_updates": ["message", "callback_query"],
         },
         read_timeout=read_timeout_s,
     )

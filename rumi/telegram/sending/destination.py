@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import Any, TypeVar
 
 import trio
-from telegram import Bot, LinkPreviewOptions, ReplyParameters
+from telegram import Bot, InlineKeyboardMarkup, LinkPreviewOptions, ReplyParameters
 from telegram.constants import ChatAction
 from telegram.error import ChatMigrated, RetryAfter, TelegramError, TimedOut
 
@@ -110,7 +110,14 @@ class Destination:
             return True
         return False
 
-    async def send(self, part: Part, reply_to: int | None = None, bound_s: float | None = None) -> int:
+    async def send(
+        self,
+        part: Part,
+        reply_to: int | None = None,
+        bound_s: float | None = None,
+        *,
+        keyboard: InlineKeyboardMarkup | None = None,
+    ) -> int:
         """Send a message; Telegram's number of it."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
@@ -123,19 +130,20 @@ class Destination:
                 message_thread_id=topic,
                 reply_parameters=quoted,
                 link_preview_options=NO_LINK_PREVIEW,
-                **_timeouts(seconds),
+                reply_markup=keyboard,
+                **timeouts(seconds),
             )
             return message.message_id
 
-        number = await _bounded(seconds, self._in_topic(send))
+        number = await bounded(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
         return number
 
     async def edit(self, message: int, part: Part, bound_s: float | None = None) -> None:
-        """Let a message say something else. That it says so already is no error."""
+        """Let a message say something else, without buttons. That it says so already is no error."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         try:
-            await _bounded(
+            await bounded(
                 seconds,
                 self.wire.bot.edit_message_text(
                     part.text,
@@ -143,7 +151,7 @@ class Destination:
                     message_id=message,
                     entities=part.entities or None,
                     link_preview_options=NO_LINK_PREVIEW,
-                    **_timeouts(seconds),
+                    **timeouts(seconds),
                 ),
             )
         except TelegramError as error:
@@ -151,10 +159,17 @@ class Destination:
                 raise
         self.wire.statistics.edited += 1
 
+    async def disarm(self, message: int) -> None:
+        """Take a message's buttons away."""
+        seconds = self.wire.bounds.call_s
+        call = self.wire.bot.edit_message_reply_markup(self.number, message, **timeouts(seconds))
+        await bounded(seconds, call)
+        self.wire.statistics.edited += 1
+
     async def delete(self, message: int) -> None:
         """Take a message away."""
         seconds = self.wire.bounds.preview_s
-        await _bounded(seconds, self.wire.bot.delete_message(self.number, message, **_timeouts(seconds)))
+        await bounded(seconds, self.wire.bot.delete_message(self.number, message, **timeouts(seconds)))
 
     async def draft(self, draft: int, part: Part) -> None:
         """Show a text that the next message replaces, or that goes by itself after half a minute."""
@@ -167,19 +182,19 @@ class Destination:
                 part.text,
                 entities=part.entities or None,
                 message_thread_id=topic,
-                **_timeouts(seconds),
+                **timeouts(seconds),
             )
 
-        await _bounded(seconds, self._in_topic(send))
+        await bounded(seconds, self._in_topic(send))
         self.wire.statistics.drafts += 1
 
     async def typing(self) -> None:
         """Show that somebody is writing, for about five seconds."""
         seconds = self.wire.bounds.typing_s
-        await _bounded(
+        await bounded(
             seconds,
             self.wire.bot.send_chat_action(
-                self.number, ChatAction.TYPING, message_thread_id=self._topic, **_timeouts(seconds)
+                self.number, ChatAction.TYPING, message_thread_id=self._topic, **timeouts(seconds)
             ),
         )
 
@@ -193,10 +208,10 @@ class Destination:
                 BytesIO(content),
                 filename=name,
                 message_thread_id=topic,
-                **_timeouts(seconds),
+                **timeouts(seconds),
             )
 
-        await _bounded(seconds, self._in_topic(send))
+        await bounded(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
 
     async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
@@ -211,13 +226,13 @@ class Destination:
         return await send(None)
 
 
-async def _bounded(seconds: float, call: Awaitable[T]) -> T:
+async def bounded(seconds: float, call: Awaitable[T]) -> T:
     """The call's answer, or `TimedOut` when it has not come in time."""
     with trio.move_on_after(seconds):
         return await call
     raise TimedOut
 
 
-def _timeouts(seconds: float) -> dict[str, Any]:
+def timeouts(seconds: float) -> dict[str, Any]:
     """The library's own limits, which are for single steps: none of them is to be shorter than the whole."""
     return {"read_timeout": seconds, "write_timeout": seconds, "pool_timeout": seconds}

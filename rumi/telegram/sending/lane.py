@@ -1,4 +1,5 @@
-"""What one chat is sent, in order: its final replies from the outbox, files, and previews beside them.
+"""What one chat is sent, in order: its final replies from the outbox, files, and beside
+them previews and questions.
 
 A lane is there while there is something to send or a turn runs. It is a task of the sender's; what goes
 wrong in it stays in it.
@@ -7,22 +8,23 @@ wrong in it stays in it.
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from math import inf
 from random import Random
 from typing import TypeAlias, TypeVar
 
 import trio
-from telegram.error import RetryAfter, TelegramError
 
 from actors import ActorError, ActorRef, Request
+from rumi.agent import ConfirmationAsked, ConfirmationEnded
 from rumi.chats import Happening, Replied, TurnStarted
-from rumi.errors import RumiError
 from rumi.journal import Delivered, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
-from rumi.telegram.api.bot import in_words, wait_of
 from rumi.telegram.sending.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
 from rumi.telegram.sending.destination import Destination
 from rumi.telegram.sending.preview import Pace, Preview
+from rumi.telegram.sending.questions import Questions
+from rumi.telegram.sending.uploads import Upload
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +35,6 @@ R = TypeVar("R")
 ATTEMPTS = 3
 """How often a reply may fail for reasons that nobody foresaw, before it is given up."""
 
-UPLOAD_WAIT_S = 60.0
-"""How long a file waits when Telegram asks for patience: it is held in memory meanwhile."""
-
 JOURNAL_PAUSE_S = 1.0
 """Before the journal is asked again, which may be about to come back."""
 
@@ -45,14 +44,6 @@ class _Replies:
     """The replies up to this delivery are there."""
 
     up_to: float
-
-
-@dataclass(slots=True, eq=False)
-class _Upload:
-    """A file's turn among what the chat is sent: its own task takes it, and gives it back."""
-
-    begun: trio.Event = field(default_factory=trio.Event)
-    over: trio.Event = field(default_factory=trio.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,8 @@ class Lane:
     """One chat's lane.
 
     `changed` is called when it may have become quiet, `start` starts a task of the sender's, `gone` is told
-    when the chat can be reached by nobody any more.
+    when the chat can be reached by nobody any more, `shown` which question can be read, and in which message.
+    `questions` are those that wait or still show what became of them.
     """
 
     def __init__(
@@ -79,11 +71,21 @@ class Lane:
         start: Callable[[Callable[[], Awaitable[None]]], None],
         changed: Callable[[], None],
         gone: Callable[[str], None],
+        shown: Callable[[str, int], None],
         random: Random,
         pace: Pace,
         patience: Patience,
     ) -> None:
         self.chat = chat
+        self.questions = Questions(
+            to,
+            start=start,
+            changed=self._wake,
+            gone=partial(gone, chat),
+            shown=shown,
+            random=random,
+            patience=patience,
+        )
         self._told = 0  # replies that were told and not looked for yet
         self._replies: deque[StoredReply] = deque()
         self._resting: Resting | None = None
@@ -95,7 +97,7 @@ class Lane:
         self._random = random
         self._pace = pace
         self._patience = patience
-        self._queue: deque[_Replies | _Upload] = deque()
+        self._queue: deque[_Replies | Upload] = deque()
         self._busy = False
         self._woken = trio.Event()
         self._turn: Preview | None = None
@@ -117,14 +119,26 @@ class Lane:
     def begin(self, turn: str, started: TurnStarted) -> None:
         """A turn begins."""
         self._finish_turn()
-        self._turn = Preview(self._to, self._journal, turn, started, self._pace)
-        self._start(self._turn.run)
+        self._show(Preview(self._to, self._journal, turn, started, self._pace))
+
+    def _show(self, preview: Preview) -> None:
+        self._turn = preview
+        self._start(preview.run)
         self._wake()
 
     def happened(self, turn: str, what: Happening) -> None:
         """Something happened in a turn."""
-        if self._turn is not None and self._turn.turn == turn:
-            self._turn.happened(what)
+        preview = self._turn
+        if preview is None or preview.turn != turn:
+            return
+        preview.happened(what)
+        match what:
+            case ConfirmationAsked():
+                self.questions.ask(what, preview)
+            case ConfirmationEnded(id, verdict) if self.questions.settle(id, verdict):
+                self._show(preview.again())
+            case _:
+                pass
 
     def finished(self, turn: str) -> None:
         """A turn has ended; its reply is about to be told."""
@@ -135,6 +149,7 @@ class Lane:
         preview, self._turn = self._turn, None
         if preview is not None:
             preview.end()
+            self.questions.close()
             self._over[preview.message] = preview
 
     def _expect(self, up_to: float) -> None:
@@ -156,8 +171,8 @@ class Lane:
 
     @property
     def sendable(self) -> bool:
-        """Whether there is a reply that could be sent now."""
-        return (self._busy or bool(self._queue)) and self.rests is None
+        """Whether there is a reply that could be sent now, or a verdict that could be shown."""
+        return (self._busy or bool(self._queue) or self.questions.settling) and self.rests is None
 
     @property
     def rests(self) -> Resting | None:
@@ -175,19 +190,19 @@ class Lane:
             self._woken = trio.Event()
             if self._queue:
                 await self._next(self._queue.popleft())
-            elif self._turn is not None:
+            elif self._turn is not None or self.questions:
                 with trio.move_on_after(self._pace.silence_s):
                     await self._woken.wait()
-                if self._turn is not None and self._turn.silent:
+                if self._turn is not None and self._turn.silent and not self.questions:
                     self._turn.end()
                     self._turn = None
             else:
                 return
 
-    async def _next(self, what: _Replies | _Upload) -> None:
+    async def _next(self, what: _Replies | Upload) -> None:
         self._busy = True
         try:
-            if isinstance(what, _Upload):
+            if isinstance(what, Upload):
                 what.begun.set()
                 await what.over.wait()
             else:
@@ -280,22 +295,8 @@ class Lane:
         Raises:
             RumiError: Telegram does not have it, and why.
         """
-        place = _Upload()
+        place = Upload()
         self._expect(behind)
         self._queue.append(place)
         self._wake()
-        try:
-            await place.begun.wait()
-            while True:
-                try:
-                    await self._to.turn()
-                    return await self._to.upload(name, content)
-                except TelegramError as error:
-                    if not self._to.learn(error):
-                        raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
-                    if isinstance(error, RetryAfter):
-                        if wait_of(error) > UPLOAD_WAIT_S:
-                            raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
-                        await self.rest(wait_of(error), LIMIT)
-        finally:
-            place.over.set()
+        await place.bring(self._to, name, content, self.rest)

@@ -50,7 +50,7 @@ class Preview:
 
     `shown` is Telegram's number of the message in which the answer grows, None while there is none.
     `doubtful`: an edit of it was refused, or never confirmed and may be carried out at any later time; the
-    reply must not go there.
+    reply must not go there. `origin` is the message to answer, where that is not plain.
     """
 
     def __init__(
@@ -63,13 +63,17 @@ class Preview:
     ) -> None:
         self.turn = turn
         self.message = started.message
+        self.language = started.language
+        self.origin = started.origin if to.group else None
         self.shown: int | None = None
         self.doubtful = False
         self._to = to
         self._journal = journal
-        self._origin = started.origin if to.group else None
+        self._started = started
         self._pace = pace
         self._sketch = Sketch(started.language)
+        self._above: Preview | None = None  # has to be out of the way before anything is shown
+        self._vanished = trio.Event()
         self._plain = False
         self._given_up = False  # nothing more is shown, whatever comes
         self._over = False
@@ -108,6 +112,32 @@ class Preview:
         """Wait until nothing of it is under way. Within the bound of a call, once `end` was called."""
         await self._ended.wait()
 
+    async def vanish(self) -> bool:
+        """End, and take what is shown away: something is to be said that the answer stands below.
+
+        Whether nothing of it is left; where something is, it may be tried again. Bounded.
+        """
+        self.end()
+        try:
+            await self.ended()
+            if self.shown is not None:
+                await self._to.delete(self.shown)
+                self.shown = None
+                await self._note(None)
+        except TelegramError as error:
+            logger.info("a preview was not removed: %s", in_words(error))
+            self._to.learn(error)
+            return refusal_of(error) is not None
+        finally:
+            self._vanished.set()
+        return True
+
+    def again(self) -> "Preview":
+        """One of the same turn that begins anew, when this one has vanished."""
+        anew = Preview(self._to, self._journal, self.turn, self._started, self._pace)
+        anew._sketch, anew._above = self._sketch, self
+        return anew
+
     async def run(self) -> None:
         """Show the turn, until `end` or cancellation. Raises nothing: a preview is worth no trouble."""
         try:
@@ -137,6 +167,8 @@ class Preview:
 
     async def _grow(self) -> None:
         await self._unless_over(partial(trio.sleep, self._pace.quick_s))
+        if self._above is not None:
+            await self._unless_over(self._above._vanished.wait)
         while not self._over and not self._given_up:
             # Formatted only when it could go: many answers that grow at once would hold everybody up.
             if self._part is None and self._sketch.telling and not self._to.room(NOW_SHARE):
@@ -196,7 +228,7 @@ class Preview:
     async def _send(self, part: Part) -> None:
         """Begin a message, and note it where a later process finds it."""
         bounds = self._to.wire.bounds
-        self.shown = await self._to.send(part, self._origin, bounds.preview_s)
+        self.shown = await self._to.send(part, self.origin, bounds.preview_s)
         await self._note(self.shown)
 
     async def _edit(self, shown: int, part: Part) -> None:
@@ -245,7 +277,7 @@ class Preview:
             case None:
                 self._given_up = True  # a message may be there that nobody knows: not one more of them
             case Refusal.QUOTED:
-                self._origin = None
+                self.origin = None
             case _:
                 self._given_up = True
                 if self.shown is not None:

@@ -1,7 +1,8 @@
 """The sender: what stands in the outbox reaches Telegram, in order, and no chat waits for another."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from random import Random
 from typing import TypeAlias
 
@@ -10,6 +11,7 @@ from telegram import Bot
 from telegram.error import TelegramError
 
 from actors import Actor, ActorError, ActorRef
+from rumi import texts
 from rumi.agent import TurnFinished
 from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
 from rumi.errors import RumiError
@@ -17,12 +19,13 @@ from rumi.journal import Delivered, PartSent, Previewed, Undeliverable, Undelive
 from rumi.telegram.address import address_of
 from rumi.telegram.api.bot import in_words
 from rumi.telegram.formatting import Part
-from rumi.telegram.messages import Flush, Say, SenderMessage, SendFile
+from rumi.telegram.messages import Flush, Pressed, Say, SenderMessage, SendFile, Toast
 from rumi.telegram.sending.delivery import Patience
 from rumi.telegram.sending.destination import Bounds, Destination, Statistics, Wire
 from rumi.telegram.sending.lane import Lane
 from rumi.telegram.sending.limits import Limits
 from rumi.telegram.sending.preview import Pace
+from rumi.telegram.sending.toasts import Toasts
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class Sender(Actor[SenderMessage]):
     ) -> None:
         self.statistics = statistics or Statistics()
         self._wire = Wire(bot, Limits() if limits is None else limits, bounds or Bounds(), self.statistics)
+        self._toasts = Toasts(self._wire)
         self._journal = journal
         self._hub = hub
         self._ended = ended
@@ -90,6 +94,10 @@ class Sender(Actor[SenderMessage]):
                 return await self._send_file(message)
             case Flush():
                 await self._flush()
+            case Toast(query, text):
+                await self._toasts.say(query, text)
+            case Pressed():
+                await self._answer(message)
         return None
 
     def doing(self) -> str:
@@ -107,6 +115,11 @@ class Sender(Actor[SenderMessage]):
                 words.append(f"{lane.chat} waits {rests.until - trio.current_time():.0f} s: {rests.why}")
                 break
         return "; ".join(words)
+
+    def figures(self) -> Mapping[str, object]:
+        """Chats at work, replies that wait, and what was done since the process began."""
+        waiting = sum(lane.waiting for lane in self._lanes.values())
+        return {"chats": len(self._lanes), "waiting": waiting, **asdict(self.statistics)}
 
     # Lanes
 
@@ -149,6 +162,7 @@ class Sender(Actor[SenderMessage]):
                 start=self.start_soon,
                 changed=self._changed,
                 gone=self._gone,
+                shown=self._hub.has_shown,
                 random=self._random,
                 pace=self._pace,
                 patience=self._patience,
@@ -206,6 +220,23 @@ class Sender(Actor[SenderMessage]):
             logger.info("words were not said: %s", in_words(error))
         except Exception:  # words that may be lost are no reason to lose anything else
             logger.exception("words were not said")
+
+    async def _answer(self, press: Pressed) -> None:
+        """Say what came of a press. What nobody waits for loses its buttons, which a process left behind."""
+        lane, to = self._lanes.get(press.chat), self._destination(press.chat)
+        question = None if lane is None else lane.questions.find(press.question)
+        if press.counts:
+            words = texts.verdict(press.language, "yes" if press.yes else "no")
+        elif question is not None and question.open:
+            words = texts.not_your_question(press.language)
+        else:
+            words = texts.question_closed(press.language)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._toasts.say, press.query, words)
+            if question is not None:
+                question.stands_at(press.message)
+            elif to is not None:
+                nursery.start_soon(self._toasts.disarm, to, press.message)
 
     async def _send_file(self, file: SendFile) -> RumiError | None:
         if address_of(file.chat) is None:

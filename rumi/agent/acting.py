@@ -1,0 +1,111 @@
+"""Running the tool calls of one reply: which may run side by side, what each comes to, who may not run."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+
+import trio
+
+from rumi.agent.events import ToolFinished, ToolStarted, TurnEvent
+from rumi.agent.gate import Gate
+from rumi.errors import RumiError
+from rumi.models import ToolCall
+from rumi.tools import CallsTools, Tool, ToolResult
+
+logger = logging.getLogger(__name__)
+
+CUT_OFF = ToolResult(False, "stopped before it ended")
+
+
+class Acting:
+    """The tools of one turn, behind its gate. Every call and its end are told to `watch`."""
+
+    def __init__(self, tools: Sequence[Tool], watch: Callable[[TurnEvent], None], gate: Gate) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._watch = watch
+        self._gate = gate
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name."""
+        return self._tools.get(name)
+
+    def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+        """The calls in their order; neighbours whose tools allow it stand together."""
+        batches: list[list[ToolCall]] = []
+        for call in calls:
+            if batches and self._concurrent(call) and self._concurrent(batches[-1][-1]):
+                batches[-1].append(call)
+            else:
+                batches.append([call])
+        return batches
+
+    def _concurrent(self, call: ToolCall) -> bool:
+        tool = self.tool(call.name)
+        return tool is not None and tool.concurrent
+
+    async def run(self, batch: Sequence[ToolCall]) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
+        """Run calls side by side; each with its arguments and what it came to, in their order."""
+        done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
+
+        async def run(place: int, call: ToolCall) -> None:
+            arguments, problem = _parse(call)
+            done[place] = (call, arguments, await self._told(call, arguments, problem))
+
+        async with trio.open_nursery() as nursery:
+            for place, call in enumerate(batch):
+                nursery.start_soon(run, place, call)
+        return [done[place] for place in sorted(done)]
+
+    async def _told(
+        self, call: ToolCall, arguments: Mapping[str, object], problem: ToolResult | None = None
+    ) -> ToolResult:
+        """Run one call, unless there is a problem already, and tell of it."""
+        self._watch(ToolStarted(call, arguments))
+        try:
+            result = problem or await self._call(call, arguments)
+        except trio.Cancelled:
+            self._watch(ToolFinished(call, CUT_OFF))
+            raise
+        self._watch(ToolFinished(call, result))
+        return result
+
+    async def _call(self, call: ToolCall, arguments: Mapping[str, object]) -> ToolResult:
+        tool = self.tool(call.name)
+        if tool is None:
+            return ToolResult(False, f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}")
+        try:
+            refused = await self._gate.refusal(tool, arguments)
+            if refused is not None:
+                return refused
+            if isinstance(tool, CallsTools):
+                return await tool.call_within(arguments, partial(self._inner, call, count(1)))
+            return await tool.call(arguments)
+        except RumiError as error:
+            return ToolResult(False, str(error))
+        except Exception as error:  # a tool's fault is a result, and the turn goes on
+            logger.warning("the tool %s raised", call.name, exc_info=error)
+            return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
+
+    async def _inner(
+        self, outer: ToolCall, numbers: "count[int]", name: str, arguments: Mapping[str, object]
+    ) -> ToolResult:
+        """A call that a tool makes: it passes the same gate, and is told like the model's own."""
+        call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
+        if name == outer.name:
+            return ToolResult(False, f"{name} cannot call itself")
+        result = await self._told(call, arguments)
+        self._gate.learn(result)
+        return result
+
+
+def _parse(call: ToolCall) -> tuple[Mapping[str, object], ToolResult | None]:
+    """The call's arguments, or the error result that the model gets for what is no JSON object."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        return {}, ToolResult(False, f"the arguments of {call.name} are no valid JSON: {error}")
+    if not isinstance(arguments, dict):
+        return {}, ToolResult(False, f"the arguments of {call.name} must be a JSON object")
+    return arguments, None

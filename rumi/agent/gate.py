@@ -1,0 +1,100 @@
+"""The gate between what strangers wrote and what the assistant does next.
+
+Once a turn has read something from outside, the calls that could do harm with it wait for the user's yes.
+That is decided here, by code, from the real arguments; what the model thinks of it does not count.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import TypeAlias
+
+import trio
+
+from rumi import texts
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
+from rumi.texts import Language, Verdict
+from rumi.tools import Tool, ToolResult
+
+Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
+"""Waits for the user's word, as long as its caller's limits allow. Called in the step in which the question
+was told, and has to be ready for the answer when it first awaits."""
+
+NO: Mapping[Verdict, str] = {
+    "no": "the user said no, and it was not done. Do not try it another way: go on without it, or ask them",
+    "expired": "nobody answered, which is a no, and it was not done. Go on without it",
+}
+NOBODY = "it was not done: this turn has read things from outside, and here is nobody to ask for a yes"
+ENOUGH = (
+    "it was not done: other things of this turn had no yes, and the user is not asked any more. Go on without"
+)
+
+MOST_NOS = 3
+"""After so many in a row, or one question that nobody answered, a turn asks no more: who is asked a hundred
+times says yes in the end."""
+
+
+class Gate:
+    """One turn's: whether the turn is tainted, and which addresses its conversation has been given.
+
+    `deadline` is the turn's own; while a question waits it stands still.
+    """
+
+    def __init__(
+        self,
+        *,
+        tainted: bool,
+        given: Collection[str],
+        language: Language,
+        watch: Callable[[TurnEvent], None],
+        confirm: Confirm | None,
+        deadline: trio.CancelScope,
+    ) -> None:
+        self.tainted = tainted
+        self._given = set(given)
+        self._language: Language = language
+        self._watch = watch
+        self._confirm = confirm
+        self._deadline = deadline
+        self._one_by_one = trio.Lock()
+        self._nos_left = MOST_NOS
+
+    def learn(self, result: ToolResult) -> None:
+        """Note what came in with a result."""
+        self.tainted = self.tainted or result.tainted
+        self._given.update(result.links)
+
+    async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
+        """Return None when the call may run, or what the model gets instead of its result.
+
+        Cancelled, the question is void.
+        """
+        question = tool.question(arguments, self._given) if self.tainted else None
+        if question is None:
+            return None
+        if self._confirm is None:
+            return ToolResult(False, NOBODY)
+        async with self._one_by_one:  # a person answers one question at a time
+            if self._nos_left <= 0:
+                return ToolResult(False, ENOUGH)
+            text = texts.question(self._language, question.deed, question.details)
+            asked = ConfirmationAsked(token_hex(8), text)
+            verdict: Verdict = "no"
+            self._watch(asked)
+            try:
+                with self._time_stands_still():
+                    verdict = await self._confirm(asked)
+            finally:
+                self._watch(ConfirmationEnded(asked.id, verdict))
+            self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0}[verdict]
+        return None if verdict == "yes" else ToolResult(False, NO[verdict])
+
+    @contextmanager
+    def _time_stands_still(self) -> Iterator[None]:
+        left_s = self._deadline.deadline - trio.current_time()
+        self._deadline.deadline = math.inf
+        try:
+            yield
+        finally:
+            self._deadline.deadline = trio.current_time() + left_s

@@ -1,0 +1,97 @@
+"""Steps for learning from sessions: which are due, what was said in them, what becomes of them then."""
+
+import math
+
+from rumi.journal.desk import Desk, do
+from rumi.journal.history import load_message
+from rumi.journal.messages import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
+from rumi.journal.records import DueSessions, Lesson
+
+_DUE = """
+SELECT chat, number, max(learn_after, CASE
+    WHEN ended IS NOT NULL OR asked THEN 0 WHEN due = 0 THEN 9e999 ELSE due END) AS since
+FROM sessions WHERE fresh AND chat = coalesce(?, chat) ORDER BY since, chat, number
+"""
+
+
+@do.register
+def to_learn(request: ToLearn, desk: Desk) -> DueSessions:
+    """What is due. Only sessions in which something was said since are looked at."""
+    now, due, then = desk.now(), [], math.inf
+    for chat, number, since in desk.db.execute(_DUE, (request.chat,)):
+        if since > now:
+            then = since
+            break
+        due.append((chat, number))
+    return DueSessions(tuple(due), then)
+
+
+@do.register
+def study(request: Study, desk: Desk) -> Lesson:
+    """What the user said and was told, without what came from outside: no results, no tainted answers."""
+    row = desk.db.execute(
+        "SELECT learned, tries,"
+        " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
+        " FROM sessions WHERE chat = ? AND number = ?",
+        (request.chat, request.session),
+    ).fetchone()
+    learned, tries, upto = row or (0, 0, 0)
+    rows = desk.db.execute(
+        "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ? AND NOT tainted"
+        " AND json_extract(message, '$.role') IN ('user', 'assistant') ORDER BY id",
+        (request.chat, request.session, learned),
+    )
+    said = [(load_message(text), created) for text, created in rows]
+    (language,) = desk.db.execute(
+        "SELECT language FROM messages WHERE chat = ? ORDER BY id DESC LIMIT 1", (request.chat,)
+    ).fetchone() or ("",)
+    messages = tuple(message for message, _ in said if message.content.strip())
+    return Lesson(upto, messages, language, tries, said[0][1] if said else desk.now())
+
+
+@do.register
+def learned_from(request: LearnedFrom, desk: Desk) -> None:
+    """Done, up to there."""
+    desk.db.execute(
+        "UPDATE sessions SET learned = ?1, tries = 0, learn_after = 0, asked = 0,"
+        " fresh = EXISTS (SELECT 1 FROM history WHERE chat = ?2 AND session = ?3 AND id > ?1"
+        " AND json_extract(message, '$.role') = 'user')"
+        " WHERE chat = ?2 AND number = ?3",
+        (request.upto, request.chat, request.session),
+    )
+    _forget(desk, "chat = ? AND number = ? AND NOT fresh", request.chat, request.session)
+
+
+@do.register
+def put_off(request: PutOff, desk: Desk) -> None:
+    """Not now."""
+    desk.db.execute(
+        "UPDATE sessions SET tries = tries + 1, learn_after = ? WHERE chat = ? AND number = ?",
+        (request.until, request.chat, request.session),
+    )
+
+
+@do.register
+def ask_to_learn(request: AskToLearn, desk: Desk) -> None:
+    """Now, or at the next start."""
+    desk.db.execute("UPDATE sessions SET asked = 1 WHERE fresh AND chat = coalesce(?, chat)", (request.chat,))
+
+
+@do.register
+def learn_nothing(request: LearnNothing, desk: Desk) -> None:
+    """What is to be forgotten goes."""
+    if request.ever:
+        desk.db.execute(
+            "UPDATE sessions SET fresh = 0, asked = 0, learned ="
+            " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
+            " WHERE fresh"
+        )
+    desk.db.execute("UPDATE sessions SET fresh = 0 WHERE forget")
+    _forget(desk, "true")
+
+
+def _forget(desk: Desk, which: str, *values: object) -> None:
+    """Delete the history of those sessions among them that are to be forgotten."""
+    sessions = f"SELECT chat, number FROM sessions WHERE forget AND {which}"
+    desk.db.execute(f"DELETE FROM history WHERE (chat, session) IN ({sessions})", values)
+    desk.db.execute(f"UPDATE sessions SET forget = 0 WHERE forget AND {which}", values)

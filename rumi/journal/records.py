@@ -1,0 +1,135 @@
+"""What the journal holds and hands out: values, which know nothing of the file."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rumi.agent import Reason
+from rumi.models import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of a chat's history, with the turn that it belongs to.
+
+    `tainted`: it was made when something from outside had been read. `links` are the addresses in it that
+    its user or a page gave, word for word.
+    """
+
+    turn: str
+    message: Message
+    tainted: bool = False
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands in a session's prompt for all that was said up to the end of a `turn`.
+
+    `tainted`: something in that came from outside. `links` are the addresses that were given in it.
+    """
+
+    turn: str
+    text: str
+    tainted: bool = False
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """Something that comes with a message and is brought when the message is worked on.
+
+    `reference` is how its source finds it again; `name` is the sender's, who may have called it anything;
+    `size_bytes` is what the source said, None where it did not.
+    """
+
+    kind: Literal["file", "voice"]
+    reference: str
+    name: str
+    media_type: str = ""
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMessage:
+    """An accepted message without a final reply, or one to run again. `turn` is empty if it began none.
+
+    `language` is empty where the message came without one.
+    """
+
+    id: int
+    text: str
+    turn: str = ""
+    language: str = ""
+    enclosures: tuple[Enclosure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReply:
+    """A final reply in the outbox, and the messages that share it.
+
+    `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none. `origin` is what
+    the source calls the first of the messages, None where none of them came from there; `preview` what
+    the source calls the message in which the answer grew, negative if that has to go; `parts` how much of
+    the reply is there already.
+    """
+
+    delivery: int
+    messages: tuple[int, ...]
+    text: str
+    turn: str = ""
+    reason: Reason | None = None
+    origin: int | None = None
+    preview: int | None = None
+    parts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRecord:
+    """What the journal knows of a chat: its session, that session's history, and what is still open.
+
+    `due` is when the session ends if nothing happens, in seconds since 1970; 0 for a new one. `tainted`:
+    something in the session came from outside, in whichever entry of it. `files_tainted`: something in the
+    chat's files did, in whichever session. A `summary` stands for what was said before the `history`.
+    """
+
+    session: int
+    due: float
+    history: tuple[Entry, ...]
+    open: tuple[OpenMessage, ...]
+    tainted: bool = False
+    files_tainted: bool = False
+    summary: Summary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Sizes for the status dump."""
+
+    last_message: int
+    open_messages: int
+    undelivered: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DueSessions:
+    """The sessions to learn from now, by chat and number, and when the next one is due: infinity for none."""
+
+    now: tuple[tuple[str, int], ...]
+    next: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a session can be learned from: its user's words, and answers to them, oldest first.
+
+    Nothing of it came from outside. `upto` is the last history entry up to which this is, `tries` how often
+    it was tried in vain. `language` is that of the chat's last message, empty where it came without one;
+    `began` when the first of it was said, in seconds since 1970.
+    """
+
+    upto: int
+    messages: tuple[Message, ...]
+    language: str = ""
+    tries: int = 0
+    began: float = 0.0

@@ -1,0 +1,294 @@
+"""A question of a turn's, as it stands in the chat: with two buttons while it waits, with the verdict after.
+
+It is the one message of a running turn that has to be seen, so it is sent as a reply is: in its turn, and
+again after trouble, for as long as it waits. Where an answer of Telegram's is lost it may stand there twice;
+then the buttons of either count.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from random import Random
+from typing import Final
+
+import trio
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity
+from telegram.error import ChatMigrated, TelegramError
+
+from rumi import texts
+from rumi.agent import ConfirmationAsked
+from rumi.telegram.api.bot import in_words
+from rumi.telegram.api.refusals import Refusal, refusal_of
+from rumi.telegram.callback import data_of
+from rumi.telegram.formatting import Part
+from rumi.telegram.formatting.characters import clean
+from rumi.telegram.formatting.cutting import characters_within
+from rumi.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.telegram.sending.delivery import REMOVALS, Patience
+from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.preview import Preview
+from rumi.texts import Language, Verdict
+
+logger = logging.getLogger(__name__)
+
+ROOM_UNITS: Final = 64
+"""What a verdict below a question may take up."""
+
+MENDINGS: Final = 6
+"""How often it may fail to take the buttons away before they are left."""
+
+MEND_S: Final = 180.0
+"""How long that may take in all, the chat's turn among others included."""
+
+
+class Questions:
+    """A chat's questions that wait for an answer, or do not show yet what became of them.
+
+    `start` starts a task, `changed` is called when one is done with, `gone` when nobody can be reached,
+    `shown` with the id of one that can be read, and the number of its message.
+    """
+
+    def __init__(
+        self,
+        to: Destination,
+        *,
+        start: Callable[[Callable[[], Awaitable[None]]], None],
+        changed: Callable[[], None],
+        gone: Callable[[], None],
+        shown: Callable[[str, int], None],
+        random: Random,
+        patience: Patience,
+    ) -> None:
+        self._to = to
+        self._shown = shown
+        self._start = start
+        self._changed = changed
+        self._gone = gone
+        self._random = random
+        self._patience = patience
+        self._questions: dict[str, Question] = {}
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._questions)
+
+    def find(self, id: str) -> "Question | None":
+        """The question of that name, if it is there."""
+        return self._questions.get(id)
+
+    @property
+    def settling(self) -> bool:
+        """Whether there is a verdict that could be shown."""
+        return any(not question.open for question in self._questions.values())
+
+    def ask(self, asked: ConfirmationAsked, above: Preview) -> None:
+        """Ask. A turn asks one thing at a time: whatever waited before does not."""
+        self.close()
+        question = Question(
+            self._to,
+            asked,
+            above,
+            gone=self._gone,
+            shown=self._shown,
+            random=self._random,
+            patience=self._patience,
+        )
+        self._questions[asked.id] = question
+        self._start(partial(self._see_through, question))
+
+    def settle(self, id: str, verdict: Verdict) -> bool:
+        """A question has its answer; whether it is one of these."""
+        question = self._questions.get(id)
+        if question is not None:
+            question.end(verdict)
+        return question is not None
+
+    def close(self) -> None:
+        """No question outlives its turn, whatever was told of it."""
+        for question in self._questions.values():
+            question.end("no")
+
+    async def _see_through(self, question: "Question") -> None:
+        await question.run()
+        del self._questions[question.id]
+        self._changed()
+
+
+class Question:
+    """One question, from when it is asked until the chat shows what became of it.
+
+    `above` is the turn's preview so far: it goes away, and what follows stands below the question. `gone` is
+    told when nobody can be reached here.
+    """
+
+    def __init__(
+        self,
+        to: Destination,
+        asked: ConfirmationAsked,
+        above: Preview,
+        *,
+        gone: Callable[[], None],
+        shown: Callable[[str, int], None],
+        random: Random,
+        patience: Patience,
+    ) -> None:
+        self._shown = shown
+        self.id = asked.id
+        self._to = to
+        self._above = above
+        self._gone = gone
+        self._random = random
+        self._patience = patience
+        self._language: Language = above.language
+        self._origin = above.origin
+        self._part = question_part(asked.text, above.language)
+        self._verdict: Verdict | None = None
+        self._ended = trio.Event()
+        self._waiting = trio.CancelScope()
+        self._armed: deque[int] = deque()  # messages that have buttons
+        self._mended: set[int] = set()
+
+    @property
+    def open(self) -> bool:
+        """Whether it waits for an answer."""
+        return self._verdict is None
+
+    def end(self, verdict: Verdict) -> None:
+        """It waits no more. What is not in the chat by now does not come any more."""
+        if self._verdict is None:
+            self._verdict = verdict
+            self._ended.set()
+            self._waiting.cancel()
+
+    def stands_at(self, message: int) -> None:
+        """It stands there, whether or not that is known: a copy is mended as well."""
+        if message not in self._armed and message not in self._mended:
+            self._armed.append(message)
+
+    async def run(self) -> None:
+        """Ask, wait for `end`, and show the verdict. Raises nothing."""
+        try:
+            cleared = await self._above.vanish()
+            await self._ask()
+            async with trio.open_nursery() as nursery:
+                if not cleared:
+                    nursery.start_soon(self._clear)
+                await self._ended.wait()
+                await self._mend()
+        except Exception:
+            logger.exception("a question failed")
+
+    async def _clear(self) -> None:
+        """Take the preview away that could not be taken at first, in a few attempts."""
+        for attempt in range(1, REMOVALS + 1):
+            await self._pause(attempt)
+            if await self._above.vanish():
+                return
+
+    async def _ask(self) -> None:
+        failures = 0
+        while self.open:
+            try:
+                with trio.CancelScope() as self._waiting:
+                    await self._to.turn()
+                if self.open:
+                    message = await self._to.send(self._part, self._origin, keyboard=self._keyboard())
+                    self.stands_at(message)
+                    self._shown(self.id, message)
+                return
+            except TelegramError as error:
+                failures += 1
+                await self._not_asked(error, failures)
+
+    def _keyboard(self) -> InlineKeyboardMarkup:
+        buttons = [
+            InlineKeyboardButton(
+                texts.answer_button(self._language, yes), callback_data=data_of(self.id, yes)
+            )
+            for yes in (True, False)
+        ]
+        return InlineKeyboardMarkup([buttons])
+
+    async def _not_asked(self, error: TelegramError, failures: int) -> None:
+        """Make of an error what the next attempt does differently, and wait where that helps."""
+        logger.warning("a question was not sent: %s", in_words(error))
+        if not self.open:
+            return
+        if self._to.learn(error):
+            if isinstance(error, ChatMigrated):
+                self._origin = None
+            return
+        match refusal_of(error):
+            case Refusal.QUOTED if self._origin is not None:
+                self._origin = None
+            case Refusal.ENTITIES if self._part.entities:
+                self._part = self._part.plain()
+            case refusal:
+                if refusal is Refusal.GONE:
+                    self._gone()
+                with trio.CancelScope() as self._waiting:
+                    await self._pause(failures)
+
+    async def _mend(self) -> None:
+        """Take the buttons away and show the verdict, wherever it stands. What fails is tried a little."""
+        assert self._verdict is not None
+        ending = f"\n\n{texts.verdict(self._language, self._verdict)}"
+        failures = 0
+        with trio.move_on_after(MEND_S):
+            while self._armed and failures < MENDINGS:
+                message = self._armed[0]
+                try:
+                    await self._to.turn()
+                    await self._to.edit(message, Part(self._part.text + ending, self._part.entities))
+                except TelegramError as error:
+                    failures += 1
+                    logger.warning("a question kept its buttons: %s", in_words(error))
+                    if not await self._again(error, failures):
+                        self._done(message)
+                else:
+                    self._done(message)
+
+    async def _again(self, error: TelegramError, failures: int) -> bool:
+        """Whether another attempt at mending may help; then it is time for it."""
+        if isinstance(error, ChatMigrated):  # messages stay where the group was
+            return False
+        if self._to.learn(error):
+            return True
+        if refusal_of(error) is Refusal.ENTITIES and self._part.entities:
+            self._part = self._part.plain()
+            return True
+        if refusal_of(error) is not None:
+            return False
+        await self._pause(failures)
+        return True
+
+    async def _pause(self, failures: int) -> None:
+        await trio.sleep(self._patience.backoff_s(failures, self._random))
+
+    def _done(self, message: int) -> None:
+        self._armed.remove(message)
+        self._mended.add(message)
+
+
+def question_part(text: str, language: Language) -> Part:
+    """A question as a message. The first line asks; what stands below are code, not Telegram's to make links
+    and commands of. One that is too long is cut in its middle, and says so."""
+    shown = _cut(clean(text).strip(), LIMIT_UNITS - ROOM_UNITS, language)
+    first, *details = shown.split("\n")
+    entities, offset = [], units(first) + 1
+    for line in details:
+        indent = len(line) - len(line.lstrip())
+        if length := units(line.strip()):
+            entities.append(MessageEntity(MessageEntity.CODE, offset + indent, length))
+        offset += units(line) + 1
+    return Part(shown, tuple(entities))
+
+
+def _cut(text: str, limit: int, language: Language) -> str:
+    if units(text) <= limit:
+        return text
+    half = (limit - ROOM_UNITS) // 2
+    head = text[: characters_within(text, half)]
+    tail = text[len(text) - characters_within(text[::-1], half) :]
+    return head + texts.left_out(language, len(text) - len(head) - len(tail)) + tail

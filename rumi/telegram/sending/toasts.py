@@ -1,0 +1,76 @@
+"""What whoever presses a button is told, in a line that shows for a moment, so that the button rests."""
+
+import logging
+from typing import Final
+
+import trio
+from telegram.error import BadRequest, RetryAfter, TelegramError
+
+from rumi.telegram.api.bot import in_words, wait_of
+from rumi.telegram.sending.destination import Destination, Wire, bounded, timeouts
+
+logger = logging.getLogger(__name__)
+
+TOAST_S: Final = 5.0
+"""How long one attempt may take."""
+
+ATTEMPTS: Final = 3
+PAUSE_S: Final = 1.0
+
+MOST: Final = 64
+"""So many may be under way: a crowd that presses buttons keeps nobody else from being served."""
+
+
+class Toasts:
+    """Says them, all at once. Neither raises."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._under_way = 0
+
+    async def say(self, query: str, text: str) -> None:
+        """Say it to whoever pressed, in a few attempts; Telegram forgets a press soon."""
+        if self._under_way >= MOST:
+            logger.info("a press was not answered: too many are")
+            return
+        self._under_way += 1
+        try:
+            for attempt in range(ATTEMPTS):
+                pause_s = await self._attempt(query, text)
+                if pause_s is None or attempt + 1 == ATTEMPTS:
+                    return
+                await trio.sleep(pause_s)
+        finally:
+            self._under_way -= 1
+
+    async def _attempt(self, query: str, text: str) -> float | None:
+        """None when nothing is left to do, or how long to wait before the next attempt."""
+        call = self._wire.bot.answer_callback_query(query, text=text, **timeouts(TOAST_S))
+        try:
+            await bounded(TOAST_S, call)
+        except BadRequest as error:
+            logger.info("a press was not answered: %s", in_words(error))
+        except TelegramError as error:
+            logger.info("a press was not answered yet: %s", in_words(error))
+            return min(wait_of(error), TOAST_S) if isinstance(error, RetryAfter) else PAUSE_S
+        except Exception:  # a toast is worth no trouble
+            logger.exception("a press was not answered")
+        return None
+
+    async def disarm(self, to: Destination, message: int) -> None:
+        """Take the buttons of a message away that nobody waits for, in a few attempts."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await to.turn()
+                await to.disarm(message)
+            except TelegramError as error:
+                logger.info("a message kept its buttons: %s", in_words(error))
+                if isinstance(error, BadRequest):
+                    return
+                to.learn(error)
+                await trio.sleep(PAUSE_S * attempt)
+            except Exception:
+                logger.exception("a message kept its buttons")
+                return
+            else:
+                return

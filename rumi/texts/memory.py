@@ -1,0 +1,100 @@
+"""What is said about the memory."""
+
+from collections.abc import Sequence
+
+from rumi.texts.language import Language, pick
+
+
+def memory_title(language: Language) -> str:
+    """The line above the facts in the prompt."""
+    return pick(language, "Lo que sabés del usuario:", "What you know about the user:")
+
+
+def facts_left_out(language: Language, count: int) -> str:
+    """The line below them where there was no room for all. It does not look like a fact."""
+    if count == 1:
+        return pick(language, "(1 hecho más que no entra acá)", "(1 more fact that has no room here)")
+    return pick(
+        language, f"({count} hechos más que no entran acá)", f"({count} more facts that have no room here)"
+    )
+
+
+def remembered(language: Language, key: str, value: str, others: Sequence[str]) -> str:
+    """A fact was stored; `others` are the other values of its key."""
+    done = pick(language, f"📝 Guardado: {key}: {value}.", f"📝 Saved: {key}: {value}.")
+    if not others:
+        return done
+    listed = "; ".join(others)
+    return pick(language, f"{done} También hay en {key}: {listed}.", f"{done} Also under {key}: {listed}.")
+
+
+def forgotten(language: Language, key: str, count: int) -> str:
+    """Facts were deleted, or there were none."""
+    if count == 0:
+        return pick(language, f"No sé nada en {key}.", f"I know nothing under {key}.")
+    return pick(
+        language,
+        f"🗑 Olvidé {'1 hecho' if count == 1 else f'{count} hechos'}: {key}.",
+        f"🗑 Forgot {'1 fact' if count == 1 else f'{count} facts'}: {key}.",
+    )
+
+
+def facts_known(language: Language, count: int) -> str:
+    """The line above a list of facts that a person reads."""
+    if count == 0:
+        return pick(language, "Todavía no sé nada de vos.", "I know nothing about you yet.")
+    return pick(language, "Lo que sé de vos:", "What I know about you:")
+
+
+def facts_more(language: Language, count: int) -> str:
+    """The line below it where it was cut."""
+    return pick(language, f"… y {count} más.", f"… and {count} more.")
+
+
+def how_to_forget(language: Language) -> str:
+    """What can be done with such a list."""
+    return pick(
+        language,
+        "`/memory forget CLAVE` olvida lo que hay en una clave.",
+        "`/memory forget KEY` forgets a key.",
+    )
+
+
+def memory_usage(language: Language) -> str:
+    """`/memory` was followed by something else."""
+    return pick(
+        language,
+        "`/memory` muestra lo que sé de vos; `/memory forget CLAVE` olvida una clave.",
+        "`/memory` shows what I know about you; `/memory forget KEY` forgets a key.",
+    )
+
+
+def facts_learned(language: Language, count: int) -> str:
+    """Facts were drawn from sessions that had ended."""
+    if count == 0:
+        return pick(language, "No había nada nuevo para guardar.", "There was nothing new to save.")
+    return pick(
+        language,
+        f"📝 Guardé {'1 hecho' if count == 1 else f'{count} hechos'} en memoria.",
+        f"📝 Saved {'1 fact' if count == 1 else f'{count} facts'} to memory.",
+    )
+
+
+def still_learning(language: Language) -> str:
+    """Drawing facts takes longer than anybody waits."""
+    return pick(
+        language,
+        "Sigo leyendo lo que se habló; va a tardar un poco más.",
+        "Still reading what was said; that will take a little longer.",
+    )
+
+
+def fact_columns(language: Language) -> tuple[str, str, str, str]:
+    """The headings of the facts' table: key, value, how it is known, since when."""
+    return ("clave", "valor", "cómo", "cuándo") if language == "es" else ("key", "value", "how", "when")
+
+
+def fact_origin(language: Language, explicit: bool, tainted: bool) -> str:
+    """How a fact is known: it was said to be remembered, or drawn from a conversation."""
+    how = pick(language, "pedido", "asked") if explicit else pick(language, "deducido", "inferred")
+    return f"{how}, web" if tainted else how

@@ -1,0 +1,71 @@
+"""What people read about a Rumi that runs: a chat that gave up, windows on it, its log."""
+
+from rumi.texts.language import Language, pick
+
+
+def gave_up(language: Language) -> str:
+    """The reply to what a chat was at when it crashed once too often."""
+    return pick(
+        language,
+        "❌ Este chat falló varias veces seguidas y lo detuve. Tu próximo mensaje lo empieza de nuevo;"
+        " /retry intenta otra vez el último.",
+        "❌ This chat failed several times in a row and was stopped. Your next message starts it afresh;"
+        " /retry tries the last one again.",
+    )
+
+
+def log_turn_started(language: Language, turn: str) -> str:
+    """A line of the log."""
+    return pick(language, f"empieza el turno {turn}", f"turn {turn} begins")
+
+
+def log_turn_finished(language: Language, turn: str, reason: str, tokens: int) -> str:
+    """A line of the log. `reason` is the log's own word, for whoever filters by it."""
+    return pick(
+        language,
+        f"termina el turno {turn}: {reason}, {tokens} tokens",
+        f"turn {turn}: {reason}, {tokens} tokens",
+    )
+
+
+def log_confirm(language: Language, text: str) -> str:
+    """A line of the log."""
+    return pick(language, f"pregunta: {text}", f"asks: {text}")
+
+
+def log_confirmed(language: Language, verdict: str) -> str:
+    """A line of the log."""
+    words = {
+        "yes": pick(language, "respuesta: sí", "answered: yes"),
+        "no": pick(language, "respuesta: no", "answered: no"),
+        "expired": pick(language, "nadie respondió a tiempo", "nobody answered in time"),
+    }
+    return words.get(verdict, verdict)
+
+
+def log_replied(language: Language) -> str:
+    """A line of the log: a reply that was no turn's."""
+    return pick(language, "responde", "replies")
+
+
+def log_actor(language: Language, event: str, actor: str, error: str) -> str:
+    """A line of the log: what happened to a part of the program."""
+    words = {
+        "crashed": pick(language, f"{actor} se cayó", f"{actor} crashed"),
+        "restarted": pick(language, f"{actor} empezó de nuevo", f"{actor} was restarted"),
+        "failed": pick(language, f"{actor} falló demasiadas veces y quedó detenido", f"{actor} gave up"),
+    }
+    said = words.get(event, f"{actor} {event}")
+    return f"{said}: {error}" if error else said
+
+
+def log_columns(language: Language) -> tuple[str, ...]:
+    """The heads of the summary's columns: day, chat, turns, tools, failures, tokens, time, longest turn."""
+    if language == "es":
+        return ("día", "chat", "turnos", "herr.", "fallos", "tokens", "tiempo", "el mayor")
+    return ("day", "chat", "turns", "tools", "failed", "tokens", "time", "longest")
+
+
+def log_empty(language: Language, path: str) -> str:
+    """Nothing in the log is what was asked for."""
+    return pick(language, f"No hay nada de eso en {path}.", f"Nothing of that kind is in {path}.")

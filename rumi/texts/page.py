@@ -1,0 +1,109 @@
+"""What the page says, and what is said of it where the program was started."""
+
+from rumi.texts.language import Language, pick
+
+
+def page_link(language: Language, link: str, minutes: int) -> str:
+    """How to come in."""
+    return pick(
+        language,
+        f"La página: {link}\n(sirve una vez, {minutes} minutos; pedir la página después imprime otro)",
+        f"The page: {link}\n(works once, for {minutes} minutes; asking for the page later prints another)",
+    )
+
+
+def page_is_open(language: Language, url: str) -> str:
+    """The page can be reached from elsewhere."""
+    return pick(
+        language,
+        f"⚠️ La página {url} se alcanza desde otras máquinas, sin TLS: quien esté en el camino puede leerla y"
+        " usar tu sesión. Mejor --web 127.0.0.1:8080 y un túnel: ssh -L 8080:127.0.0.1:8080 SERVIDOR.",
+        f"⚠️ The page {url} can be reached from other machines, without TLS: whoever is on the way can read"
+        " it and use your session. Better: --web 127.0.0.1:8080 and ssh -L 8080:127.0.0.1:8080 SERVER.",
+    )
+
+
+_WORDS: dict[str, tuple[str, str]] = {
+    "actor": ("actor", "actor"),
+    "ago": ("hace {age}", "{age} ago"),
+    "all_actors": ("Actores", "Actors"),
+    "answer_failed": ("La respuesta ya no cuenta.", "That answer does not count any more."),
+    "asks": ("espera tu sí", "waits for your yes"),
+    "assistant": ("Rumi", "Rumi"),
+    "began": ("empezó", "began"),
+    "chat": ("chat", "chat"),
+    "chats": ("Chats", "Chats"),
+    "chats_line": ("{work} trabajando, {memory} en memoria", "{work} at work, {memory} in memory"),
+    "closed": ("Cerrado", "Closed"),
+    "closed_text": (
+        "Para entrar hace falta el enlace que está en la terminal donde corre «rumi telegram». Sirve una sola"
+        " vez y por poco tiempo; si ya no sirve, ahí hay ahora uno nuevo.",
+        "To come in you need the link in the terminal where “rumi telegram” runs. It works once, and not for"
+        " long; where it no longer works, there is a new one in that terminal now.",
+    ),
+    "connected": ("en vivo", "live"),
+    "connecting": ("conectando…", "connecting…"),
+    "doing": ("qué hace", "doing"),
+    "ending": ("Rumi está terminando y no toma más mensajes.", "Rumi is ending and takes no more messages."),
+    "enter": ("Entrar", "Come in"),
+    "enter_text": ("El enlace sirve una sola vez.", "The link works once."),
+    "exit": ("salida {code}", "exit {code}"),
+    "failed": ("fracasó", "failed"),
+    "history": ("historial", "history"),
+    "limit": ("llegó a su límite de reinicios", "reached its restart limit"),
+    "log": ("Conversación", "Conversation"),
+    "logout": ("Salir", "Log out"),
+    "lost": ("sin conexión; reintento…", "no connection; trying again…"),
+    "mail": ("cola", "mail"),
+    "message": ("Mensaje", "Message"),
+    "message_hint": (
+        "Enter manda · Mayús-Enter nueva línea · Esc detiene",
+        "Enter sends · Shift-Enter new line · Esc stops",
+    ),
+    "no": ("No", "No"),
+    "no_chats": ("Ningún chat en memoria.", "No chat in memory."),
+    "no_restarts": ("Ningún reinicio en la última hora.", "No restart in the last hour."),
+    "no_turns": ("Todavía ningún turno.", "No turn yet."),
+    "not_now": ("El chat no está disponible ahora.", "The chat is not there now."),
+    "not_sent": ("No se mandó: {why}", "Not sent: {why}"),
+    "nothing_said": ("Escribí algo: Rumi contesta acá.", "Say something: Rumi answers here."),
+    "over": ("La sesión terminó.", "The session is over."),
+    "phase": ("fase", "phase"),
+    "question": ("¿Puedo?", "May I?"),
+    "reason": ("final", "end"),
+    "restarted": ("se reinició", "restarted"),
+    "restarts": ("Reinicios", "Restarts"),
+    "restarts_about": ("por minuto, la última hora", "a minute, the last hour"),
+    "restarts_in_all": ("{count} reinicios en la última hora", "{count} restarts in the last hour"),
+    "seconds": ("segundos", "seconds"),
+    "send": ("Mandar", "Send"),
+    "skip": ("Ir al mensaje", "Skip to the message"),
+    "state": ("estado", "state"),
+    "stop": ("Detener", "Stop"),
+    "stopped_at": ("terminó: {reason}", "ended: {reason}"),
+    "talk": ("Charla", "Talk"),
+    "title": ("Rumi", "Rumi"),
+    "too_many": ("Hay demasiadas ventanas abiertas.", "Too many windows are open."),
+    "tool": ("herramienta", "tool"),
+    "tools": ("llamadas", "calls"),
+    "tree": ("Árbol de supervisión", "Supervision tree"),
+    "turn_times": ("Duración de los turnos", "Turn times"),
+    "turn_times_about": ("segundos, los últimos 60", "seconds, the last 60"),
+    "turns": ("Turnos recientes", "Recent turns"),
+    "turns_in_all": (
+        "{count} turnos; mediana {median} s, el más largo {most} s",
+        "{count} turns; median {median} s, longest {most} s",
+    ),
+    "up": ("arriba hace {age}", "up {age}"),
+    "verdict_expired": ("Sin respuesta: no.", "No answer: no."),
+    "verdict_no": ("No.", "No."),
+    "verdict_yes": ("Sí.", "Yes."),
+    "working": ("trabajando", "working"),
+    "yes": ("Sí", "Yes"),
+    "you": ("Vos", "You"),
+}
+
+
+def page_words(language: Language) -> dict[str, str]:
+    """The page's words by their names. What stands in braces is filled in by its script."""
+    return {name: pick(language, es, en) for name, (es, en) in _WORDS.items()}

@@ -1,0 +1,89 @@
+"""What a turn asks before it does something that it may have been talked into, and what an answer is."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from rumi.texts.language import Language, pick
+
+Deed: TypeAlias = Literal["fetch", "send_file", "remember", "forget"]
+
+
+Verdict: TypeAlias = Literal["yes", "no", "expired"]
+"""What became of such a question. Only yes is a yes."""
+
+
+_DEEDS: dict[Deed, tuple[str, str]] = {
+    "fetch": (
+        "abrir esta dirección, que no diste vos ni una página",
+        "open this address, which neither you nor a page gave",
+    ),
+    "send_file": ("mandarte este archivo", "send you this file"),
+    "remember": ("guardar esto en la memoria", "save this to memory"),
+    "forget": ("olvidar esto", "forget this"),
+}
+
+
+_DETAILS = {
+    "url": ("dirección", "address"),
+    "host": ("servidor", "server"),
+    "path": ("archivo", "file"),
+    "key": ("clave", "key"),
+    "value": ("valor", "value"),
+}
+
+
+SHOWN_CHARS = 1500
+"""How much of one argument a question shows."""
+
+
+def question(language: Language, deed: Deed, details: Mapping[str, str]) -> str:
+    """What the user is asked, from the real arguments: one line each, however they were written."""
+    es, en = _DEEDS[deed]
+    first = pick(
+        language,
+        f"Leí cosas de la web en esta charla. ¿Puedo {es}?",
+        f"I have read the web in this chat. May I {en}?",
+    )
+    return "\n".join(
+        [
+            first,
+            *(f"  {_detail(language, name)}: {_shown(language, value)}" for name, value in details.items()),
+        ]
+    )
+
+
+def _detail(language: Language, name: str) -> str:
+    es, en = _DETAILS.get(name, (name, name))
+    return pick(language, es, en)
+
+
+def _shown(language: Language, value: str) -> str:
+    """On one line, without anything that moves a cursor, hides, or turns the direction of reading."""
+    plain = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in value)
+    more = len(plain) - SHOWN_CHARS
+    if more <= 0:
+        return plain
+    return plain[:SHOWN_CHARS] + pick(
+        language, f"… (y {more} caracteres más)", f"… (and {more} more characters)"
+    )
+
+
+_YES = frozenset({"yes", "y", "sí", "si", "s", "ok", "okay", "dale"})
+
+
+_NO = frozenset({"no", "n"})
+
+
+def yes_or_no(text: str) -> bool | None:
+    """What a short word means where a yes or a no is awaited, in both languages; None for anything else."""
+    word = text.strip().strip(".!¡ ").casefold()
+    return True if word in _YES else False if word in _NO else None
+
+
+def verdict(language: Language, how: Verdict) -> str:
+    """What became of a question, in a word or two."""
+    return {
+        "yes": pick(language, "✅ Sí.", "✅ Yes."),
+        "no": pick(language, "❌ No.", "❌ No."),
+        "expired": pick(language, "⌛ Sin respuesta: no.", "⌛ No answer: no."),
+    }[how]

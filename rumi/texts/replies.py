@@ -1,0 +1,203 @@
+"""What a chat says, wherever it is read."""
+
+from typing import Literal, TypeAlias
+
+from rumi.texts.language import Language, pick
+
+Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout"]
+
+
+QUOTED_CHARS = 120
+"""How much of a message is quoted back to its sender."""
+
+
+def busy(language: Language) -> str:
+    """A message came while a turn runs."""
+    return pick(
+        language,
+        "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop.",
+        "⏳ Already working on something. Wait for it, or send /stop.",
+    )
+
+
+def stopped(language: Language) -> str:
+    """The turn was stopped."""
+    return pick(language, "⏹ Operación cancelada.", "⏹ Stopped.")
+
+
+def nothing_running(language: Language) -> str:
+    """There was nothing to stop."""
+    return pick(language, "No hay ninguna operación en curso.", "Nothing is running.")
+
+
+def reset(language: Language, facts: int) -> str:
+    """The session was reset; `facts` were saved before."""
+    saved = pick(language, f"📝 Guardé {facts} hechos en memoria.", f"📝 Saved {facts} facts to memory.")
+    done = pick(
+        language,
+        "✨ Sesión reiniciada: contenedor e historial limpios.",
+        "✨ Session reset: container and history cleared.",
+    )
+    return f"{saved}\n{done}" if facts else done
+
+
+def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
+    """A circuit breaker or the turn's time limit tripped."""
+    return {
+        "max_turns": pick(
+            language,
+            f"⚠️ Llegué al máximo de turnos ({max_turns}).",
+            f"⚠️ Reached the maximum of {max_turns} turns.",
+        ),
+        "repeated_call": pick(language, "⚠️ Detecté un bucle y me detuve.", "⚠️ Detected a loop and stopped."),
+        "consecutive_errors": pick(language, "⚠️ Demasiados errores seguidos.", "⚠️ Too many errors in a row."),
+        "timeout": pick(language, "⚠️ Se acabó el tiempo de este turno.", "⚠️ This turn ran out of time."),
+    }[reason]
+
+
+def model_failed(language: Language, why: str) -> str:
+    """The model could not be reached or refused."""
+    why = why.strip().rstrip(".")
+    return pick(
+        language,
+        f"❌ El modelo no responde: {why}. Mandá /retry para intentarlo de nuevo.",
+        f"❌ The model did not answer: {why}. Send /retry to try again.",
+    )
+
+
+def crashed(language: Language) -> str:
+    """The chat crashed during a turn."""
+    return pick(
+        language,
+        "❌ Algo falló y lo reinicié. Mandá /retry para intentarlo de nuevo.",
+        "❌ Something failed and was restarted. Send /retry to try again.",
+    )
+
+
+def restarted(language: Language, message: str) -> str:
+    """The program was restarted while it worked on a message."""
+    quoted = " ".join(message.split())
+    if len(quoted) > QUOTED_CHARS:
+        quoted = quoted[: QUOTED_CHARS - 1] + "…"
+    return pick(
+        language,
+        f"⚠️ Me reinicié mientras trabajaba en: «{quoted}». Mandá /retry para intentarlo de nuevo.",
+        f"⚠️ I was restarted while working on: “{quoted}”. Send /retry to try again.",
+    )
+
+
+def lost_command(language: Language, command: str) -> str:
+    """A command was not done before a crash or a restart."""
+    return pick(
+        language,
+        f"⚠️ Me reinicié antes de terminar con {command}. Mandalo de nuevo.",
+        f"⚠️ I was restarted before {command} was done. Send it again.",
+    )
+
+
+def not_confirmed(text: str, why: str) -> str:
+    """Behind what was done, what is not known to be done."""
+    return f"{text}\n⚠️ {why}"
+
+
+def unknown_command(language: Language, name: str) -> str:
+    """Something that looks like a command and is none."""
+    return pick(
+        language,
+        f"No conozco el comando {name}. Con /help ves los que hay.",
+        f"I don't know the command {name}. /help lists those that I know.",
+    )
+
+
+def not_yet(language: Language, name: str) -> str:
+    """A command that this version does not serve."""
+    return pick(
+        language,
+        f"{name} todavía no hace nada en esta versión.",
+        f"{name} does nothing in this version yet.",
+    )
+
+
+def nothing_to_retry(language: Language) -> str:
+    """Every turn of the session completed."""
+    return pick(language, "No hay nada para reintentar.", "There is nothing to retry.")
+
+
+def greeting(language: Language) -> str:
+    """The first words."""
+    return pick(
+        language,
+        "Hola, soy Rumi. Pedime algo y lo hago en un entorno aislado: archivos, comandos, cuentas. "
+        "Con /help ves los comandos.",
+        "Hello, I am Rumi. Ask me for something and I do it in a sandbox: files, commands, sums. "
+        "/help lists the commands.",
+    )
+
+
+_COMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("/start", "saluda", "says hello"),
+    ("/help", "esta ayuda", "this help"),
+    ("/stop", "corta lo que estoy haciendo", "stops what I am doing"),
+    ("/reset", "borra la sesión; `/reset files` borra también los archivos",
+     "clears the session; `/reset files` deletes the files as well"),
+    ("/status", "qué estoy haciendo", "what I am doing"),
+    ("/retry", "repite lo último que no terminó", "runs again what did not complete"),
+    ("/memory", "lo que sé de vos", "what I know about you"),
+    ("/skills", "lo que sé hacer", "what I have learned to do"),
+)  # fmt: skip
+
+
+def commands(language: Language) -> list[tuple[str, str]]:
+    """The chat commands, each with what it does."""
+    return [(name, es if language == "es" else en) for name, es, en in _COMMANDS]
+
+
+def help_text(language: Language) -> str:
+    """What can be said here."""
+    first = pick(
+        language,
+        "Escribí lo que necesitás con tus palabras. Comandos:",
+        "Write what you need in your own words. Commands:",
+    )
+    return "\n".join([first, "", *(f"- `{name}`: {does}" for name, does in commands(language))])
+
+
+_PHASES_ES = {
+    "starting": "empezando",
+    "thinking": "pensando",
+    "answering": "respondiendo",
+    "waiting for a yes or a no": "esperando un sí o un no",
+    "fetching what came with the message": "bajando lo que vino con el mensaje",
+    "ending what still runs": "terminando lo que todavía corre",
+    "resetting": "reiniciando la sesión",
+    "learning from the session": "aprendiendo de la sesión",
+}
+
+
+def chat_status(
+    language: Language, *, chat: str, phase: str | None, seconds: float, container: str, messages: int
+) -> str:
+    """One chat in a line or two. `phase` is None when nothing runs; a tool's call stands as it is."""
+    phase = phase and pick(language, _PHASES_ES.get(phase, phase), phase)
+    doing = (
+        pick(language, "libre", "idle")
+        if phase is None
+        else pick(
+            language, f"trabajando hace {seconds:.0f} s: {phase}", f"working for {seconds:.0f} s: {phase}"
+        )
+    )
+    box = container or pick(language, "ninguno", "none")
+    return pick(
+        language,
+        f"Chat {chat}: {doing}.\nContenedor: {box}. Mensajes en el historial: {messages}.",
+        f"Chat {chat}: {doing}.\nContainer: {box}. Messages in the history: {messages}.",
+    )
+
+
+def no_key(language: Language) -> str:
+    """There is no key for the model of the configuration."""
+    return pick(
+        language,
+        "Sin GROQ_API_KEY: uso el modelo offline (escribí «ayuda» para ver qué entiende).",
+        "No GROQ_API_KEY: using the offline model (type “help” for what it understands).",
+    )

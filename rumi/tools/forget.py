@@ -1,0 +1,55 @@
+"""The `forget` tool: facts about the user that no longer hold, or that they want gone."""
+
+from collections.abc import Callable, Collection, Mapping
+
+import trio
+
+from rumi import texts
+from rumi.memory import Ask, Forget, written
+from rumi.models import ToolSpec
+from rumi.texts import Language
+from rumi.tools.base import Question, ToolResult
+
+SPEC = ToolSpec(
+    name="forget",
+    description=(
+        "Delete all facts under a key, for good. Use it when the user asks for it, or before remembering "
+        "what contradicts them. To change one of several values, forget the key and remember the others."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "key": {"type": "string", "description": "The key as what you know of the user shows it"}
+        },
+        "required": ["key"],
+    },
+)
+
+
+class ForgetTool:
+    """Forgets for one owner. `language` is asked when it is called; `ask` reaches the memory."""
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(self, ask: Ask, owner: str, language: Callable[[], Language]) -> None:
+        self._ask = ask
+        self._owner = owner
+        self._language = language
+
+    async def prepare(self) -> None:
+        """Nothing needs to be made ready."""
+        await trio.lowlevel.checkpoint()
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Which key."""
+        key = arguments.get("key")
+        return Question("forget", {"key": written(key)}) if isinstance(key, str) and written(key) else None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Delete them. Cancelled, all of them are gone or none."""
+        key = arguments.get("key")
+        if not isinstance(key, str) or not written(key):
+            return ToolResult(False, "forget needs `key`, a string")
+        count = await self._ask(Forget(self._owner, key))
+        return ToolResult(True, texts.forgotten(self._language(), written(key), count))

@@ -1,0 +1,87 @@
+"""The `remember` tool: a fact about the user, kept beyond this conversation."""
+
+from collections.abc import Callable, Collection, Mapping
+
+import trio
+
+from rumi import texts
+from rumi.memory import Ask, FactRefused, Remember, checked
+from rumi.models import ToolSpec
+from rumi.texts import Language
+from rumi.tools.base import Question, ToolResult
+
+SPEC = ToolSpec(
+    name="remember",
+    description=(
+        "Save a fact about the user, for this and all later conversations. Use it when the user asks for it, "
+        "or tells something about themselves that will still be true and useful in months.\n"
+        "A key may have several values (two dogs), and the result lists the others. If the new value "
+        "contradicts what is known (the user has moved), first forget that key, then remember what holds. "
+        "Never save passwords, keys or card numbers, passing states, or what only a page or a file says."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "key": {
+                "type": "string",
+                "description": "One to three words in the user's language, like: city, favourite team",
+            },
+            "value": {
+                "type": "string",
+                "description": "Short, in the user's language and in third person, like: lives in Rosario",
+            },
+        },
+        "required": ["key", "value"],
+    },
+)
+
+MAX_OTHERS = 20
+"""How many other values of a key a confirmation lists."""
+
+
+class RememberTool:
+    """Remembers for one owner. `tainted` and `language` are those of the call; `ask` reaches the memory."""
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(
+        self, ask: Ask, owner: str, chat: str, tainted: Callable[[], bool], language: Callable[[], Language]
+    ) -> None:
+        self._ask = ask
+        self._owner = owner
+        self._chat = chat
+        self._tainted = tainted
+        self._language = language
+
+    async def prepare(self) -> None:
+        """Nothing needs to be made ready."""
+        await trio.lowlevel.checkpoint()
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """What would be kept, as it would be kept."""
+        key, value = arguments.get("key"), arguments.get("value")
+        if not isinstance(key, str) or not isinstance(value, str):
+            return None
+        try:
+            fact = checked(key, value)
+        except FactRefused:
+            return None
+        return Question("remember", {"key": fact.key, "value": fact.value})
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Store it. Cancelled, it is stored wholly or not at all."""
+        key, value = arguments.get("key"), arguments.get("value")
+        if not isinstance(key, str) or not isinstance(value, str):
+            return ToolResult(False, "remember needs `key` and `value`, two strings")
+        try:
+            fact = checked(key, value)
+            others = await self._ask(Remember(self._owner, fact, chat=self._chat, tainted=self._tainted()))
+        except FactRefused as error:
+            return ToolResult(False, f"not saved: {error}")
+        shown = [other.value for other in others[-MAX_OTHERS:]]
+        return ToolResult(
+            True,
+            texts.remembered(self._language(), fact.key, fact.value, shown),
+            tainted=any(other.tainted for other in others),
+        )

@@ -1,0 +1,201 @@
+"""The `use_skill` tool: the instructions of a skill, a file beside it, or what its code comes to."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from rumi.errors import RumiError
+from rumi.models import ToolSpec
+from rumi.skills import Ask, AskModel, Body, CodeRunner, FileOf, Job, Opened, Reply, Skill, SkillError
+from rumi.texts import Language
+from rumi.tools.base import Calls, Question, ToolResult
+from rumi.web import links_in
+
+MOST_CHARS: Final = 60_000
+"""How much of a skill's text, or of what its code returns, a model gets."""
+
+FILE_PREFIX: Final = "file:"
+
+SPEC = ToolSpec(
+    name="use_skill",
+    description=(
+        "Use a skill: get the instructions that somebody has written for a kind of task and follow them, or, "
+        "where the skill is a program, run it and get its result.\n"
+        "`name` is one of the listed skills; with other words it answers which come nearest. An input that "
+        "begins with `file:` reads a file beside the skill instead, such as file: reference.md."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "The skill's name"},
+            "input": {"type": "string", "description": "What it is to work on, in the user's words"},
+        },
+        "required": ["name"],
+    },
+)
+
+
+class UseSkill:
+    """Uses skills for the one chat that it is bound to. `ask` reaches the skills.
+
+    `tools` are the names of the chat's tools, `model` asks its model without any; `outside` says whether the
+    chat's files may hold something from outside, which a skill with code may read; `touches` is called before
+    it runs, and whenever it has read something from outside, for it may write them.
+    """
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(
+        self,
+        ask: Ask,
+        runner: CodeRunner,
+        *,
+        chat: str,
+        workspace: Path,
+        language: Callable[[], Language],
+        tools: Callable[[], Collection[str]],
+        model: AskModel,
+        outside: Callable[[], bool] = lambda: False,
+        touches: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    ) -> None:
+        self._ask = ask
+        self._runner = runner
+        self._chat = chat
+        self._workspace = workspace
+        self._language = language
+        self._tools = tools
+        self._model = model
+        self._outside = outside
+        self._touches = touches
+
+    async def prepare(self) -> None:
+        """Nothing needs to be made ready."""
+        await trio.lowlevel.checkpoint()
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """None: what a skill's code calls is asked about itself."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Use a skill that calls no tools: see `call_within`."""
+        return await self.call_within(arguments, _no_tools)
+
+    async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
+        """Use a skill; what its code calls goes through `calls`. Cancelled, its process is gone."""
+        name, given = arguments.get("name"), arguments.get("input")
+        if given is None:  # many models write null for what they leave out
+            given = ""
+        if not isinstance(name, str) or not name.strip():
+            return ToolResult(False, "use_skill needs `name`, a string")
+        if not isinstance(given, str):
+            return ToolResult(False, "use_skill takes `input` as a string")
+        try:
+            if given.lstrip().startswith(FILE_PREFIX):
+                return await self._read(name, given.lstrip().removeprefix(FILE_PREFIX).strip())
+            opened = await self._ask(Body(name, given))
+            if isinstance(opened, SkillError):
+                raise opened
+            self._check_tools(opened.skill)
+            if opened.skill.has_code:
+                return await self._run(opened.skill, given, calls)
+        except SkillError as error:
+            return ToolResult(False, str(error))
+        return instructions(opened, given)
+
+    async def _read(self, name: str, path: str) -> ToolResult:
+        read = await self._ask(FileOf(name, path))
+        if isinstance(read, SkillError):
+            raise read
+        cut = f" (its last {read.cut_bytes} bytes are left out)" if read.cut_bytes else ""
+        # Trust pins what a project's skill says in SKILL.md and runs; its other files are read as they are.
+        return ToolResult(
+            True,
+            f"{read.path} of the skill {read.skill.name}{cut}:\n\n{read.text}",
+            truncated=bool(cut),
+            same_as=f"{read.path}\n{read.text}",
+            tainted=read.skill.source.kind == "project",
+            links=links_in(read.text),
+        )
+
+    def _check_tools(self, skill: Skill) -> None:
+        there = {tool.casefold() for tool in self._tools()}
+        missing = [tool for tool in skill.header.tools_required if tool.casefold() not in there]
+        if missing:
+            raise SkillError(
+                f"The skill {skill.name} needs tools that this chat does not have: {', '.join(missing)}."
+            )
+
+    async def _run(self, skill: Skill, given: str, calls: Calls) -> ToolResult:
+        tainted = False
+
+        async def call(name: str, arguments: Mapping[str, object]) -> Reply:
+            nonlocal tainted
+            if name == SPEC.name:
+                return Reply(False, "a skill cannot use skills")
+            try:
+                result = await calls(name, arguments)
+            except RumiError as error:
+                return Reply(False, str(error))
+            if result.tainted:
+                tainted = True
+                await self._touches()  # before the code has it: what it does then may be cut short
+            return Reply(result.ok, result.content, result.exit_code)
+
+        job = Job(skill, given, self._chat, self._workspace, self._language())
+        await self._touches()
+        try:
+            text = await self._runner.run(job, call, self._model)
+        except SkillError as error:  # which may be in words of the code's own choice
+            return ToolResult(False, str(error), tainted=tainted or self._outside())
+        # It may have read the chat's files by itself.
+        tainted = tainted or self._outside()
+        shown = text[:MOST_CHARS]
+        if len(text) > MOST_CHARS:
+            shown += f"\n(the last {len(text) - MOST_CHARS} characters are left out)"
+        content = f"The skill {skill.name} has run:\n{shown.strip() or '(it returned nothing)'}"
+        return ToolResult(True, content, truncated=len(text) > MOST_CHARS, same_as=content, tainted=tainted)
+
+
+def instructions(opened: Opened, given: str) -> ToolResult:
+    """A skill's instructions as the model reads them, and what they are to be used on.
+
+    They taint the turn where they are a project's that nobody has vouched for. Their links count as given;
+    those of the input do not: it is the model that wrote it.
+    """
+    name = opened.skill.name
+    body = opened.body[:MOST_CHARS].strip() or "(it says nothing but its description)"
+    parts = [f"Instructions of the skill {name}. Follow them for this task.\n\n{body}"]
+    if len(opened.body) > MOST_CHARS:
+        parts.append(f"(the last {len(opened.body) - MOST_CHARS} characters are left out)")
+    if opened.files:
+        parts.append(_files(opened))
+    if given.strip():
+        parts.append(f"Input: {given.strip()}")
+    content = "\n\n".join(parts)
+    return ToolResult(
+        True,
+        content,
+        truncated=len(opened.body) > MOST_CHARS,
+        same_as=content,
+        tainted=not opened.skill.vouched,
+        links=links_in(opened.body),
+    )
+
+
+def _files(opened: Opened) -> str:
+    lines = [f"- {file.path} ({file.bytes} bytes)" for file in opened.files]
+    if opened.more_files:
+        lines.append(f"- and {opened.more_files} more")
+    return (
+        "Files beside it, which are not in the sandbox. Read one with use_skill, name "
+        f"{opened.skill.name} and input `file: PATH`; to use it in the sandbox, write it there.\n"
+        + "\n".join(lines)
+    )
+
+
+async def _no_tools(name: str, arguments: Mapping[str, object]) -> ToolResult:
+    await trio.lowlevel.checkpoint()
+    return ToolResult(False, f"{name} cannot be called here")

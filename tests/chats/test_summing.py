@@ -1,0 +1,336 @@
+"""History that no longer fits: a summary stands for whole exchanges, and the prompt keeps its bounds."""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.chats.history import outgrown
+from rumi.chats.summing import INSTRUCTIONS, SUMMARY_TOKENS, sum_up
+from rumi.journal import Entry, Load
+from rumi.memory import Fact
+from rumi.models import (
+    Emit,
+    Message,
+    ModelError,
+    ModelRequest,
+    Reply,
+    ToolCall,
+    message_tokens,
+    request_tokens,
+)
+from rumi.skills import ForPrompt, InPrompt, PromptSkills
+from tests.chats.house import FunctionModel, House, echo, house
+from tests.chats.test_confirmations import Page
+
+MESSAGES = 12
+"""What the prompt may hold in these houses."""
+
+
+@dataclass
+class Mind:
+    """A model that echoes, reads pages where it is told to, and sums up in its own words.
+
+    `summed` is what it was given for that, `prompts` what for turns.
+    """
+
+    takes_s: float = 0.0
+    fails: bool = False
+    summed: list[str] = field(default_factory=list)
+    prompts: list[ModelRequest] = field(default_factory=list)
+
+    async def __call__(self, request: ModelRequest, emit: Emit) -> Reply:
+        if request.messages[0].content != INSTRUCTIONS:
+            self.prompts.append(request)
+            if request.messages[-1].content == "page":
+                return Reply("", (ToolCall("c", "page", "{}"),))
+            return await echo(request, emit)
+        self.summed.append(request.messages[1].content)
+        await trio.sleep(self.takes_s)
+        if self.fails:
+            raise ModelError("unreachable", "the line is cut")
+        return Reply(f"summary {len(self.summed)}")
+
+    @property
+    def last(self) -> list[str]:
+        """What the last turn's prompt holds besides the instructions."""
+        return [message.content for message in self.prompts[-1].messages[1:]]
+
+
+def living(path: Path, mind: Mind, **more: Any) -> AbstractAsyncContextManager[House]:
+    more = {"thinks": True, "history_messages": MESSAGES, "tools_for": lambda view: (Page(),), **more}
+    return house(path, mind, **more)
+
+
+async def talk(home: House, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        assert await home.ask(f"m{number}") == f"you said m{number}"
+        await trio.sleep(0.1)
+
+
+async def test_what_no_longer_fits_is_told_in_a_summary(tmp_path: Path, autojump_clock: MockClock) -> None:
+    mind = Mind()
+    async with living(tmp_path, mind) as home:
+        await talk(home, 1, 4)
+        assert mind.summed == []
+        await talk(home, 5, 6)
+    assert [line for line in mind.summed[0].splitlines() if line.startswith("User")] == [
+        "User: m1",
+        "User: m2",
+    ]
+    assert mind.last[0] == "[Summary of the earlier conversation]\nsummary 1\n[End of the summary]"
+    assert mind.last[1:3] == ["m3", "you said m3"]
+    assert mind.last[-1] == "m6"
+
+
+async def test_a_summary_takes_in_the_one_before_and_survives_a_restart(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    mind = Mind()
+    async with living(tmp_path, mind) as home:
+        await talk(home, 1, 20)
+        before = len(mind.summed)
+        record = await home.means.journal.ask(Load("cli", 100))
+    assert before > 2
+    assert mind.summed[1].startswith("Earlier summary: summary 1\n")
+    assert len(record.history) <= MESSAGES
+    async with living(tmp_path, mind) as home:
+        await home.ask("again")
+    assert mind.last[0].splitlines()[1] == f"summary {before}"
+    assert [text for text in mind.last if text.startswith("m")][-1] == "m20"
+
+
+async def test_it_delays_no_reply_and_only_one_is_made_at_a_time(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    mind = Mind(takes_s=30)
+    async with living(tmp_path, mind) as home:
+        await talk(home, 1, 9)
+        assert trio.current_time() < 5
+        assert len(mind.summed) == 1
+        assert len(mind.last) <= MESSAGES  # simply cut, as long as there is none
+        await trio.sleep(60)
+        assert len(mind.summed) == 2  # what had come meanwhile
+        await talk(home, 10, 10)
+        assert "summary 2" in mind.last[0]
+        assert mind.last[1] == "m7"
+
+
+async def test_where_it_fails_or_takes_for_ever_the_history_is_simply_cut(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    for name, mind in (("fails", Mind(fails=True)), ("hangs", Mind(takes_s=1e9))):
+        (tmp_path / name).mkdir()
+        async with living(tmp_path / name, mind) as home:
+            await talk(home, 1, 20)
+            assert mind.last[0].startswith("m")
+            assert len(mind.last) <= MESSAGES
+            await trio.sleep(300)
+            await talk(home, 21, 21)
+            assert len(mind.summed) > 1
+
+
+async def test_a_reset_ends_it_and_what_comes_is_a_new_conversation(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    mind = Mind(takes_s=30)
+    async with living(tmp_path, mind) as home:
+        await talk(home, 1, 6)
+        await home.ask("/reset")
+        await trio.sleep(60)
+        await talk(home, 7, 7)
+        assert mind.last == ["m7"]
+        record = await home.means.journal.ask(Load("cli", 100))
+        assert record.summary is None
+
+
+async def test_what_strangers_said_stays_marked_in_a_summary_and_the_session_stays_tainted(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    mind = Mind()
+    async with living(tmp_path, mind) as home:
+        assert await home.ask("page") == "you said page"
+        await trio.sleep(0.1)
+        await talk(home, 1, 8)
+    async with living(tmp_path, mind) as home:
+        await talk(home, 9, 9)
+        record = await home.means.journal.ask(Load("cli", 100))
+    assert record.summary is not None
+    assert record.summary.tainted
+    assert record.tainted
+    assert "http://a.example/" in record.summary.links
+    assert '<page source="summary of the earlier conversation">\nsummary' in mind.last[0]
+    assert mind.last[0].endswith("</page>")
+
+
+async def test_where_facts_and_skills_leave_little_room_it_is_made_sooner(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    mind = Mind()
+    more: dict[str, Any] = {"context_tokens": 4096, "history_messages": 100}
+    async with living(tmp_path, mind, memory=a_lot, skills=a_lot, **more) as home:
+        for number in range(24):
+            await home.ask(f"m{number} " + "what " * 60)
+            await trio.sleep(0.1)
+    assert mind.summed
+    assert not [p for p in mind.prompts if not has_all(p)]
+
+
+def has_all(request: ModelRequest) -> bool:
+    """Whether the prompt has the whole conversation, or a summary of what it lacks."""
+    first = request.messages[1].content
+    return first.startswith(("m0 ", "[Summary"))
+
+
+async def test_without_a_model_that_thinks_nothing_is_summed_up(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    mind = Mind()
+    async with living(tmp_path, mind, thinks=False) as home:
+        await talk(home, 1, 20)
+    assert mind.summed == []
+    assert len(mind.last) <= MESSAGES
+
+
+async def test_a_summary_is_cut_to_its_measure_and_an_empty_one_is_none() -> None:
+    async def long(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        return Reply("ñandú 漢字 " * 5000)
+
+    entries = (Entry("t1", Message("user", "hi " * 90_000)), Entry("t1", Message("assistant", "hello")))
+    model = FunctionModel(long)
+    summary = await sum_up(model, None, entries, 2000)
+    assert message_tokens(Message("user", summary.text)) <= SUMMARY_TOKENS + 10
+    assert request_tokens(model.requests[0]) < 2500
+
+    async def empty(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        return Reply("  ")
+
+    with pytest.raises(Exception, match="empty"):
+        await sum_up(FunctionModel(empty), summary, entries, 2000)
+
+
+def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
+    entries = [Entry("t1", Message("user", "hi")), Entry("t1", Message("assistant", "x" * 3000))]
+    assert outgrown(entries, max_messages=40, max_tokens=1000) == tuple(entries)
+    assert outgrown(entries, max_messages=40, max_tokens=1300) == tuple(entries)
+    assert outgrown(entries, max_messages=40, max_tokens=1400) == ()
+    two = [*entries, Entry("t2", Message("user", "ok"))]
+    assert outgrown(two, max_messages=40, max_tokens=1300) == tuple(entries)
+    assert outgrown([], max_messages=1, max_tokens=1) == ()
+
+
+# Any conversation
+
+
+CONTEXT_TOKENS = 8192
+ROOM = CONTEXT_TOKENS // 2
+
+
+def conversation_of(random: Random, turns: int) -> list[list[Entry]]:
+    """Turns of all kinds: short and long ones, many calls at once, cut off in the middle, read the web."""
+    whole = []
+    for number in range(1, turns + 1):
+        turn, tainted = f"t{number}", random.random() < 0.1
+        words = random.choice((3, 30, 300, 1200))
+        said = [
+            Entry(turn, Message("user", "what " * random.randint(1, words)), links=(f"http://{number}/",))
+        ]
+        for step in range(random.choice((0, 0, 1, 2, 5))):
+            calls = tuple(
+                ToolCall(f"{turn}.{step}.{n}", "bash", json.dumps({"command": "x" * random.randint(1, 300)}))
+                for n in range(random.choice((1, 1, 3)))
+            )
+            said.append(Entry(turn, Message("assistant", "", calls), tainted))
+            for call in calls:
+                result = Message("tool", "out " * random.choice((1, 50, 4000)), tool_call_id=call.id)
+                said.append(Entry(turn, result, tainted))
+        said.append(Entry(turn, Message("assistant", "answer " * random.randint(1, words)), tainted))
+        whole.append(said[: random.randint(1, len(said))] if random.random() < 0.1 else said)
+    return whole
+
+
+@pytest.mark.parametrize("seeds", [range(at, at + 25) for at in range(0, 200, 25)], ids=lambda r: f"{r[0]}")
+async def test_the_prompt_stays_within_the_context_and_calls_stay_with_their_results(
+    autojump_clock: MockClock, seeds: Sequence[int]
+) -> None:
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:  # thousands of commits: no disk's business
+        assert sum([await check_conversation(Path(folder) / f"{seed}", Random(seed)) for seed in seeds])
+
+
+async def check_conversation(path: Path, random: Random) -> int:
+    """A conversation in a real chat, every prompt of which is looked at; how many summaries there were."""
+    whole = conversation_of(random, random.randint(3, 25))
+    asked: list[ModelRequest] = []
+    summed = 0
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        nonlocal summed
+        await trio.lowlevel.checkpoint()
+        asked.append(request)
+        if request.messages[0].content == INSTRUCTIONS:
+            summed += 1
+            if random.random() < 0.2:
+                raise ModelError("unreachable", "cut")
+            return Reply("so it was " * random.choice((5, 500, 5000)))
+        steps = whole[len(turns_begun) - 1]
+        done = sum(m.role == "assistant" for m in since_last_user(request))
+        replies = [entry.message for entry in steps if entry.message.role == "assistant"]
+        if done >= len(replies):
+            return Reply("done")
+        return Reply(replies[done].content, replies[done].tool_calls if request.tools else ())
+
+    turns_begun: list[int] = []
+    path.mkdir()
+    more: dict[str, Any] = {"thinks": True, "context_tokens": CONTEXT_TOKENS, "memory": a_lot}
+    more["skills"] = a_lot
+    more["history_messages"] = random.choice((4, 12, 40))
+    restart = random.randint(1, len(whole))
+    for part in (whole[:restart], whole[restart:]):
+        async with house(path, model, **more) as home:
+            for turn in part:
+                turns_begun.append(1)
+                await home.ask(turn[0].message.content)
+                if random.random() < 0.7:
+                    await trio.sleep(1)
+    for request in asked:
+        assert request_tokens(request) <= CONTEXT_TOKENS
+        check_calls(request.messages)
+    return summed
+
+
+async def a_lot(request: object) -> object:
+    """More facts, or skills, than a small prompt has room for."""
+    await trio.lowlevel.checkpoint()
+    if isinstance(request, ForPrompt):
+        return PromptSkills(tuple(InPrompt(f"skill-{n}", "does " * 200) for n in range(request.limit)), 400)
+    return tuple(Fact(f"key {n}", "value " * 100) for n in range(100))
+
+
+def since_last_user(request: ModelRequest) -> Sequence[Message]:
+    place = max(n for n, message in enumerate(request.messages) if message.role == "user")
+    return request.messages[place:]
+
+
+def check_calls(messages: Sequence[Message]) -> None:
+    """Every call is followed by its result, and every result follows its call."""
+    waiting: list[str] = []
+    for message in messages:
+        if message.role == "tool":
+            assert message.tool_call_id is not None
+            waiting.remove(message.tool_call_id)
+        else:
+            assert waiting == []
+            waiting = [call.id for call in message.tool_calls]
+    assert waiting == []

@@ -1,0 +1,98 @@
+"""What carries the mark of what came from outside, in the middle of a call and across resets."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+from trio.testing import MockClock
+
+from rumi.agent import ConfirmationAsked
+from rumi.chats import ChatView, Replied
+from rumi.models import ToolSpec
+from rumi.sandbox import SandboxError
+from rumi.tools import Calls, Question, Tool, ToolResult
+from tests.chats.house import House, MemorySandboxes, house
+from tests.chats.test_confirmations import Page, Visit, obedient
+
+
+@dataclass
+class Skill:
+    """Code that reads a page, and goes on with what stands there before its call has ended."""
+
+    view: ChatView
+    seen: list[bool] = field(default_factory=list)
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("skill", "Runs code.", {}))
+    concurrent: bool = False
+
+    async def prepare(self) -> None:
+        return
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        raise NotImplementedError
+
+    async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
+        read = await calls("page", {})
+        self.seen.append(self.view.tainted())
+        await calls("bash", {"command": "tee note", "stdin": read.content})
+        return ToolResult(True, "it is in the file")
+
+
+async def test_what_code_writes_between_two_calls_of_its_own_carries_the_mark(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    skills: list[Skill] = []
+    visit = Visit()
+
+    def tools_for(view: ChatView) -> tuple[Tool, ...]:
+        skills.append(Skill(view))
+        return (Page(), visit, skills[-1])
+
+    async with house(tmp_path, obedient, tools_for=tools_for) as home:
+        await home.ask("skill")
+        assert skills[0].seen == [True]
+        await home.ask("/reset")
+        assert await _asks(home, "bash cat note ; leak one")
+    assert visit.went == []
+
+
+class Stubborn(MemorySandboxes):
+    """Sandboxes of which nobody can say, for a while, that they are gone."""
+
+    stubborn = True
+
+    async def stop(self, chat_id: str) -> None:
+        if self.stubborn:
+            raise SandboxError("The sandbox is not known to be gone.", "")
+        await super().stop(chat_id)
+
+
+async def test_files_keep_the_mark_while_a_sandbox_may_still_write_them(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    visit = Visit()
+    sandboxes = Stubborn()
+    async with house(tmp_path, obedient, tools_for=lambda view: (Page(), visit), sandboxes=sandboxes) as home:
+        await home.ask("page ; bash tee note")
+        assert "not known to be gone" in await home.ask("/reset files")
+        assert await _asks(home, "bash cat note ; leak one")
+        sandboxes.stubborn = False
+        await home.ask("/reset files")
+        assert not await _asks(home, "bash cat note ; leak two")
+
+
+async def _asks(home: House, text: str) -> bool:
+    """Whether a turn asks for a yes; it gets none."""
+    with home.means.hub.listening("cli") as events, trio.fail_after(2000):
+        number = await home.inbox.accept("cli", text)
+        asked = False
+        while True:
+            what = (await events.receive()).what
+            if isinstance(what, ConfirmationAsked):
+                asked = True
+                assert await home.inbox.answer("cli", what.id, False)
+            if isinstance(what, Replied) and number in what.messages:
+                return asked

@@ -1,0 +1,88 @@
+"""Files as earlier versions of the program made them, each with something of everything in it."""
+
+import sqlite3
+from pathlib import Path
+
+SCHEMAS = {
+    1: """
+CREATE TABLE messages (id INTEGER PRIMARY KEY, chat TEXT NOT NULL, text TEXT NOT NULL, received REAL NOT NULL,
+    session INTEGER, turn TEXT, reason TEXT, retried INTEGER, reply INTEGER REFERENCES outbox (id));
+CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
+CREATE INDEX messages_of_reply ON messages (reply);
+CREATE INDEX messages_of_chat ON messages (chat, id);
+CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, text TEXT NOT NULL,
+    created REAL NOT NULL, delivered REAL);
+CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
+CREATE TABLE history (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL,
+    turn TEXT NOT NULL, message TEXT NOT NULL, tainted INTEGER NOT NULL, created REAL NOT NULL);
+CREATE INDEX history_of_session ON history (chat, session, id);
+CREATE TABLE sessions (chat TEXT NOT NULL, number INTEGER NOT NULL, started REAL NOT NULL, due REAL NOT NULL,
+    ended REAL, PRIMARY KEY (chat, number));
+""",
+    2: """
+CREATE TABLE messages (id INTEGER PRIMARY KEY, chat TEXT NOT NULL, text TEXT NOT NULL, received REAL NOT NULL,
+    session INTEGER, turn TEXT, reason TEXT, retried INTEGER, reply INTEGER REFERENCES outbox (id),
+    language TEXT NOT NULL DEFAULT '', origin INTEGER,
+    enclosures TEXT NOT NULL DEFAULT '[]', preview INTEGER);
+CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
+CREATE INDEX messages_of_reply ON messages (reply);
+CREATE INDEX messages_of_chat ON messages (chat, id);
+CREATE TABLE updates (id INTEGER PRIMARY KEY, seen REAL NOT NULL);
+CREATE INDEX updates_by_age ON updates (seen);
+CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, text TEXT NOT NULL,
+    created REAL NOT NULL, delivered REAL, parts INTEGER NOT NULL DEFAULT 0, failure TEXT);
+CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
+CREATE TABLE history (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL,
+    turn TEXT NOT NULL, message TEXT NOT NULL, tainted INTEGER NOT NULL, created REAL NOT NULL);
+CREATE INDEX history_of_session ON history (chat, session, id);
+CREATE TABLE sessions (chat TEXT NOT NULL, number INTEGER NOT NULL, started REAL NOT NULL, due REAL NOT NULL,
+    ended REAL, PRIMARY KEY (chat, number));
+""",
+}
+
+CONTENT = """
+INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);
+INSERT INTO outbox (chat, text, created) VALUES ('cli', 'a reply that waits', 2.0);
+INSERT INTO history (chat, session, turn, message, tainted, created)
+    VALUES ('cli', 1, 't1', '{"role": "user", "content": "before"}', 1, 1.0);
+INSERT INTO sessions (chat, number, started, due) VALUES ('cli', 1, 1.0, 2.0);
+"""
+
+
+def make(path: Path, version: int) -> None:
+    """A file of that version, as it lies when its program has ended."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.executescript(f"BEGIN; {SCHEMAS[version]} {CONTENT} PRAGMA user_version = {version}; COMMIT;")
+    db.close()
+
+
+def kept(path: Path) -> tuple[int, object]:
+    """The file's version, and what it still has of the content."""
+    db = sqlite3.connect(path)
+    try:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        return version, [
+            db.execute("SELECT id, chat, text, received FROM messages").fetchall(),
+            db.execute("SELECT chat, text, created, delivered FROM outbox").fetchall(),
+            db.execute("SELECT chat, session, turn, message, tainted FROM history").fetchall(),
+            db.execute("SELECT chat, number, started, due, ended FROM sessions").fetchall(),
+        ]
+    finally:
+        db.close()
+
+
+def shape(path: Path) -> object:
+    """Tables with their columns, and indexes: what a file of one schema has in common with every other."""
+    db = sqlite3.connect(path)
+    try:
+        things = db.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'").fetchall()
+        return {
+            name: sorted(column[1:] for column in db.execute(f"PRAGMA {kind}_info({name})"))
+            if kind == "table"
+            else [column[2] for column in db.execute(f"PRAGMA index_info({name})")]
+            for kind, name in things
+        }
+    finally:
+        db.close()

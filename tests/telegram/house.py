@@ -1,0 +1,164 @@
+"""The whole house behind a Telegram in memory: journal, sender, chats and poller, in virtual time.
+
+Its model reads a page and then sends something, which has to be asked for: `Reading` taints, `Sending` asks.
+"""
+
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+
+from actors import ChildSpec, Supervisor
+from rumi.agent import Limits
+from rumi.audit import AuditLog
+from rumi.chats import ChatLimits, Hub, Inbox, InHand, Means, add_chats
+from rumi.home import Home
+from rumi.journal import Journal
+from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.redact import Redactor
+from rumi.telegram.polling.reading import Who
+from rumi.telegram.room import Telegram
+from rumi.tools import Question, Tool, ToolResult
+from tests.chats.house import FunctionModel, InPlace, MemorySandboxes
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_world import Chat, Message
+from tests.fakes.telegram_exchange import until
+from tests.telegram.sending import bot_in_memory
+
+ANA, BEN, EVE = 11, 12, 66
+"""Ana and Ben may talk to the bot."""
+
+
+@dataclass
+class Reading:
+    """Reads a page."""
+
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("read", "Reads.", {}))
+    concurrent: bool = False
+
+    async def prepare(self) -> None:
+        return
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.sleep(float(str(arguments.get("seconds", 0))))
+        return ToolResult(True, "a page", tainted=True)
+
+
+@dataclass
+class Sending:
+    """Sends something; `sent` lists what."""
+
+    sent: list[str] = field(default_factory=list)
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("send", "Sends.", {}))
+    concurrent: bool = False
+
+    async def prepare(self) -> None:
+        return
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return Question("send_file", {"path": str(arguments["path"])})
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        self.sent.append(str(arguments["path"]))
+        return ToolResult(True, "sent")
+
+
+async def sends_what_it_is_told(request: ModelRequest, emit: Emit) -> Reply:
+    """`send PATH…` reads a page and then sends each path, one reply each; anything else is answered."""
+    await trio.lowlevel.checkpoint()
+    last = max(place for place, message in enumerate(request.messages) if message.role == "user")
+    word, *paths = request.messages[last].content.split()
+    results = [message.content for message in request.messages[last:] if message.role == "tool"]
+    if word != "send":
+        return Reply(f"you said {request.messages[last].content}")
+    if not results:
+        return Reply("", (ToolCall("c0", "read", "{}"),))
+    if len(results) <= len(paths):
+        path = paths[len(results) - 1]
+        return Reply("", (ToolCall(f"c{len(results)}", "send", f'{{"path": "{path}"}}'),))
+    return Reply(f"done: {'; '.join(results[1:])}")
+
+
+@dataclass
+class TelegramHouse:
+    """A running house, and what people see of it."""
+
+    api: BotApi
+    inbox: Inbox
+    sending: Sending
+    root: Supervisor
+    telegram: Telegram
+
+    async def until(self, holds: Any, within_s: float = 30) -> None:
+        """Wait until something holds on this Telegram."""
+        with trio.fail_after(within_s):
+            await until(self.api, holds)
+
+    async def asked(self, chat: Chat | int, number: int = 1, within_s: float = 30) -> Message:
+        """Wait for so many questions in a chat; the last."""
+        place = self.api.chat(chat)
+        await self.until(lambda: len(asking(place)) >= number, within_s)
+        return asking(place)[-1]
+
+    async def idle(self, within_s: float = 60) -> None:
+        """Wait until no lane has anything to do."""
+        with trio.fail_after(within_s):
+            while self.doing("sender") or self.api.pending:  # noqa: ASYNC110  # the sender tells nobody
+                await trio.sleep(0.1)
+
+    def doing(self, name: str) -> str:
+        return next(child.doing for child in self.root.status().children if child.id == name)
+
+
+def asking(chat: Chat) -> list[Message]:
+    """The messages with buttons."""
+    return [message for message in chat.said if message.buttons]
+
+
+@asynccontextmanager
+async def telegram_house(
+    path: Path, api: BotApi, *, answer: Any = sends_what_it_is_told, confirm_timeout_s: float = 600.0
+) -> AsyncIterator[TelegramHouse]:
+    """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal."""
+    home = Home(path)
+    (path / "logs").mkdir(exist_ok=True)
+    who = Who(frozenset({ANA, BEN}))
+    telegram = Telegram(bot_in_memory(api), who, cast(Any, None), home, voice=False)
+    root = Supervisor("rumi", strategy="rest_for_one")
+    offload, hub, sending = InPlace(), Hub(), Sending()
+    journal = root.add(
+        ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time), concurrency=1000)
+    )
+    telegram.add_sender(root, journal, hub, lambda chat: inbox.end(chat))
+    tools: tuple[Tool, ...] = (Reading(), sending)
+    model = FunctionModel(answer)
+    means = Means(
+        journal=journal,
+        sandboxes=MemorySandboxes(),
+        model_for=lambda chat, language: model,
+        hub=hub,
+        audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
+        in_hand=InHand(),
+        limits=ChatLimits(Limits(), 3600, 40, 100_000, 30, confirm_timeout_s),
+        language="en",
+        workspaces=home.workspaces,
+        now=time.time,
+        offload=offload,
+        tools_for=lambda chat: tools,
+        bring=telegram.bring,
+    )
+    inbox = add_chats(root, means)
+    telegram.add_poller(root, inbox)
+    try:
+        async with root.running():
+            yield TelegramHouse(api, inbox, sending, root, telegram)
+    finally:
+        means.audit.close()
