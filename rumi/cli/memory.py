@@ -1,0 +1,179 @@
+"""`rumi memory`."""
+
+import json
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+if TYPE_CHECKING:
+    from rumi.home import Home
+    from rumi.texts import Language
+
+OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+
+
+@click.group()
+def command() -> None:
+    """Show, change and export what the assistant knows about its users."""
+
+
+@command.command("list")
+@OWNER
+@JSON
+def list_(owner: str, as_json: bool) -> None:
+    """List the facts: what was asked to be remembered first, then the latest first. --json is the export."""
+    facts: list[dict[str, Any]] = []
+    while True:
+        answer = _ask("list", owner=owner, after=len(facts))
+        facts += answer["facts"]
+        if not answer["facts"] or len(facts) >= answer["all"]:
+            break
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+    else:
+        _show(facts)
+
+
+@command.command("set")
+@click.argument("key")
+@click.argument("value")
+@OWNER
+@JSON
+def set_(key: str, value: str, owner: str, as_json: bool) -> None:
+    """Remember that KEY is VALUE, beside what else is known under KEY."""
+    from rumi import texts
+
+    answer = _ask("set", owner=owner, key=key, value=value)
+    _say(answer, as_json, texts.remembered(_language(), answer["key"], answer["value"], answer["others"]))
+
+
+@command.command()
+@click.argument("key")
+@OWNER
+@JSON
+def forget(key: str, owner: str, as_json: bool) -> None:
+    """Forget all that is known under KEY."""
+    from rumi import texts
+
+    answer = _ask("forget", owner=owner, key=key)
+    _say(answer, as_json, texts.forgotten(_language(), answer["key"], answer["forgotten"]))
+
+
+@command.command()
+@JSON
+def extract(as_json: bool) -> None:
+    """Draw facts from the sessions that have ended, now."""
+    from rumi import texts
+
+    answer = _ask("extract")
+    learned, language = answer["learned"], _language()
+    text = texts.facts_learned(language, learned) if learned is not None else texts.still_learning(language)
+    _say(answer, as_json, text)
+
+
+def _ask(do: str, **fields: object) -> dict[str, Any]:
+    """Have the memory of this home do something: by the process that holds it, or here."""
+    import trio
+
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    here = _extract_here if do == "extract" else _do
+    request = {"do": do, **fields}
+    return cast("dict[str, Any]", trio.run(_call if home.holder() else here, home, request))
+
+
+async def _call(home: "Home", request: dict[str, object]) -> object:
+    from rumi.cli.attach import connected
+
+    async with connected() as client:
+        return await client.call("memory", **request)
+
+
+async def _do(home: "Home", request: dict[str, object]) -> object:
+    """Work on the file of a home that nobody holds."""
+    from rumi.memory import memory_calls, open_memory
+
+    async def learn() -> int:
+        raise AssertionError("not here")
+
+    with home.hold("rumi memory"):
+        async with open_memory(home.memory_db) as ask:
+            return await memory_calls(ask, learn)(request)
+
+
+async def _extract_here(home: "Home", request: dict[str, object]) -> object:
+    """Start everything, for as long as it takes: a session's words are for the model."""
+    from rumi.app import open_app
+    from rumi.building import find_engine
+    from rumi.config import load_settings
+    from rumi.control import connect, socket_path
+
+    loaded = load_settings(home.root, os.environ, {})
+    with home.hold("rumi memory extract"):
+        engine = await find_engine(home, loaded)
+        async with (
+            open_app(home, loaded, engine),
+            connect(socket_path(home.run, home.installation())) as client,
+        ):
+            return await client.call("memory", **request)
+
+
+def _language() -> "Language":
+    from rumi.config import home_from, load_settings
+    from rumi.texts import detect_language
+
+    return detect_language(load_settings(home_from(os.environ), os.environ, {}).settings.language, os.environ)
+
+
+def _say(answer: dict[str, Any], as_json: bool, text: str) -> None:
+    click.echo(json.dumps(answer, ensure_ascii=False) if as_json else text)
+
+
+def _show(facts: list[dict[str, Any]]) -> None:
+    """A table for a person; for a pipe, whole lines, however long."""
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from rumi import texts
+
+    language = _language()
+    if not facts:
+        click.echo(texts.facts_known(language, 0))
+        return
+    rows = [
+        (
+            fact["key"],
+            fact["value"],
+            texts.fact_origin(language, fact["source"] == "explicit", fact["tainted"]),
+            f"{datetime.fromisoformat(fact['updated']).astimezone():%Y-%m-%d}",
+        )
+        for fact in facts
+    ]
+    console = Console()
+    if not console.is_terminal:
+        widths = [max(cell_len(row[place]) for row in rows) for place in range(4)]
+        for key, value, how, when in rows:
+            click.echo(f"{when}  {_padded(how, widths[2])}  {_padded(key, min(widths[0], 24))}  {value}")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    headings = texts.fact_columns(language)
+    table.add_column(headings[0], max_width=24, overflow="fold")
+    table.add_column(headings[1], overflow="fold", ratio=1)
+    table.add_column(headings[2], no_wrap=True, style="dim")
+    table.add_column(headings[3], no_wrap=True, style="dim")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _padded(text: str, width: int) -> str:
+    from rich.cells import cell_len
+
+    return text + " " * (width - cell_len(text))

@@ -1,0 +1,60 @@
+"""Memory: facts that last, each belonging to one owner, and what is drawn from a session."""
+
+from rumi.memory.actor import Ask, Memory, asking, open_memory
+from rumi.memory.block import Block, memory_block
+from rumi.memory.command import memory_command
+from rumi.memory.extractor import extract
+from rumi.memory.schema import MEMORY
+from rumi.memory.serving import memory_calls
+from rumi.memory.types import (
+    LOCAL,
+    MAX_FACTS,
+    MAX_KEY_CHARS,
+    MAX_VALUE_CHARS,
+    Fact,
+    FactRefused,
+    Facts,
+    Forget,
+    Learn,
+    Learned,
+    MemoryFailure,
+    MemoryMessage,
+    MemoryUnavailable,
+    NewFact,
+    Remember,
+    Source,
+    owner_of,
+)
+from rumi.memory.writing import checked, written
+
+__all__ = [
+    "LOCAL",
+    "MAX_FACTS",
+    "MAX_KEY_CHARS",
+    "MAX_VALUE_CHARS",
+    "MEMORY",
+    "Ask",
+    "Block",
+    "Fact",
+    "FactRefused",
+    "Facts",
+    "Forget",
+    "Learn",
+    "Learned",
+    "Memory",
+    "MemoryFailure",
+    "MemoryMessage",
+    "MemoryUnavailable",
+    "NewFact",
+    "Remember",
+    "Source",
+    "asking",
+    "checked",
+    "extract",
+    "memory_block",
+    "memory_calls",
+    "memory_command",
+    "open_memory",
+    "owner_of",
+    "written",
+]

@@ -1,0 +1,123 @@
+"""Which of the facts that a model drew from a conversation are worth keeping. Code, so that it holds.
+
+A model may be talked into writing down anything, or make it up. So a fact has to be borne out by what the
+user said: every number and every name in its value, and half of its other words that mean something. Words
+are compared by their beginnings, without accents: `vivo` bears out `vive`.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from rumi.memory.types import Fact, FactRefused, NewFact
+from rumi.memory.writing import checked, folded
+
+_PASSING: Final = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|right now|at the moment|just now|for now|this (?:week|morning|"
+    r"afternoon|evening|weekend)|next week|hoy|ayer|anoche|ahora mismo|en este momento|por ahora|"
+    r"esta (?:semana|tarde|noche|mañana)|este (?:finde|fin de semana)|(?:la )?semana que viene|mañana por la|"
+    r"is (?:tired|hungry|busy|bored|sad|angry|in a hurry|sleepy)|"
+    r"está (?:cansad|aburrid|ocupad|trist|enojad|apurad)\w*|tiene (?:hambre|sueño|sed|frío|calor|prisa))\b",
+    re.IGNORECASE,
+)
+"""What says itself that it will not hold for long."""
+
+_WORD: Final = re.compile(r"\w+")
+_ADDRESS: Final = re.compile(r"\S*\w[@/.:_\\]\w\S*")
+_SMALL: Final = frozenset(map(str, range(1, 13)))
+_FILLERS: Final = (
+    "user users usuario usuaria assistant asistente the and that this with from have has his her hers "
+    "their they she him them for are was were been being who whose which what when where not but also "
+    "very some any called named name likes like loves love prefers prefer wants want lives live works "
+    "work uses use he is in of on to at an it or as by no my me we los las una unos unas del que con por "
+    "para sus suyo suya ella ellos ellas este esta esto ese esa eso como cuando donde quien cual muy mas "
+    "pero tambien tiene tener estan ser son fue hay nombre llama llamado llamada gusta gustan quiere "
+    "prefiere vive trabaja usa el la lo le un de en es se su si al ya mi me te tu y a o i"
+)
+_MEANS_NOTHING: Final = frozenset(_FILLERS.split())
+"""Words of every fact, which say nothing about this one."""
+_BEGINNING: Final = 3
+"""Words are looked up by that many letters."""
+_WITHOUT_BLANKS: Final = "\u2e80"
+"""From here on scripts put no blanks between words."""
+
+
+def worth_keeping(
+    found: Sequence[NewFact], known: Sequence[Fact], said: Sequence[str]
+) -> tuple[NewFact, ...]:
+    """Those that are no secret, not passing, not known already, and borne out by what the user said."""
+    seen = {(folded(fact.key), folded(fact.value)) for fact in known}
+    heard = _Heard(said)
+    kept: list[NewFact] = []
+    for each in found:
+        try:
+            fact = checked(each.key, each.value)
+        except FactRefused:
+            continue
+        same = (folded(fact.key), folded(fact.value))
+        if same in seen or _PASSING.search(fact.value) or not heard.bears_out(fact):
+            continue
+        seen.add(same)
+        kept.append(fact)
+    return tuple(kept)
+
+
+class _Heard:
+    """What the user said."""
+
+    def __init__(self, said: Sequence[str]) -> None:
+        self._text = "\n".join(map(_plain, said))
+        self._beginnings: dict[str, set[str]] = {}
+        for word in _WORD.findall(self._text):
+            self._beginnings.setdefault(word[:_BEGINNING], set()).add(word)
+
+    def bears_out(self, fact: NewFact) -> bool:
+        """Whether the fact says what the user said. A bare `yes` is judged by its key."""
+        distinctive = _distinctive(fact.value)
+        ordinary = _ordinary(fact.value) - distinctive
+        if not all(map(self._has, distinctive)):
+            return False
+        if not distinctive and not ordinary:
+            return any(map(self._has, _ordinary(fact.key)))
+        return 2 * sum(map(self._has, ordinary)) >= len(ordinary)
+
+    def _has(self, word: str) -> bool:
+        alike = self._beginnings.get(word[:_BEGINNING], set())
+        if word in alike or (word[0] >= _WITHOUT_BLANKS and word in self._text):
+            return True
+        return word.isalpha() and any(_alike(word, other) for other in alike)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two words begin alike as far as forms of one word do: `vivo` and `vive`, `dog` and `dogs`."""
+    shorter, longer = sorted((len(one), len(other)))
+    same = next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    return same >= _BEGINNING and 3 * same >= 2 * shorter and 2 * same >= longer
+
+
+def _distinctive(value: str) -> set[str]:
+    """What cannot be a way of putting it.
+
+    Numbers, but those that people write as words; words with a capital that begin no sentence; and the parts
+    of addresses, where one that is wrong makes it another's.
+    """
+    words = list(_WORD.finditer(value))
+    found = {word[0] for word in words if any(c.isdigit() for c in word[0]) and word[0] not in _SMALL}
+    for word in words[1:]:
+        if word[0][0].isupper() and not value[: word.start()].rstrip().endswith((".", "!", "?", ":")):
+            found.add(word[0])
+    for address in _ADDRESS.findall(value):
+        found.update(_WORD.findall(address))
+    return {_plain(word) for word in found}
+
+
+def _ordinary(text: str) -> set[str]:
+    """Words that mean something."""
+    return {word for word in _WORD.findall(_plain(text)) if len(word) > 1 and word not in _MEANS_NOTHING}
+
+
+def _plain(text: str) -> str:
+    """Without case and accents."""
+    decomposed = unicodedata.normalize("NFD", text.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c))

@@ -1,0 +1,85 @@
+"""Taking over files of the schema that knew no owners: one table, `facts`, with keys and values.
+
+What it held belongs to the terminal's owner from then on. A copy is made beside it first; then everything
+happens in one transaction, so that a process that is killed leaves the file as it was or as it will be.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rumi.databases import copy_beside, statements, upgrade
+from rumi.memory.rows import put
+from rumi.memory.schema import MEMORY
+from rumi.memory.types import LOCAL, MAX_KEY_CHARS, MAX_VALUE_CHARS, Fact, MemoryUnavailable
+from rumi.memory.writing import written
+
+COPY_SUFFIX = ".original"
+
+_COLUMNS = ("key", "value", "source", "created_at", "updated_at")
+
+
+def holds_original(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether an unversioned file has the table that was there before there were owners.
+
+    Raises:
+        MemoryUnavailable: it has a table of that name with other columns.
+    """
+    columns = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
+    if not columns:
+        return False
+    if not columns.issuperset(_COLUMNS) or "owner" in columns:
+        raise MemoryUnavailable(
+            f"{path} holds a table of facts that this Rumi does not know.",
+            "Move it away, or use another RUMI_HOME.",
+        )
+    return True
+
+
+def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
+    """Make it a file of this schema, its facts the terminal's. Blocking.
+
+    Raises:
+        sqlite3.Error: nothing has changed.
+        OSError, DatabaseFault: the copy could not be made, and nothing has changed.
+    """
+    copy_beside(db, path, path.with_name(path.name + COPY_SUFFIX))
+    with upgrade(db, MEMORY):
+        facts = list(_facts(db, now))
+        db.execute("DROP TABLE facts")
+        for statement in statements(MEMORY.tables):
+            db.execute(statement)
+        for fact in facts:
+            put(db, LOCAL, fact)
+
+
+def _facts(db: sqlite3.Connection, now: float) -> Iterator[Fact]:
+    """The old rows as facts. What is too long is cut; all of it is in the copy."""
+    for key, value, source, created, updated in db.execute(
+        f"SELECT {', '.join(_COLUMNS)} FROM facts ORDER BY id"
+    ):
+        if key is None or value is None or not written(str(key)) or not written(str(value)):
+            continue
+        born = _seconds(created, now)
+        yield Fact(
+            _cut(written(str(key)), MAX_KEY_CHARS),
+            _cut(written(str(value)), MAX_VALUE_CHARS),
+            "explicit" if source == "explicit" else "auto",
+            created=born,
+            updated=_seconds(updated, born),
+        )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _seconds(text: object, otherwise: float) -> float:
+    """The old times are SQLite's `datetime('now')`: UTC, which they do not say."""
+    try:
+        read = datetime.fromisoformat(str(text))
+    except ValueError:
+        return otherwise
+    seconds = (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    return seconds if seconds >= 0 else otherwise

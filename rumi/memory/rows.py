@@ -1,0 +1,129 @@
+"""The rows of `memory.db`: reading, adding and removing facts within the transaction that is open."""
+
+import sqlite3
+
+from rumi.memory.types import MAX_FACTS, Fact, FactRefused
+from rumi.memory.writing import folded
+
+FORGOTTEN_FOR_S = 30 * 86_400.0
+"""How long it is known what was forgotten; a session that began earlier has long ended."""
+
+_FACT = "key, value, source, chat, tainted, created, updated"
+
+
+def facts_of(db: sqlite3.Connection, owner: str) -> tuple[Fact, ...]:
+    """All of an owner's: explicit ones first, then the most recent first."""
+    rows = db.execute(
+        f"SELECT {_FACT} FROM facts WHERE owner = ? ORDER BY source = 'auto', updated DESC, id DESC", (owner,)
+    )
+    return tuple(_fact(row) for row in rows)
+
+
+def others(db: sqlite3.Connection, owner: str, fact: Fact) -> tuple[Fact, ...]:
+    """What else stands under the fact's key, oldest first."""
+    rows = db.execute(
+        f"SELECT {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
+        (owner, folded(fact.key), fact.value),
+    )
+    return tuple(_fact(row) for row in rows)
+
+
+def put(db: sqlite3.Connection, owner: str, fact: Fact) -> bool:
+    """Add a fact or renew it; whether it is new.
+
+    Raises:
+        FactRefused: the owner has as many as there may be, and none that would give way.
+    """
+    place = _place_of(db, owner, fact)
+    if place is not None:
+        _renew(db, place, fact)
+        return False
+    _make_room(db, owner)
+    db.execute(
+        f"INSERT INTO facts (owner, folded, {_FACT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            owner, folded(fact.key), fact.key, fact.value, fact.source, fact.chat, fact.tainted,
+            fact.created, fact.updated,
+        ),
+    )  # fmt: skip
+    return True
+
+
+def remove(db: sqlite3.Connection, owner: str, key: str, now: float) -> int:
+    """Delete all facts under a key, and note that they were forgotten; how many went."""
+    gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))).rowcount
+    db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
+    db.execute(
+        "INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (owner, folded(key), now)
+    )
+    return gone
+
+
+def forgotten_since(db: sqlite3.Connection, owner: str, key: str, since: float) -> bool:
+    """Whether the key was forgotten then or later."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM forgotten WHERE owner = ? AND folded = ? AND at >= ?)",
+        (owner, folded(key), since),
+    ).fetchone()
+    return bool(row[0])
+
+
+def _place_of(db: sqlite3.Connection, owner: str, fact: Fact) -> int | None:
+    """The row of the same fact. What was drawn from a conversation is no other fact for its case."""
+    rows = db.execute(
+        "SELECT id, value FROM facts WHERE owner = ? AND folded = ? ORDER BY id", (owner, folded(fact.key))
+    ).fetchall()
+    for number, value in rows:
+        if value == fact.value:
+            return int(number)
+    for number, value in rows:
+        if fact.source == "auto" and folded(value) == folded(fact.value):
+            return int(number)
+    return None
+
+
+def _renew(db: sqlite3.Connection, place: int, fact: Fact) -> None:
+    old = _fact(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (place,)).fetchone())
+    demotes = old.source == "explicit" and fact.source == "auto"
+    dirties = fact.tainted and not old.tainted
+    db.execute(
+        "UPDATE facts SET key = ?, source = ?, chat = ?, tainted = ?, created = ?, updated = ? WHERE id = ?",
+        (
+            old.key if demotes else fact.key,
+            old.source if demotes else fact.source,
+            old.chat if demotes or dirties else fact.chat,
+            old.tainted and fact.tainted,
+            min(old.created, fact.created),
+            max(old.updated, fact.updated),
+            place,
+        ),
+    )
+
+
+def _make_room(db: sqlite3.Connection, owner: str) -> None:
+    """For one that comes, one that nobody asked to keep goes: the one that was renewed longest ago."""
+    (count,) = db.execute("SELECT count(*) FROM facts WHERE owner = ?", (owner,)).fetchone()
+    if count < MAX_FACTS:
+        return
+    gone = db.execute(
+        "DELETE FROM facts WHERE id = (SELECT id FROM facts WHERE owner = ? AND source = 'auto'"
+        " ORDER BY updated, id LIMIT 1)",
+        (owner,),
+    ).rowcount
+    if gone == 0:
+        raise FactRefused(
+            f"The memory is full: {count} facts are known already.", "Forget what is no longer needed first."
+        )
+
+
+def _fact(row: tuple[object, ...]) -> Fact:
+    key, value, source, chat, tainted, created, updated = row
+    return Fact(
+        str(key),
+        str(value),
+        "auto" if source == "auto" else "explicit",
+        str(chat),
+        bool(tainted),
+        float(created),  # type: ignore[arg-type]
+        float(updated),  # type: ignore[arg-type]
+    )

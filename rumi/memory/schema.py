@@ -1,0 +1,41 @@
+"""The tables of `memory.db`, their version, and how a file of an earlier version becomes one of this."""
+
+from typing import Final
+
+from rumi.databases import Schema
+
+SCHEMA_VERSION: Final = 1
+
+SCHEMA: Final = """
+CREATE TABLE facts (
+    id      INTEGER PRIMARY KEY,
+    owner   TEXT NOT NULL,
+    key     TEXT NOT NULL,       -- as it was written
+    folded  TEXT NOT NULL,       -- what keys are compared by
+    value   TEXT NOT NULL,
+    source  TEXT NOT NULL CHECK (source IN ('explicit', 'auto')),
+    chat    TEXT NOT NULL,       -- where it came from
+    tainted INTEGER NOT NULL,    -- something from outside had been read there before
+    created REAL NOT NULL,
+    updated REAL NOT NULL,
+    UNIQUE (owner, folded, value)
+);
+CREATE TABLE learned (           -- sessions that facts were drawn from, up to an entry of the history
+    chat    TEXT NOT NULL,
+    session INTEGER NOT NULL,
+    upto    INTEGER NOT NULL,
+    at      REAL NOT NULL,
+    PRIMARY KEY (chat, session, upto)
+) WITHOUT ROWID;
+CREATE TABLE forgotten (         -- keys whose facts were forgotten a short while ago
+    owner   TEXT NOT NULL,
+    folded  TEXT NOT NULL,
+    at      REAL NOT NULL,
+    PRIMARY KEY (owner, folded)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final[dict[int, str]] = {}
+"""What leads from a version to the next one."""
+
+MEMORY: Final = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)

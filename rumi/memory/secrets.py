@@ -1,0 +1,84 @@
+"""What looks like a secret: a memory is read into every prompt, which is no place for those.
+
+Looks are all there is to go by: a password that could be a word, under a key that does not say what it is
+(`wifi = sunflower`), is not seen here.
+"""
+
+import re
+from typing import Final
+
+from rumi.memory.types import NewFact
+from rumi.redact import Redactor
+
+_REDACTOR: Final = Redactor(())
+
+_KEYS: Final = re.compile(
+    r"\bAKIA[0-9A-Z]{16}\b"
+    r"|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}"
+    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{20,}"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\."
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+)
+"""Beginnings that services give to their keys, besides those that logs are searched for."""
+
+_CLEAR: Final = (
+    r"pass[ -]?(?:words?|phrases?|codes?)|passwd|pwd|contrase[nñ]as?|credentials?|credenciales|cv[vc]2?"
+    r"|(?:api|private|secret|access)[ _-]?keys?|(?:access|auth|api|bearer|bot)[ _-]?tokens?|seed[ -]phrase"
+)
+_AMBIGUOUS: Final = r"claves?|pin|tokens?"
+"""These are secrets only beside something that looks like one."""
+
+_NAMES_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_CLEAR})(?:$|[\W_])", re.IGNORECASE)
+_MAY_NAME_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_AMBIGUOUS})(?:$|[\W_])", re.IGNORECASE)
+_ABOUT_ONE: Final = re.compile(r"manager|gestor|administrador|policy|pol[ií]tica", re.IGNORECASE)
+_TOLD: Final = re.compile(
+    rf"(?:^|[\W_])(?:{_CLEAR}|{_AMBIGUOUS})\b[^:=.,;]{{0,40}}?(?:[:=]|\b(?:is|are|es|son)\b)[\s:=]*(?P<value>\S+)",
+    re.IGNORECASE,
+)
+
+_DIGITS: Final = re.compile(r"(?<![\w.,+])[0-9](?:[ -]?[0-9]){12,18}(?![\w])")
+_CARD: Final = re.compile(
+    r"4(?:.{12}|.{15}|.{18})|(?:5[1-5]|2[2-7]|35).{14}|3[47].{13}|3[068].{12}|6.{15,18}"
+)
+"""Issuers' beginnings and lengths. A telephone number has neither."""
+
+
+def looks_secret(fact: NewFact) -> bool:
+    """Whether a fact holds a key, a password or a card number, as far as its looks tell."""
+    return any(map(_holds_one, (fact.key, fact.value))) or _is_named(fact)
+
+
+def _holds_one(text: str) -> bool:
+    told = _TOLD.search(text)
+    return (
+        _REDACTOR.text(text) != text
+        or _KEYS.search(text) is not None
+        or (told is not None and _made_up(told["value"]))
+        or any(_is_card(found[0]) for found in _DIGITS.finditer(text))
+    )
+
+
+def _is_named(fact: NewFact) -> bool:
+    """Whether the key says that the value is one. What is told about one (`changes it monthly`) is longer."""
+    words = fact.value.split()
+    if _ABOUT_ONE.search(fact.key):
+        return False
+    if _NAMES_ONE.search(fact.key) and len(words) <= 2:
+        return True
+    named = _NAMES_ONE.search(fact.key) or _MAY_NAME_ONE.search(fact.key)
+    return named is not None and any(map(_made_up, words))
+
+
+def _made_up(word: str) -> bool:
+    """Whether a word looks like a password: with a digit or a sign in it, or capitals inside."""
+    word = word.strip("\"'“”«»`.,;:()")
+    return len(word) >= 4 and not (word.isalpha() and (word[1:].islower() or word.isupper()))
+
+
+def _is_card(text: str) -> bool:
+    """Whether the digits have an issuer's beginning and the check digit of ISO/IEC 7812."""
+    digits = [int(c) for c in text if c.isdigit()]
+    if _CARD.fullmatch("".join(map(str, digits))) is None:
+        return False
+    doubled = [d if place % 2 == 0 else sum(divmod(2 * d, 10)) for place, d in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0

@@ -1,0 +1,106 @@
+"""What other processes may ask of the memory: requests and answers as JSON objects.
+
+`list` (from the fact number `after` on), `set` (`key`, `value`) and `forget` (`key`) are for one `owner`;
+`extract` learns now from the sessions that have ended.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
+
+import trio
+
+from rumi.errors import UsageError
+from rumi.memory.actor import Ask
+from rumi.memory.types import LOCAL, Fact, Facts, Forget, Remember, owner_of
+from rumi.memory.writing import checked, written
+
+Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+
+PAGE_CHARS: Final = 100_000
+"""How much of a list one answer holds, about: an answer has to fit into a message of the control socket."""
+EXTRACT_S: Final = 50.0
+"""How long an answer waits for the extraction, which goes on behind."""
+
+_OWNER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def memory_calls(ask: Ask, learn: Callable[[], Awaitable[int]]) -> Serve:
+    """What serves such requests. `learn` draws facts from what is due, and goes on behind when cancelled."""
+
+    async def serve(request: Mapping[str, object]) -> object:
+        """Do what is asked.
+
+        Raises:
+            UsageError: nobody could do that.
+            FactRefused: the fact is not stored, and why.
+            MemoryUnavailable: the memory cannot be used.
+        """
+        match request.get("do"):
+            case "list":
+                return await _list(ask, _owner(request), request.get("after"))
+            case "set":
+                return await _set(ask, _owner(request), _text(request, "key"), _text(request, "value"))
+            case "forget":
+                key = _text(request, "key")
+                return {"key": written(key), "forgotten": await ask(Forget(_owner(request), key))}
+            case "extract":
+                return await _extract(learn)
+            case _:
+                raise UsageError("The memory does not do that.", "It can list, set, forget and extract.")
+
+    return serve
+
+
+async def _list(ask: Ask, owner: str, after: object) -> object:
+    facts = await ask(Facts(owner))
+    start = after if isinstance(after, int) and after > 0 else 0
+    page: list[dict[str, object]] = []
+    size = 0
+    for fact in facts[start:]:
+        size += len(fact.key) + len(fact.value) + 200
+        if page and size > PAGE_CHARS:
+            break
+        page.append(as_json(owner, fact))
+    return {"facts": page, "all": len(facts)}
+
+
+async def _set(ask: Ask, owner: str, key: str, value: str) -> object:
+    fact = checked(key, value)
+    others = await ask(Remember(owner, fact))
+    return {"key": fact.key, "value": fact.value, "others": [other.value for other in others]}
+
+
+async def _extract(learn: Callable[[], Awaitable[int]]) -> object:
+    learned = None
+    with trio.move_on_after(EXTRACT_S):
+        learned = await learn()
+    return {"learned": learned}
+
+
+def as_json(owner: str, fact: Fact) -> dict[str, object]:
+    """All of a fact; times as in RFC 3339."""
+    return {"owner": owner, **asdict(fact), "created": _time(fact.created), "updated": _time(fact.updated)}
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _owner(request: Mapping[str, object]) -> str:
+    owner = request.get("owner", LOCAL)
+    if not isinstance(owner, str) or _OWNER.fullmatch(owner) is None:
+        raise UsageError(
+            "That cannot be an owner.",
+            "Owners are local, and Telegram's users and groups, such as tg11111111.",
+        )
+    return owner_of(owner) if owner.startswith("tg") else owner
+
+
+def _text(request: Mapping[str, object], name: str) -> str:
+    text = request.get(name)
+    if not isinstance(text, str) or not written(text):
+        raise UsageError(f"The {name} cannot be empty.")
+    return text

@@ -1,0 +1,144 @@
+"""What the terminal's sessions leave behind: learned once, whenever and however they end."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.learning_model import Mind, facts, mind_of, unlearned
+from tests.cli.program import BOUND_S, Program
+from tests.cli.telegram_bot import wait_for
+from tests.cli.telegram_world import World
+from tests.fakes.groq_server import KEY
+
+pytestmark = pytest.mark.bubblewrap
+
+ROSARIO = ("local", "city", "Rosario")
+SAVING = "Saving what is worth remembering…"
+
+
+@dataclass
+class House:
+    """The program on a home of its own, and its model."""
+
+    program: Program
+    mind: Mind
+
+    @property
+    def facts(self) -> list[tuple[object, ...]]:
+        return facts(self.program.home)
+
+    @property
+    def unlearned(self) -> list[tuple[object, ...]]:
+        return unlearned(self.program.home)
+
+    def talk(self, *lines: str, code: int | None = 0) -> "subprocess.CompletedProcess[str]":
+        """A terminal chat from a pipe, which is left in the end."""
+        return self.program.run("chat", text="".join(f"{line}\n" for line in lines), code=code)
+
+    def opened(self, *lines: str) -> "subprocess.Popen[str]":
+        """One that nobody leaves."""
+        process = self.program.start("chat")
+        assert process.stdin is not None
+        process.stdin.write("".join(f"{line}\n" for line in lines))
+        process.stdin.flush()
+        return process
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with World() as world:
+        yield world
+
+
+@pytest.fixture
+def house(tmp_path: Path, world: World) -> House:
+    env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": world.groq.base_url, "RUMI_SANDBOX__BACKEND": "bubblewrap"}
+    return House(Program(tmp_path / "home", env), mind_of(world))
+
+
+def test_leaving_learns_once_and_the_next_conversation_knows(house: House) -> None:
+    done = house.talk("say my city is Rosario")
+    assert SAVING in done.stderr
+    assert house.facts == [ROSARIO]
+    assert house.unlearned == []
+    done = house.talk()
+    assert SAVING not in done.stderr
+    assert len(house.mind.lessons) == 1
+
+
+def test_a_turn_of_its_own_is_not_left_and_learned_from_when_its_time_is_over(house: House) -> None:
+    house.program.env["RUMI_SESSION__TTL_S"] = "3"
+    done = house.program.run("chat", "-p", "say my city is Rosario")
+    assert SAVING not in done.stderr
+    assert house.unlearned == [("cli", 1)]
+    time.sleep(3)
+    house.program.run("chat", "-p", "say my dog is Tango")  # which is over as soon as that was learned
+    assert house.facts == [ROSARIO]
+    assert house.unlearned == [("cli", 2)]
+    process = house.opened()
+    try:
+        wait_for(lambda: house.facts == [ROSARIO, ("local", "dog", "Tango")])
+        wait_for(lambda: house.unlearned == [])
+    finally:
+        process.communicate(timeout=BOUND_S)
+
+
+def test_a_reset_says_how_many_facts_it_saved(house: House) -> None:
+    done = house.talk("say my city is Rosario", "/reset", "/reset")
+    assert done.stdout.count("📝 Saved 1 fact") == 1
+    assert done.stdout.count("Session reset") == 2
+    assert house.facts == [ROSARIO]
+
+
+def test_a_model_that_answers_nonsense_breaks_nothing(house: House) -> None:
+    house.mind.says = "I would rather not. </memory> {"
+    done = house.talk("say my city is Rosario", "/reset", "say still there")
+    assert "still there" in done.stdout
+    assert house.facts == []
+    assert house.unlearned == []
+
+
+def test_who_leaves_does_not_wait_for_a_model_that_hangs_and_the_next_start_does_it(house: House) -> None:
+    house.mind.hangs = True
+    before = time.monotonic()
+    done = house.talk("say my city is Rosario")
+    assert SAVING in done.stderr
+    assert time.monotonic() - before < 30
+    assert house.facts == []
+    house.mind.hangs = False
+    process = house.opened()
+    try:
+        wait_for(lambda: house.facts == [ROSARIO] and house.unlearned == [])
+    finally:
+        process.communicate(timeout=BOUND_S)
+    assert len(house.mind.lessons) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_what_a_signal_cuts_short_is_done_at_the_next_start(house: House, number: signal.Signals) -> None:
+    house.mind.hangs = True
+    process = house.opened("say my city is Rosario", "/reset")
+    wait_for(lambda: house.mind.lessons)
+    process.send_signal(number)
+    process.communicate(timeout=BOUND_S)
+    assert house.facts == []
+    house.mind.hangs = False
+    process = house.opened()
+    try:
+        wait_for(lambda: house.facts == [ROSARIO] and house.unlearned == [])
+    finally:
+        process.communicate(timeout=BOUND_S)
+    assert len(house.mind.lessons) == 2
+
+
+def test_where_it_is_switched_off_nothing_is_learned(house: House) -> None:
+    house.program.env["RUMI_MEMORY__EXTRACT"] = "false"
+    done = house.talk("say my city is Rosario", "/reset", "say something else")
+    assert SAVING not in done.stderr
+    assert house.facts == []
+    assert house.mind.lessons == []

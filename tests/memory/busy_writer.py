@@ -1,0 +1,23 @@
+"""Writes to a memory without end, and says what was confirmed."""
+
+import sys
+from pathlib import Path
+
+from rumi.memory import LOCAL, Learn, NewFact, Remember
+from rumi.memory.store import Store
+
+
+def main(path: Path) -> None:
+    store = Store(path)
+    number = 0
+    while number < 150:
+        number += 1
+        store.do(Remember(LOCAL, NewFact(f"key {number}", f"said {number}")))
+        print(f"said {number}", flush=True)
+        heard = tuple(NewFact(f"key {number}", f"heard {number} {part}") for part in range(5))
+        store.do(Learn(LOCAL, "cli", 1, number, heard))
+        print(f"learned {number}", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

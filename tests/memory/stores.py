@@ -1,0 +1,40 @@
+"""Opening stores and asking them, for tests."""
+
+from pathlib import Path
+
+from rumi.memory import LOCAL, Fact, Facts, Forget, Learn, NewFact, Remember
+from rumi.memory.store import Store
+
+START = 1_800_000_000.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.start = self.now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def open_store(path: Path, clock: Clock) -> Store:
+    return Store(path, clock)
+
+
+def facts(store: Store, owner: str = LOCAL) -> tuple[Fact, ...]:
+    found = store.do(Facts(owner))
+    assert isinstance(found, tuple)
+    return found
+
+
+def explicit(store: Store, key: str, value: str, owner: str = LOCAL) -> tuple[Fact, ...]:
+    others = store.do(Remember(owner, NewFact(key, value)))
+    assert isinstance(others, tuple)
+    return others
+
+
+def learn(store: Store, *heard: tuple[str, str], upto: int = 1, began: float | None = None) -> object:
+    return store.do(Learn(LOCAL, "cli", 1, upto, tuple(NewFact(*each) for each in heard), began))
+
+
+def forget(store: Store, key: str) -> object:
+    return store.do(Forget(LOCAL, key))

@@ -1,0 +1,124 @@
+"""`/memory`, and what other processes may ask."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.errors import UsageError
+from rumi.memory import Ask, FactRefused, Learn, NewFact, Remember, memory_calls, memory_command, open_memory
+from rumi.memory.serving import PAGE_CHARS
+
+
+async def remember(ask: Ask, owner: str, key: str, value: str) -> None:
+    await ask(Remember(owner, NewFact(key, value)))
+
+
+async def test_the_command_shows_and_forgets_its_owners_facts(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        assert await memory_command(ask, "tg1", "es", "") == "Todavía no sé nada de vos."
+        await remember(ask, "tg1", "city", "Rosario")
+        await remember(ask, "tg2", "city", "Salta")
+        shown = await memory_command(ask, "tg1", "en", "")
+        assert "- `city`: `Rosario`" in shown.splitlines()
+        assert "Salta" not in shown
+        assert await memory_command(ask, "tg1", "en", "forget CITY") == "🗑 Forgot 1 fact: `CITY`."
+        assert await memory_command(ask, "tg1", "es", "forget  city ") == "No sé nada en `city`."
+        assert "Salta" in await memory_command(ask, "tg2", "en", "")
+
+
+@pytest.mark.parametrize("rest", ["forget", "forget  ", "show me", "city"])
+async def test_anything_else_says_how_it_is_used_and_changes_nothing(tmp_path: Path, rest: str) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        await remember(ask, "local", "city", "Rosario")
+        assert "/memory forget KEY" in await memory_command(ask, "local", "en", rest)
+        assert "Rosario" in await memory_command(ask, "local", "en", "")
+
+
+async def test_nothing_in_a_fact_is_markdown(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        await remember(ask, "local", "`a`", "[x](https://evil.example) ``b``")
+        shown = await memory_command(ask, "local", "en", "")
+    assert "- `` `a` ``: ``` [x](https://evil.example) ``b`` ```" in shown.splitlines()
+
+
+async def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        facts = tuple(NewFact(f"key {number}", "x") for number in range(130))
+        await ask(Learn("local", "cli", 1, 1, facts))
+        shown = await memory_command(ask, "local", "en", "")
+    assert shown.count("\n- ") == 100
+    assert "… and 30 more." in shown
+
+
+async def none() -> int:
+    return 0
+
+
+async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        facts = tuple(NewFact(f"key {number}", "🚀" * 1000) for number in range(300))
+        await ask(Learn("local", "cli", 1, 1, facts))
+        serve = memory_calls(ask, none)
+        seen: list[dict[str, object]] = []
+        while True:
+            answer = await serve({"do": "list", "after": len(seen)})
+            assert isinstance(answer, dict)
+            assert len(json.dumps(answer, ensure_ascii=False).encode()) < 5 * PAGE_CHARS < 2**20
+            seen += answer["facts"]
+            if len(seen) == answer["all"]:
+                break
+    assert len({fact["key"] for fact in seen}) == 300
+    assert set(seen[0]) == {"owner", "key", "value", "source", "chat", "tainted", "created", "updated"}
+
+
+async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        serve = memory_calls(ask, none)
+        await serve({"do": "set", "owner": "tg-100_5", "key": "city", "value": "Rosario"})
+        answer = await serve({"do": "list", "owner": "tg-100"})
+        assert isinstance(answer, dict)
+        assert answer["all"] == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"do": "drop"},
+        {"do": "list", "owner": "\ud800"},
+        {"do": "list", "owner": "a b"},
+        {"do": "list", "owner": 5},
+        {"do": "set", "key": "a"},
+        {"do": "set", "key": "a", "value": 5},
+        {"do": "forget", "key": "\x00"},
+    ],
+)
+async def test_what_cannot_be_done_is_refused(tmp_path: Path, request_: dict[str, object]) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        with pytest.raises(UsageError):
+            await memory_calls(ask, none)(request_)
+
+
+async def test_secrets_are_refused_from_outside_too(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        with pytest.raises(FactRefused, match="password"):
+            await memory_calls(ask, none)({"do": "set", "key": "password", "value": "hunter2"})
+
+
+async def test_an_extraction_that_takes_long_goes_on_behind(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def one() -> int:
+        return 1
+
+    async def forever() -> int:
+        await trio.sleep(math.inf)
+        return 0
+
+    async with open_memory(tmp_path / "memory.db") as ask:
+        assert await memory_calls(ask, one)({"do": "extract"}) == {"learned": 1}
+        assert await memory_calls(ask, forever)({"do": "extract"}) == {"learned": None}
