@@ -1,0 +1,276 @@
+"""`rumi skills`."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rumi.skills import Catalogue, DisabledSkills, Entry, Skill, TrustedSkills
+
+WIDTH = 80
+
+
+@click.group()
+def command() -> None:
+    """Show the skills, switch them on and off, make new ones.
+
+    A skill is a folder with a SKILL.md: in RUMI_HOME/skills, in the folders of
+    [skills] dirs, or in .rumi/skills of the folder that you are in.
+    """
+
+
+@command.command(name="list")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also those that are off, and what is hidden.")
+def list_(everything: bool) -> None:
+    """List the skills that are on."""
+    listed = _Here().catalogue.look().listed
+    shown = [entry for entry in listed.entries if everything or entry.off is None]
+    wide = max((len(entry.skill.name) for entry in shown), default=0)
+    for entry in shown:
+        for line in _row(entry, wide, everything):
+            click.echo(line)
+    if left := len(listed.entries) - len(shown):
+        click.echo(f"{left} {'is' if left == 1 else 'are'} off: rumi skills list -a shows {_them(left)}.")
+    if not listed.entries:
+        click.echo("There are no skills. Make one with: rumi skills create NAME")
+    for problem in listed.problems:
+        click.echo(problem, err=True)
+
+
+@command.command()
+@click.argument("name")
+def info(name: str) -> None:
+    """Show one skill: where from, what it needs.
+
+    Also what it hides: of several skills NAME the last source's is used.
+    """
+    here = _Here()
+    for line in _described(here, here.find(name)):
+        click.echo(line)
+
+
+@command.command()
+@click.argument("name")
+def enable(name: str) -> None:
+    """Switch a skill on, also in a running Rumi."""
+    from rumi.skills import Entry, SkillError, set_disabled
+
+    here = _Here()
+    changed = set_disabled(here.config, name, off=False)
+    found = here.catalogue.look().find(name)
+    if isinstance(found, SkillError) and not changed:
+        raise found
+    if isinstance(found, Entry) and found.off == "itself":
+        raise SkillError(
+            f"{found.skill.name} stays off: its own SKILL.md says enabled: false.",
+            f"Change that line in {found.skill.folder / 'SKILL.md'}",
+        )
+    here.say_if_overridden()
+    name = found.skill.name if isinstance(found, Entry) else name
+    click.echo(f"{name} is on." if changed else f"{name} was on already.")
+
+
+@command.command()
+@click.argument("name")
+def disable(name: str) -> None:
+    """Switch a skill off, also in a running Rumi."""
+    from rumi.skills import set_disabled
+
+    here = _Here()
+    skill = here.find(name).skill
+    changed = set_disabled(here.config, skill.name, off=True)
+    here.say_if_overridden()
+    click.echo(f"{skill.name} is off." if changed else f"{skill.name} was off already.")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--code", is_flag=True, help="A skill that is a program, with a skill.py.")
+@click.option("-d", "--description", default="", metavar="TEXT", help="What it is for, and when to use it.")
+def create(name: str, code: bool, description: str) -> None:
+    """Make a new skill in RUMI_HOME/skills.
+
+    NAME is a word such as tidy-folder. It works at once, and has a test of its own.
+    """
+    from rumi.skills import TEST, Entry, create_skill
+
+    here = _Here()
+    before = here.catalogue.look().find(name)
+    folder = create_skill(here.home / "skills", name, description=description, code=code)
+    click.echo(f"Made {folder}")
+    if isinstance(before, Entry):
+        now = here.find(name).skill
+        if now.folder == folder:
+            click.echo(f"It stands in for the one from {_source(before.skill)} from now on.")
+        else:
+            click.echo(f"Here it is hidden by the one from {_source(now)}, {now.folder}")
+    click.echo(f"Write what it does in {folder / 'SKILL.md'}, and try it with: pytest {folder / TEST}")
+
+
+@command.command()
+@click.argument("name")
+def trust(name: str) -> None:
+    """Let a skill of this project run its code.
+
+    NAME is trusted as it is now: when any of its files has changed, its code does not run until it is
+    trusted again. What a trusted skill says counts as yours: without trust, a turn that reads it asks before
+    it does anything that could do harm.
+    """
+    from rumi.skills import SkillError, snapshot
+
+    here = _Here()
+    skill = here.find(name).skill
+    if skill.source.kind != "project":
+        click.echo(f"{skill.name} needs no trust: it is from {_source(skill)}.")
+        return
+    try:
+        content = snapshot(skill.folder)
+    except SkillError as error:
+        raise SkillError(f"{skill.folder} cannot be trusted: {error.message}.") from None
+    if here.trusted.is_trusted(skill.folder, content):
+        click.echo(f"{skill.name} is trusted already, as it is now.")
+        return
+    here.trusted.trust(skill.folder, content)
+    click.echo(f"Trusted {skill.name}, as it is now in {skill.folder}:")
+    for path, _, raw in content.files:
+        click.echo(f"  {_visible(path)} ({len(raw)} bytes)")
+    click.echo(f"sha256 {content.digest}")
+
+
+class _Here:
+    """The skills of this home and of the folder that we are in."""
+
+    home: Path
+    config: Path
+    catalogue: "Catalogue"
+    trusted: "TrustedSkills"
+    disabled: "DisabledSkills"
+
+    def __init__(self) -> None:
+        from rumi.config import home_from, load_settings
+        from rumi.skills import Catalogue, DisabledSkills, TrustedSkills, sources
+
+        self.home = home_from(os.environ)
+        self.config = self.home / "config.toml"
+        settings = load_settings(self.home, os.environ, {}).settings
+        self.trusted = TrustedSkills(self.home / "skills-trusted.json")
+        self.disabled = DisabledSkills(self.config, os.environ)
+        found = sources(self.home, settings.skills.dirs, Path.cwd())
+        self.catalogue = Catalogue(found, self.disabled, self.trusted)
+
+    def find(self, name: str) -> "Entry":
+        """The skill of that name.
+
+        Raises:
+            SkillError: there is none.
+        """
+        from rumi.skills import SkillError
+
+        found = self.catalogue.look().find(name)
+        if isinstance(found, SkillError):
+            raise found
+        return found
+
+    def say_if_overridden(self) -> None:
+        """Say it where config.toml does not decide."""
+        if self.disabled.is_overridden:
+            click.echo(
+                "RUMI_SKILLS__DISABLED is set here and stands over config.toml: where it is set, this "
+                "changes nothing.",
+                err=True,
+            )
+
+
+_OFF = {"config": "off", "environment": "off by RUMI_SKILLS__DISABLED", "itself": "off by its own SKILL.md"}
+
+
+def _row(entry: "Entry", wide: int, everything: bool) -> Iterator[str]:
+    skill = entry.skill
+    marks = ["code"] * skill.has_code + ([_OFF[entry.off]] if entry.off else [])
+    if skill.source.kind != "bundled":
+        marks.insert(0, skill.source.kind)
+    about = (f"({', '.join(marks)}) " if marks else "") + _visible(skill.header.description)
+    line = f"{skill.name:<{wide}}  {about}"
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(line)
+    yield line if len(line) <= room else f"{line[: room - 1]}…"
+    if everything:
+        for hidden in entry.hides:
+            yield f"{'':<{wide}}  hides the one from {_source(hidden)}"
+
+
+def _described(here: _Here, entry: "Entry") -> Iterator[str]:
+    from rumi.skills import SkillError, open_skill
+
+    skill, header = entry.skill, entry.skill.header
+    version = f" {_visible(header.version)}" if header.version else ""
+    yield f"{skill.name}{version}: {_OFF[entry.off] if entry.off else 'on'}"
+    yield from textwrap.wrap(_visible(header.description), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    try:
+        opened = open_skill(skill)
+        files = [file.path for file in opened.files] + [f"and {opened.more_files} more"] * bool(
+            opened.more_files
+        )
+    except SkillError as error:
+        files = [str(error)]
+    rows = [
+        ("from", _source(skill)),
+        ("folder", str(skill.folder)),
+        *(("hides", f"the one from {_source(hidden)}, {hidden.folder}") for hidden in entry.hides),
+        ("code", _code(here, skill)),
+        ("needs", ", ".join(header.tools_required)),
+        ("tags", ", ".join(header.tags)),
+        ("files", ", ".join(files)),
+        ("license", header.license),
+        ("works with", header.compatibility),
+        (
+            "allows",
+            f"{', '.join(header.allowed_tools)} (for other assistants)" if header.allowed_tools else "",
+        ),
+        *((key, value) for key, value in header.metadata.items()),
+        *(("note", note) for note in header.notes),
+    ]
+    for name, value in rows:
+        if value:
+            yield f"{_visible(name):<11} {_visible(value)}"
+
+
+def _code(here: _Here, skill: "Skill") -> str:
+    from rumi.skills import SkillError, snapshot
+
+    if not skill.has_code:
+        return ""
+    if skill.source.kind != "project":
+        return "skill.py"
+    try:
+        trusted = here.trusted.is_trusted(skill.folder, snapshot(skill.folder))
+    except SkillError as error:
+        return f"skill.py, which cannot be trusted: {error.message}"
+    return (
+        "skill.py, trusted as it is now"
+        if trusted
+        else f"skill.py, not trusted: rumi skills trust {skill.name}"
+    )
+
+
+def _source(skill: "Skill") -> str:
+    return {
+        "bundled": "Rumi itself",
+        "home": "RUMI_HOME/skills",
+        "dirs": "[skills] dirs",
+        "project": "this project",
+    }[skill.source.kind]
+
+
+def _them(count: int) -> str:
+    return "it" if count == 1 else "them"
+
+
+def _visible(text: str) -> str:
+    """What others wrote, without what moves a cursor or hides."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,0 +1,82 @@
+"""Skills: folders with a `SKILL.md` that teach the assistant new ways of working, some with code.
+
+`format` and `front_matter` read them, `catalogue` knows which there are, `actor` answers for it. `running`
+runs a code skill in a process of its own, which `process` and `context` are. `disabled` and `trust` hold what
+people decide about skills; `creating` makes new ones, and `trying` lets their tests run them.
+"""
+
+from rumi.skills.actor import Ask, Offload, Skills
+from rumi.skills.catalogue import Catalogue, sources
+from rumi.skills.command import skills_command
+from rumi.skills.creating import TEST, create_skill
+from rumi.skills.disabled import Disabled, DisabledSkills, set_disabled
+from rumi.skills.folder import Snapshot, snapshot
+from rumi.skills.opening import open_skill
+from rumi.skills.prompt import skills_block
+from rumi.skills.running import AskModel, CallTool, CodeRunner, Job
+from rumi.skills.trust import TrustedSkills
+from rumi.skills.types import (
+    Body,
+    Entry,
+    FileOf,
+    ForPrompt,
+    FurtherFile,
+    Header,
+    Info,
+    InPrompt,
+    Listed,
+    Listing,
+    Opened,
+    PromptSkills,
+    ReadFile,
+    Reply,
+    Skill,
+    SkillError,
+    SkillsMessage,
+    Source,
+    SourceKind,
+    WhyOff,
+)
+
+__all__ = [
+    "TEST",
+    "Ask",
+    "AskModel",
+    "Body",
+    "CallTool",
+    "Catalogue",
+    "CodeRunner",
+    "Disabled",
+    "DisabledSkills",
+    "Entry",
+    "FileOf",
+    "ForPrompt",
+    "FurtherFile",
+    "Header",
+    "InPrompt",
+    "Info",
+    "Job",
+    "Listed",
+    "Listing",
+    "Offload",
+    "Opened",
+    "PromptSkills",
+    "ReadFile",
+    "Reply",
+    "Skill",
+    "SkillError",
+    "Skills",
+    "SkillsMessage",
+    "Snapshot",
+    "Source",
+    "SourceKind",
+    "TrustedSkills",
+    "WhyOff",
+    "create_skill",
+    "open_skill",
+    "set_disabled",
+    "skills_block",
+    "skills_command",
+    "snapshot",
+    "sources",
+]

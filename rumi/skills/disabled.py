@@ -1,0 +1,164 @@
+"""`[skills] disabled` of config.toml: read while running, and changed by `rumi skills disable|enable`."""
+
+import json
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rumi.skills.format import same
+from rumi.skills.trust import locked, replace_file
+from rumi.skills.types import SkillError, WhyOff
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+VARIABLE: Final = "RUMI_SKILLS__DISABLED"
+MOST_BYTES: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Disabled:
+    """Names that are off, as `same` writes them, and what says so."""
+
+    names: frozenset[str] = frozenset()
+    by: WhyOff = "config"
+
+
+class DisabledSkills:
+    """The list in force: that of the variable where it is set, otherwise the file's as it stands now.
+
+    A file that cannot be read, while somebody edits it perhaps, changes nothing. Calls block, briefly.
+    """
+
+    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+        self._path = path
+        self._variable = environment.get(VARIABLE)
+        self._seen: object = None
+        self._current = Disabled()
+
+    @property
+    def is_overridden(self) -> bool:
+        """Whether the environment decides, and the file does not."""
+        return self._variable is not None
+
+    def __call__(self) -> Disabled:
+        """The names that are off."""
+        if self._variable is not None:
+            return Disabled(_names(_from_variable(self._variable)), "environment")
+        seen = _signature(self._path)
+        if seen != self._seen:
+            try:
+                self._current = Disabled(_names(_in_file(_read(self._path))))
+            except (OSError, ValueError, RecursionError):
+                return self._current
+            self._seen = seen
+        return self._current
+
+
+def set_disabled(path: Path, name: str, *, off: bool) -> bool:
+    """Put a skill into the list of config.toml or take it out; False where that is so already.
+
+    Comments, order and the file's mode stay.
+
+    Raises:
+        SkillError: the file cannot be read or written, or has something else in the list's place.
+    """
+    try:
+        with locked(path.parent):
+            text = _read(path)
+            changed = _changed(text, name, off=off)
+            if changed == text:
+                return False
+            replace_file(path, changed.encode())
+            return True
+    except OSError as error:
+        raise SkillError(
+            f"{path} cannot be changed: {error.strerror}.", "Check its owner and mode."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise SkillError(
+            f"{path} is no valid TOML: {error}.", "Correct it first; rumi config show says more."
+        ) from error
+
+
+def _changed(text: str, name: str, *, off: bool) -> str:
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    if off:
+        names = _list_to_fill(document)
+        if any(same(str(each)) == same(name) for each in names):
+            return text
+        names.append(name)
+    else:
+        found = document.get("skills", {})
+        names = found.get("disabled", []) if isinstance(found, dict) else []
+        kept = [each for each in names if same(str(each)) != same(name)]
+        if len(kept) == len(names):
+            return text
+        for place in reversed(range(len(names))):
+            if same(str(names[place])) == same(name):
+                del names[place]
+    return tomlkit.dumps(document)
+
+
+def _list_to_fill(document: "TOMLDocument") -> Any:
+    """The list in the document, made where it is missing."""
+    import tomlkit
+
+    if "skills" not in document:
+        if document.as_string().strip():
+            document.add(tomlkit.nl())
+        document.add("skills", tomlkit.table())
+    section: Any = document["skills"]
+    if not isinstance(section, dict):
+        raise ValueError("skills is no section")
+    if "disabled" not in section:
+        section["disabled"] = tomlkit.array()
+    names = section["disabled"]
+    if not isinstance(names, list):
+        raise ValueError("skills.disabled is no list")
+    return names
+
+
+def _read(path: Path) -> str:
+    """The file's text, empty where there is none. A pipe in its place is not waited for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no ordinary file")
+        return file.read(MOST_BYTES).decode("utf-8-sig")
+
+
+def _in_file(text: str) -> list[object]:
+    section = tomllib.loads(text).get("skills", {})
+    names = section.get("disabled", []) if isinstance(section, dict) else []
+    return names if isinstance(names, list) else []
+
+
+def _from_variable(text: str) -> list[object]:
+    """A list as JSON; what else it could be was refused when the configuration was loaded."""
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return names if isinstance(names, list) else []
+
+
+def _names(names: list[object]) -> frozenset[str]:
+    return frozenset(same(name) for name in names if isinstance(name, str))
+
+
+def _signature(path: Path) -> object:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)

@@ -1,0 +1,183 @@
+"""A skill's folder on the disk: reading in it, listing it, and a copy of it that stays as it is.
+
+Whoever made a skill chose what is in its folder. So no link in it is followed, nothing waits for a pipe, and
+everything is bounded. Calls block, briefly.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rumi.beneath import FOLDER, is_ordinary, openat2
+from rumi.skills.format import CODE, FILE, MOST_BYTES, on_a_line
+from rumi.skills.types import FurtherFile, SkillError
+
+MOST_FILES: Final = 2_000
+MOST_FOLDER_BYTES: Final = 20_000_000
+MOST_LISTED: Final = 100
+DEEPEST: Final = 16
+
+_NOT_FOR_READING: Final = frozenset({FILE, CODE, "__pycache__"})
+
+
+@contextmanager
+def opened(folder: Path, *, own_link: bool) -> Iterator[int]:
+    """The folder, open. `own_link`: its own path may end in a link, as people make them to their skills.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(folder, FOLDER & ~os.O_NOFOLLOW if own_link else FOLDER)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
+    """The beginning of an ordinary file of the folder, and the size of all of it.
+
+    Raises:
+        SkillError: there is none, or it leads out of the folder.
+    """
+    try:
+        name = os.fsencode(path)
+        if not name or b"\0" in name:
+            raise SkillError("names no file")
+        descriptor = openat2(folder, name)
+    except (OSError, UnicodeError) as error:
+        number = error.errno if isinstance(error, OSError) else errno.ENOENT
+        raise SkillError(_REFUSALS.get(number or 0, "cannot be opened")) from None
+    try:
+        if not is_ordinary(descriptor):
+            raise SkillError("is no ordinary file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most_bytes), os.fstat(descriptor).st_size
+    except OSError as error:
+        raise SkillError(f"cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+
+
+_REFUSALS: Final = {
+    errno.ENOENT: "is not there",
+    errno.ENOTDIR: "is not there",
+    errno.ELOOP: "is a link or lies behind one, which is not followed",
+    errno.EXDEV: "leads out of the skill's folder",
+    errno.ENXIO: "is no ordinary file",
+    errno.EACCES: "may not be read",
+    errno.EISDIR: "is a folder",
+    errno.ENAMETOOLONG: "has a name that is too long",
+}
+
+
+def read_skill_file(folder: int) -> bytes:
+    """The folder's `SKILL.md`, no more than one byte longer than one may be.
+
+    Raises:
+        SkillError: there is none that can be read.
+    """
+    return read_bytes(folder, FILE, MOST_BYTES + 1)[0]
+
+
+def further_files(folder: Path, *, own_link: bool) -> tuple[tuple[FurtherFile, ...], int]:
+    """The files beside the `SKILL.md` that a model may want to read, by path, and how many more there are.
+
+    Not code of the skill's own, tests of it, hidden files, nor names that would not stand on one line.
+    """
+    found: list[FurtherFile] = []
+    with contextlib.suppress(OSError, SkillError), opened(folder, own_link=own_link) as top:
+        for path, status in _walk(top):
+            last = path.rpartition("/")[2]
+            hidden = any(part.startswith(".") or part == "__pycache__" for part in path.split("/"))
+            if hidden or not path.isprintable() or path in _NOT_FOR_READING or _is_test(last):
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found.append(FurtherFile(path, status.st_size))
+    found.sort(key=lambda file: file.path)
+    return tuple(found[:MOST_LISTED]), max(0, len(found) - MOST_LISTED)
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith("test_") and name.endswith(".py")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything in a folder at one moment: path, whether it may be executed, and content, by path."""
+
+    files: tuple[tuple[str, bool, bytes], ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over all of it: hexadecimal digits. Nothing in the folder can change without it."""
+        whole = hashlib.sha256()
+        for path, executable, content in self.files:
+            name = os.fsencode(path)
+            whole.update(b"%d:%s%d%d:" % (len(name), name, executable, len(content)))
+            whole.update(content)
+        return whole.hexdigest()
+
+    def write(self, folder: Path) -> None:
+        """Put all of it into an empty folder."""
+        for path, executable, content in self.files:
+            place = folder / path
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.write_bytes(content)
+            place.chmod(0o700 if executable else 0o600)
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """What is in a skill's folder.
+
+    Raises:
+        SkillError: it cannot be read, is too large, or holds what is neither file nor folder: the content of
+            a link is somewhere else, where it can change.
+    """
+    files: list[tuple[str, bool, bytes]] = []
+    left = MOST_FOLDER_BYTES
+    try:
+        with opened(folder, own_link=False) as top:
+            for path, status in _walk(top):
+                if not stat.S_ISREG(status.st_mode):
+                    raise SkillError(
+                        f"{on_a_line(path)} in it is no ordinary file but a link, a pipe or a device"
+                    )
+                content, size = read_bytes(top, path, left + 1)
+                left -= len(content)
+                if left < 0 or size > len(content):
+                    raise SkillError(f"it has more than {MOST_FOLDER_BYTES} bytes")
+                files.append((path, bool(status.st_mode & 0o100), content))
+    except OSError as error:
+        raise SkillError(f"it cannot be read: {error.strerror}") from None
+    return Snapshot(tuple(sorted(files)))
+
+
+def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
+    """Everything in an open folder that is no folder itself, in no order."""
+    waiting = [("", 0)]
+    seen = 0
+    while waiting:
+        prefix, depth = waiting.pop()
+        inner = os.dup(top) if not prefix else openat2(top, os.fsencode(prefix), FOLDER)
+        try:
+            with os.scandir(inner) as entries:
+                for entry in entries:
+                    seen += 1
+                    if seen > MOST_FILES or depth > DEEPEST:
+                        raise SkillError(f"it has more than {MOST_FILES} files, or folders too deep")
+                    path = f"{prefix}/{entry.name}" if prefix else entry.name
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append((path, depth + 1))
+                    else:
+                        yield path, status
+        finally:
+            os.close(inner)

@@ -1,0 +1,113 @@
+"""`rumi skills`, in a process of its own."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import RUMI, Program
+from tests.skills.making import write_skill
+
+
+@pytest.fixture
+def rumi(tmp_path: Path) -> Program:
+    return Program(tmp_path / "home")
+
+
+def inside(program: Program, folder: Path, *words: str, code: int = 0) -> str:
+    """Run `rumi skills` in a folder; both streams."""
+    done = subprocess.run(
+        [RUMI, "skills", *words],
+        cwd=folder,
+        env=program.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def test_list_shows_what_is_on_and_with_all_what_is_off(rumi: Program, tmp_path: Path) -> None:
+    (tmp_path / "home" / "skills" / "wrong").mkdir(parents=True)
+    (tmp_path / "home" / "skills" / "wrong" / "SKILL.md").write_text("x")
+    done = rumi.run("skills", "list")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        *("compare-files", "daily-notes", "explain", "summarize", "tidy-folder")
+    ]
+    assert "wrong/SKILL.md: it has no front matter" in done.stderr
+    rumi.run("skills", "disable", "Explain")
+    assert (tmp_path / "home" / "config.toml").stat().st_mode & 0o777 == 0o600
+    off = rumi.run("skills", "list").stdout
+    assert "explain  " not in off
+    assert "1 is off: rumi skills list -a shows it." in off
+    assert "explain        (off) Explains" in rumi.run("skills", "list", "-a").stdout
+    assert rumi.run("skills", "enable", "explain").stdout == "explain is on.\n"
+    assert "explain  " in rumi.run("skills", "list").stdout
+
+
+def test_create_makes_one_that_hides_the_bundled_one_and_info_says_so(rumi: Program) -> None:
+    said = rumi.run("skills", "create", "explain", "-d", "Mine.").stdout
+    assert "It stands in for the one from Rumi itself" in said
+    shown = rumi.run("skills", "info", "explain").stdout
+    assert shown.startswith("explain 0.1: on\n  Mine.\nfrom        RUMI_HOME/skills\n")
+    assert "hides       the one from Rumi itself, " in shown
+    again = rumi.run("skills", "create", "explain", code=1)
+    assert "is there already" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("info", "nothing"), "There is no skill “nothing”."),
+        (("disable", "summarise text"), "The nearest are: summarize."),
+        (("enable", "nothing"), "There is no skill"),
+        (("trust", "nothing"), "There is no skill"),
+        (("create", "a b"), "cannot be a skill's name"),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(rumi: Program, words: tuple[str, ...], said: str) -> None:
+    done = rumi.run("skills", *words, code=1)
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_variable_over_the_file_is_told(rumi: Program) -> None:
+    rumi.env["RUMI_SKILLS__DISABLED"] = '["explain"]'
+    assert "off by RUMI_SKILLS__DISABLED" in rumi.run("skills", "info", "explain").stdout
+    assert "stands over config.toml" in rumi.run("skills", "enable", "explain").stderr
+
+
+def test_one_that_is_off_by_itself_says_which_line_to_change(rumi: Program, tmp_path: Path) -> None:
+    folder = write_skill(tmp_path / "home" / "skills", "mine", more="enabled: false")
+    done = rumi.run("skills", "enable", "mine", code=1)
+    assert f"enabled: false. Change that line in {folder / 'SKILL.md'}" in done.stderr
+
+
+def test_a_projects_code_is_trusted_as_it_is(rumi: Program, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    folder = write_skill(project / ".rumi" / "skills", "build", code="x = 1")
+    assert "not trusted: rumi skills trust build" in inside(rumi, project, "info", "build")
+    said = inside(rumi, project, "trust", "build")
+    assert f"Trusted build, as it is now in {folder}:" in said
+    assert "  skill.py (5 bytes)\n" in said
+    assert "trusted as it is now" in inside(rumi, project, "info", "build")
+    assert "is trusted already" in inside(rumi, project, "trust", "build")
+    (folder / "skill.py").write_text("x = 2")
+    assert "not trusted" in inside(rumi, project, "info", "build")
+    (folder / "link").symlink_to("/etc/passwd")
+    assert "cannot be trusted: link in it is no ordinary file" in inside(
+        rumi, project, "trust", "build", code=1
+    )
+    assert "needs no trust" in inside(rumi, project, "trust", "explain")
+    assert "There is no skill" in inside(rumi, tmp_path, "info", "build", code=1)
+
+
+def test_the_help_fits_eighty_columns(rumi: Program) -> None:
+    for words in ((), ("list",), ("info",), ("enable",), ("disable",), ("create",), ("trust",)):
+        said = rumi.run("skills", *words, "--help").stdout
+        assert all(len(line) <= 80 for line in said.splitlines())
+        assert "..." not in said.replace("[ARGS]...", "")
+    assert os.linesep in said
