@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class Actor(ABC, Generic[M_contra]):
     def doing(self) -> str:
         """Free text for the status tree; must be quick and must not wait."""
         return ""
+
+    def figures(self) -> Mapping[str, object]:
+        """What it counts, by name, for the status tree: plain values; quick, and must not wait."""
+        return {}
 
     @property
     def ref(self) -> ActorRef[M_contra]:

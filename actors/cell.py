@@ -137,4 +137,5 @@ class Cell(Place, Generic[M]):
             since=since,
             last_error=self.last_error,
             dead_letters=self.dead_letters,
+            figures=self._life.figures() if self._life is not None else {},
         )

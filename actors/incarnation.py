@@ -6,7 +6,7 @@ who is told, and what is shielded for how long stand in one place.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
@@ -315,6 +315,13 @@ class Incarnation(Generic[M]):
         items = [self._in_hand, *(handling.item for handling in self._in_hands or ())]
         messages = [item.message if type(item) is Ask else item for item in items if item is not NOTHING]
         return ", ".join(type(message).__name__ for message in messages)
+
+    def figures(self) -> Mapping[str, object]:
+        """The actor's own figures."""
+        try:
+            return self._actor.figures() if self._actor is not None and self._started else {}
+        except Exception as error:  # noqa: BLE001  # as above
+            return {"error": f"figures() raised {one_line(error)}"}
 
 
 def _alone(group: BaseException) -> BaseException:

@@ -1,6 +1,7 @@
 """What a tree looks like from outside: snapshots and events."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 StopReason = Literal["normal", "stopped", "crashed"]
@@ -31,7 +32,7 @@ class NodeStatus:
     what the actor says of itself, or the type of the message in hand; empty when it waits. `since` is the
     time on trio's clock at which the state, or the work on that message, began (None before the first
     start). `last_error` is one line. `dead_letters` of a dynamic supervisor are those of children that are
-    gone. `depth` and `capacity` are 0 for supervisors.
+    gone. `depth` and `capacity` are 0 for supervisors. `figures` is what the actor counts, by name.
     """
 
     id: str
@@ -46,6 +47,7 @@ class NodeStatus:
     last_error: str | None
     dead_letters: int = 0
     children: tuple["NodeStatus", ...] = ()
+    figures: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Outcome:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's type and text on one line."""
+    """An error's type and text on one line; a group of one error is that error."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

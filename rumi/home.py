@@ -36,6 +36,11 @@ class Home:
         return self.root / "state.db"
 
     @property
+    def memory_db(self) -> Path:
+        """What is known about its users."""
+        return self.root / "memory.db"
+
+    @property
     def logs(self) -> Path:
         """The audit log and the program's own."""
         return self.root / "logs"

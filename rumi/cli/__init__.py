@@ -7,11 +7,16 @@ from rumi import __version__
 
 
 def main() -> None:
-    """The console script. The version is told without loading anything: scripts ask for it often."""
+    """The console script. What scripts ask for often is told without loading anything."""
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"rumi, version {__version__}\n")
         return
     _open_the_missing()
+    if sys.argv[1:] == ["status", "--json"]:
+        from rumi.cli.brief import print_status
+
+        if print_status():
+            return
     from rumi.cli.group import run
 
     run()

@@ -3,29 +3,63 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from rumi.config import home_from
-from rumi.control import ControlClient, NotRunning, connect, socket_path
+from rumi.control.paths import socket_path
 from rumi.errors import RumiError
 from rumi.home import Home
 
+if TYPE_CHECKING:
+    from rumi.control import ControlClient
 
-@asynccontextmanager
-async def connected() -> AsyncIterator[ControlClient]:
-    """A connection to the running Rumi of this home.
+
+def control_path() -> Path:
+    """Where the running Rumi of this home is asked.
 
     Raises:
-        NotRunning: there is none.
+        RumiError: there is none.
     """
     home = Home(home_from(os.environ))
     holder = home.holder()
     if not holder:
-        raise NotRunning(f"No Rumi is running on {home.root}.", "Start one with: rumi chat")
+        raise RumiError(f"No Rumi is running on {home.root}.", "Start one with: rumi chat")
     path = socket_path(home.run, home.installation())
     if not path.exists():
         raise RumiError(f"{holder} does not answer: it is starting or ending.", "Try again in a moment.")
-    async with connect(path) as client:
+    return path
+
+
+def status_of_holder() -> str:
+    """The dump of the running Rumi, as JSON.
+
+    Raises:
+        RumiError: there is none, or it does not answer.
+    """
+    import json
+
+    from rumi.control.quick import ask
+
+    try:
+        answer = json.loads(ask(control_path(), b'{"call":"status"}'))
+    except (OSError, ValueError):
+        answer = {}
+    if "result" not in answer:
+        raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.")
+    return json.dumps(answer["result"], ensure_ascii=False)
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator["ControlClient"]:
+    """A connection to the running Rumi of this home.
+
+    Raises:
+        RumiError: there is none.
+    """
+    from rumi.control import connect
+
+    async with connect(control_path()) as client:
         yield client
 
 

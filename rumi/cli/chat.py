@@ -1,6 +1,8 @@
 """`rumi chat`."""
 
 import os
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import click
@@ -36,12 +38,15 @@ def command(
 
 
 async def _chat(chat_id: str, new: bool, flags: dict[str, object], options: dict[str, Any]) -> int:
+    from pathlib import Path
+
     from rumi.app import open_app
     from rumi.building import ready_engine
-    from rumi.chats import check_chosen_chat_id
+    from rumi.chats import check_chosen_chat_id, leave
     from rumi.config import home_from, load_settings
     from rumi.home import Home
     from rumi.terminal import TerminalOptions, run_terminal, show_progress
+    from rumi.texts import saving
 
     check_chosen_chat_id(chat_id)
     home = Home(home_from(os.environ)).make()
@@ -49,7 +54,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, object], options: dict
     with home.hold("rumi chat"):
         async with show_progress() as steps:
             engine = await ready_engine(home, loaded, steps.step)
-        async with open_app(home, loaded, engine) as app:
+        async with open_app(home, loaded, engine, project=Path.cwd()) as app:
             for note in app.notes:
                 click.echo(note, err=True)
             if new:
@@ -61,4 +66,13 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, object], options: dict
                 engine=app.engine.kind,
                 **options,
             )
-            return await run_terminal(app.chat(chat_id), terminal)
+            code = await run_terminal(app.chat(chat_id), terminal)
+            tell = partial(_say, saving(app.means.language))
+            await leave(app.inbox, chat_id, tell, for_now=terminal.prompt is not None)
+            return code
+
+
+def _say(line: str) -> None:
+    """Tell who leaves, whose terminal may be gone already."""
+    with suppress(OSError):
+        click.echo(line, err=True)

@@ -14,10 +14,15 @@ COMMANDS = {
     "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
     "telegram": ("rumi.cli.telegram", "Serve the Telegram bot."),
     "status": ("rumi.cli.status", "Show what the running Rumi does."),
+    "logs": ("rumi.cli.logs", "Read the audit log: what was run, in which chat, how it ended."),
     "stop": ("rumi.cli.stop", "Stop what a chat is doing, like /stop in it."),
     "reset": ("rumi.cli.reset", "Reset a chat, like /reset in it."),
+    "fetch": ("rumi.cli.fetch", "Get what the assistant would get from a URL, or judge URLs (--check)."),
+    "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
+    "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
     "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),
+    "backup": ("rumi.cli.backup", "Write a consistent copy of the databases, also while running."),
     "config": ("rumi.cli.config", "Show the configuration in force."),
 }
 

@@ -1,49 +1,33 @@
 """`rumi status`."""
 
-import json
-from typing import Any, cast
-
 import click
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the dump as JSON.")
-@click.option("--watch", is_flag=True, help="Refresh every second until Ctrl-C.")
-def command(as_json: bool, watch: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the dump as JSON; docs/status.md has its shape.")
+@click.option("--watch", is_flag=True, help="Refresh every second until Ctrl-C; keys sort, stop and reset.")
+@click.option("--all", "-a", "every", is_flag=True, help="Show every chat, those at rest too.")
+def command(as_json: bool, watch: bool, every: bool) -> None:
     """Show what the running Rumi does: the tree of its actors."""
+    from rumi.cli.attach import status_of_holder
+
+    if as_json and not watch:
+        click.echo(status_of_holder())
+        return
+    if not watch:
+        import json
+
+        from rich.console import Console
+
+        from rumi.control.view import Choice, render
+
+        choice = Choice(most=1_000_000, many=1_000_000) if every else Choice()
+        Console().print(render(json.loads(status_of_holder()), choice))
+        return
+
     import trio
 
-    trio.run(_show, as_json, watch)
+    from rumi.cli.attach import control_path
+    from rumi.control.watch import watch as keep_watching
 
-
-async def _show(as_json: bool, watch: bool) -> None:
-    import trio
-    from rich.console import Console
-    from rich.live import Live
-
-    from rumi.cli.attach import connected
-    from rumi.control.view import render
-
-    console = Console()
-    async with connected() as client:
-
-        async def status() -> dict[str, Any]:
-            return cast(dict[str, Any], await client.call("status"))
-
-        if as_json and not watch:
-            click.echo(json.dumps(await status(), ensure_ascii=False))
-        elif as_json:
-            while True:
-                click.echo(json.dumps(await status(), ensure_ascii=False))
-                await trio.sleep(1)
-        elif not watch:
-            console.print(render(await status()))
-        elif not console.is_terminal:  # nothing can be drawn over there: one table after the other
-            while True:
-                console.print(render(await status()))
-                await trio.sleep(1)
-        else:
-            with Live(console=console, screen=True, auto_refresh=False) as live:
-                while True:
-                    live.update(render(await status()), refresh=True)
-                    await trio.sleep(1)
+    raise click.exceptions.Exit(trio.run(keep_watching, control_path(), as_json))

@@ -2,18 +2,25 @@
 
 import os
 import resource
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from rumi.page import Entrance
+    from rumi.texts import Language
+
 
 @click.command()
+@click.option("--web", metavar="HOST:PORT", help="Serve a page there too: 127.0.0.1:8080, say.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def command(debug: bool) -> None:
+def command(web: str | None, debug: bool) -> None:
     """Serve the Telegram bot until SIGINT or SIGTERM."""
     import trio
 
     _let_many_files_be_open()
-    trio.run(_serve)
+    trio.run(_serve, web)
 
 
 def _let_many_files_be_open() -> None:
@@ -22,28 +29,44 @@ def _let_many_files_be_open() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _serve() -> None:
-    from rumi.app import open_app, require_model
+async def _serve(web: str | None) -> None:
+    from rumi import texts
+    from rumi.app import open_app
     from rumi.building import ready_engine
     from rumi.config import home_from, load_settings
     from rumi.home import Home
+    from rumi.settings import require_model
     from rumi.telegram import listening_to_signals, serve
     from rumi.terminal import show_progress
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, {})
     require_model(loaded)
-    with home.hold("rumi telegram"):
+    language = texts.detect_language(loaded.settings.language, os.environ)
+    with home.hold("rumi telegram"), _entrance(web, language) as entrance:
         async with show_progress() as steps:
             engine = await ready_engine(home, loaded, steps.step, for_many=True)
         async with (
             listening_to_signals() as told,
-            open_app(home, loaded, engine, telegram=True) as app,
+            open_app(home, loaded, engine, telegram=True, entrance=entrance) as app,
         ):
             for note in app.notes:
                 _say(note)
             assert app.telegram is not None
-            await serve(app.telegram, app.inbox, app.means.language, _say, told)
+            if entrance is None or app.page is None:
+                await serve(app.telegram, app.inbox, language, _say, told)
+            else:
+                entrance.introduce()
+                await serve(app.telegram, app.inbox, language, _say, told, app.page.wind_down)
+
+
+def _entrance(web: str | None, language: "Language") -> "AbstractContextManager[Entrance | None]":
+    """Where the page will be, if there is to be one."""
+    if web is None:
+        return nullcontext()
+    from rumi.page import open_entrance
+
+    return open_entrance(web, language, _say)
 
 
 def _say(line: str) -> None:

@@ -1,7 +1,44 @@
-"""The control socket: what other processes of the same user ask the one that holds the home."""
+"""The control socket: what other processes of the same user ask the one that holds the home.
 
-from rumi.control.client import ControlClient, NotRunning, connect
+Its clients import what they need when they first ask for it: a script's `rumi status --json` should not wait
+for libraries that it has no use for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from rumi.control.paths import socket_path
-from rumi.control.server import Call, ControlServer
 
-__all__ = ["Call", "ControlClient", "ControlServer", "NotRunning", "connect", "socket_path"]
+if TYPE_CHECKING:
+    from rumi.control.client import ControlClient, NotRunning, connect
+    from rumi.control.server import Call, ControlServer, Stream, Wire
+    from rumi.control.stacks import dump_on_signal
+
+__all__ = [
+    "Call",
+    "ControlClient",
+    "ControlServer",
+    "NotRunning",
+    "Stream",
+    "Wire",
+    "connect",
+    "dump_on_signal",
+    "socket_path",
+]
+
+_PLACES = {
+    "Call": "server",
+    "ControlServer": "server",
+    "Stream": "server",
+    "Wire": "server",
+    "ControlClient": "client",
+    "NotRunning": "client",
+    "connect": "client",
+    "dump_on_signal": "stacks",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _PLACES:
+        return getattr(import_module(f"rumi.control.{_PLACES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

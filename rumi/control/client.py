@@ -21,9 +21,10 @@ class NotRunning(RumiError):
 
 
 class ControlClient:
-    """An open connection to the process that holds the home."""
+    """An open connection to the process that holds the home, by the socket at `path`."""
 
-    def __init__(self, connection: WebSocketConnection) -> None:
+    def __init__(self, connection: WebSocketConnection, path: Path) -> None:
+        self.path = path
         self._connection = connection
 
     async def call(self, name: str, **fields: object) -> object:
@@ -57,7 +58,7 @@ async def connect(path: Path) -> AsyncIterator[ControlClient]:
     async with trio.open_nursery() as nursery:
         connection = await wrap_client_stream(nursery, stream, HOST, "/")
         try:
-            yield ControlClient(connection)
+            yield ControlClient(connection, path)
         finally:
             with trio.move_on_after(1, shield=True):
                 await connection.aclose()

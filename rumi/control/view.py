@@ -1,64 +1,140 @@
 """The status dump as a person reads it: a tree that fits into 80 columns."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rumi.control.words import age_of, duration, is_chat, size, told, works
+
 STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
 
+MANY = 12
+"""Children of one node that are shown; of more, those that work, and a count of the others."""
 
-def render(status: dict[str, Any]) -> RenderableType:
+MOST = 30
+"""Children that are shown where more than that work."""
+
+MOST_OTHERS = 5
+"""The same of those that are no chats: what a sandbox does stands with its chat."""
+
+SLOW_S = 60.0
+"""What takes longer is worth a colour."""
+
+Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
+
+Item: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How to show it: in which order, which chat is selected, how many children of a node at most."""
+
+    order: Order = "age"
+    selected: str = ""
+    most: int = MOST
+    many: int = MANY
+
+
+def render(status: Item, choice: Choice | None = None) -> RenderableType:
     """A headline, a line on the sandbox, and the tree."""
-    sandbox = status["sandbox"]
-    lines: list[RenderableType] = [
-        Text.assemble(
-            ("rumi ", "bold"),
-            f"{status['program']} · process {status['pid']} · up {duration(status['uptime_s'])}"
-            f" · model {status['model']} · sandbox {sandbox['engine']}",
-        )
-    ]
-    lines.extend(Text(f"degraded: {why}", style="yellow") for why in sandbox["degraded"])
+    choice = choice or Choice()
+    lines: list[RenderableType] = [_headline(status)]
+    lines.extend(Text(f"degraded: {why}", style="yellow") for why in status["sandbox"]["degraded"])
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
     table.add_column("actor", no_wrap=True, overflow="ellipsis", max_width=28)
     table.add_column("state", no_wrap=True)
     table.add_column("re", justify="right", no_wrap=True)
     table.add_column("mail", justify="right", no_wrap=True)
     table.add_column("doing")  # the one that gives way where there is too little room for all
-    for prefix, item in _walk(status["tree"], "", ""):
-        error = item["last_error"] or ""
-        doing = item["doing"] or (f"last error: {error}" if error else "")
-        if doing and item["doing"] and item["age_s"] is not None and " s" not in doing:
-            doing = f"{doing}, {duration(item['age_s'])}"
+    for prefix, item in _walk(status["tree"], "", "", choice):
+        if isinstance(item, str):
+            table.add_row(f"{prefix}{item}", style="dim")
+            continue
+        failed = status["failed"].get(item["id"]) if is_chat(item) else None
+        state = "failed" if failed else item["state"]
+        doing = f"gave up: {failed['error']}" if failed else told(item)
+        slow = is_chat(item) and age_of(item) >= SLOW_S
         table.add_row(
             f"{prefix}{item['id']}",
-            Text(item["state"], style=STATES.get(item["state"], "red")),
+            Text(state, style=STATES.get(state, "red")),
             str(item["restarts"] or ""),
             str(item["mailbox"]["depth"] or ""),
-            Text(doing, no_wrap=True, overflow="ellipsis"),
+            Text(doing, no_wrap=True, overflow="ellipsis", style="yellow" if slow else ""),
+            style="reverse" if is_chat(item) and item["id"] == choice.selected else "",
         )
-    return Group(*lines, table)
+    here = {item["id"] for item in chats_of(status, choice)}
+    lines.append(table)
+    for chat, failed in status["failed"].items():
+        if chat not in here:
+            lines.append(
+                Text(f"{chat} failed: {failed['error']}", style="red", no_wrap=True, overflow="ellipsis")
+            )
+    return Group(*lines)
 
 
-def _walk(item: dict[str, Any], lead: str, below: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _headline(status: Item) -> Text:
+    files = ", ".join(f"{name} {size(count)}" for name, count in status["databases"].items())
+    parts = [f"outbox {status['outbox'] or 0}", files, f"{_at_work(status)} in turns"]
+    return Text.assemble(
+        ("rumi ", "bold"),
+        f"{status['program']} · process {status['pid']} · up {duration(status['uptime_s'])}"
+        f" · model {status['model']} · sandbox {status['sandbox']['engine']}\n",
+        " · ".join(part for part in parts if part),
+    )
+
+
+def _at_work(status: Item) -> str:
+    chats = [child for node in status["tree"]["children"] for child in node["children"] if is_chat(child)]
+    busy = sum("job" in chat["figures"] for chat in chats)
+    return f"{len(chats)} {'chat' if len(chats) == 1 else 'chats'}, {busy}"
+
+
+def chats_of(status: Item, choice: Choice) -> list[Item]:
+    """The chats that are shown, in their order."""
+    return [
+        item
+        for _, item in _walk(status["tree"], "", "", choice)
+        if not isinstance(item, str) and is_chat(item)
+    ]
+
+
+def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[str, Item | str]]:
     yield lead, item
-    children = item["children"]
+    children, rest = _shown(item, choice)
     for place, child in enumerate(children):
-        last = place == len(children) - 1
-        yield from _walk(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "))
+        last = place == len(children) - 1 and not rest
+        yield from _walk(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "), choice)
+    if rest:
+        yield f"{below}└ ", rest
 
 
-def duration(seconds: float) -> str:
-    """A duration in its largest two units: `42 s`, `3 min 5 s`, `2 h 10 min`, `4 d 1 h`."""
-    whole = int(seconds)
-    for size, name, smaller, smaller_name in (
-        (86_400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size} {name} {rest} {smaller_name}" if rest else f"{whole // size} {name}"
-    return f"{whole} s"
+def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
+    """The children to show, and the others in words. Static children are few, and in the tree's own order."""
+    children: Sequence[Item] = item["children"]
+    if item["kind"] != "dynamic_supervisor":
+        return children, ""
+    ordered = sorted(children, key=lambda child: _rank(child, choice.order))
+    if len(ordered) <= choice.many:
+        return ordered, ""
+    busy = [child for child in ordered if works(child) or child["id"] == choice.selected]
+    shown = busy[: choice.most if is_chat(busy[0]) else min(choice.most, MOST_OTHERS)] if busy else []
+    parts = [f"{len(busy) - len(shown)} more"] if len(busy) > len(shown) else []
+    if len(busy) < len(ordered):
+        parts.append(f"{len(ordered) - len(busy)} idle")
+    return shown, f"… {', '.join(parts)}" if parts else ""
+
+
+def _rank(child: Item, order: Order) -> tuple[float, str]:
+    match order:
+        case "age":
+            return -age_of(child) if works(child) else 1.0, child["id"]
+        case "restarts":
+            return -float(child["restarts"]), child["id"]
+        case "mail":
+            return -float(child["mailbox"]["depth"]), child["id"]
+        case "name":
+            return 0.0, child["id"]

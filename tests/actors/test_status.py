@@ -103,6 +103,22 @@ async def test_a_doing_that_raises_does_not_break_the_status() -> None:
         assert root.status().children[0].doing == "doing() raised Broken: mute"
 
 
+async def test_what_an_actor_counts_is_in_the_status_and_a_count_that_raises_does_not_break_it() -> None:
+    class Counting(Probe):
+        def figures(self) -> dict[str, object]:
+            return {"seen": len(self.log)} if len(self.log) < 2 else {"seen": 1 // 0}
+
+    house = House()
+    root = Supervisor("root")
+    root.add(ChildSpec("a", lambda: Counting(house.log)))
+    assert root.status().children[0].figures == {}
+    async with root.running():
+        del house.log[:]
+        assert root.status().children[0].figures == {"seen": 0}
+        house.log.extend([None, None])  # type: ignore[list-item]
+        assert "ZeroDivisionError" in str(root.status().children[0].figures["error"])
+
+
 async def test_many_messages_at_once_are_all_named() -> None:
     house = House()
     ref = house.add("a", concurrency=3)

@@ -1,17 +1,22 @@
 """The control socket: who may connect, what it answers, and that bad clients harm nobody."""
 
 import json
+import logging
 import os
+import signal
 import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from actors import ChildSpec, Supervisor
-from rumi.control import ControlServer, NotRunning, connect, socket_path
+from rumi.control import ControlServer, NotRunning, connect, dump_on_signal, socket_path
+from rumi.control.quick import ask
 from rumi.errors import RumiError
 
 
@@ -108,6 +113,34 @@ async def test_many_clients_are_served_at_once(path: Path) -> None:
 
         for number in range(30):
             nursery.start_soon(one, number)
+
+
+async def test_a_line_is_answered_without_a_handshake(path: Path) -> None:
+    async with serving(path):
+        answer = await trio.to_thread.run_sync(ask, path, b'{"call": "echo", "word": "h\xc3\xb3la"}')
+        assert json.loads(answer) == {"ok": True, "result": "hóla"}
+        answer = await trio.to_thread.run_sync(ask, path, b"{nonsense")
+        assert "unknown request" in json.loads(answer)["error"]
+
+
+async def test_a_signal_writes_the_status_and_every_tasks_stack_into_the_log(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rumi.control.stacks")
+    root = Supervisor("root")
+    dumps = partial(dump_on_signal, lambda: {"version": 2})
+    root.add(ChildSpec("control", lambda: ControlServer(path, {}, beside=dumps)))
+    async with root.running():
+        await trio.testing.wait_all_tasks_blocked()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        with trio.fail_after(5):
+            while not caplog.messages:  # noqa: ASYNC110  # the log has no event
+                await trio.sleep(0.01)
+    written = json.loads(caplog.messages[0].removeprefix("asked by SIGUSR1: "))
+    assert written["status"] == {"version": 2}
+    assert any("control/server.py" in frame for task in written["tasks"] for frame in task["stack"])
+    assert any("test_a_signal_writes_the_status" in task["task"]
+               for task in written["tasks"])  # fmt: skip
 
 
 def test_a_path_that_is_too_long_moves_to_the_runtime_folder(

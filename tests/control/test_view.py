@@ -5,24 +5,36 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rumi.control.view import duration, render
+from rumi.control.view import Choice, chats_of, render
+from rumi.control.words import duration
 
 
 def item(id: str, *children: dict[str, Any], **changes: object) -> dict[str, Any]:
     return {
         "id": id, "kind": "actor", "state": "running", "incarnation": 1, "restarts": 0,
         "mailbox": {"depth": 0, "capacity": 64}, "dead_letters": 0, "doing": "", "age_s": 1.0,
-        "last_error": None, "children": list(children), **changes,
+        "last_error": None, "figures": {}, "children": list(children), **changes,
     }  # fmt: skip
 
 
-def shown(tree: dict[str, Any], width: int = 80) -> str:
+def chat(id: str, **job: Any) -> dict[str, Any]:
+    """A chat's actor; with `age_s` in a turn, with `tool` in a tool call as old as that."""
+    figures: dict[str, Any] = {"history": 3, "session": 1, "tainted": False, "container": None}
+    if job:
+        tools = [{"name": "bash", "what": job["tool"], "age_s": job["age_s"]}] if "tool" in job else []
+        figures |= {"job": "turn", "turn": "t7", "phase": "thinking", "question": False, "tools": tools}
+        figures["age_s"] = job["age_s"]
+    return item(id, figures=figures, doing="turn" if job else "")
+
+
+def shown(tree: dict[str, Any], width: int = 80, choice: Choice | None = None, **more: Any) -> str:
     console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     status = {
         "program": "1", "pid": 7, "uptime_s": 61, "model": "offline",
         "sandbox": {"engine": "bubblewrap", "degraded": ["no bound on memory"]}, "tree": tree,
+        "databases": {"state.db": 152_448}, "outbox": 2, "failed": {}, **more,
     }  # fmt: skip
-    console.print(render(status))
+    console.print(render(status, choice))
     console.file.close()
     return console.export_text()
 
@@ -50,6 +62,45 @@ def test_restarts_mail_and_errors_are_shown_where_there_are_any() -> None:
     assert "3" in row
     assert "9" in row
     assert "ValueError: no" in row
+
+
+def house(*chats: dict[str, Any]) -> dict[str, Any]:
+    return item("rumi", item("chats", *chats, kind="dynamic_supervisor"), kind="supervisor")
+
+
+def test_of_many_chats_those_at_work_are_shown_the_slowest_first_and_the_others_counted() -> None:
+    idle = [chat(f"idle{number}") for number in range(150)]
+    busy = [chat(f"tg{number}", age_s=2.0 + number / 100) for number in range(50)]
+    hangs = chat("tg666", age_s=754.0, tool="sleep 600; echo " + "x" * 100)
+    lines = shown(house(*idle, *busy, hangs)).splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert len(lines) < 40
+    row = next(place for place, line in enumerate(lines) if "chats" in line and "running" in line) + 1
+    assert "├ tg666" in lines[row]
+    assert "12 min 34 s in bash sleep 600" in lines[row]
+    assert "└ … 21 more, 150 idle" in lines[-1]
+    assert "201 chats, 51 in turns" in lines[1]
+
+
+def test_a_chat_that_gave_up_is_marked_also_where_it_is_in_memory_no_more() -> None:
+    failed = {"tg1": {"time": 0.0, "error": "ValueError: no"}, "tg2": {"time": 0.0, "error": "OSError: disk"}}
+    lines = shown(house(chat("tg1"), chat("tg3")), failed=failed).splitlines()
+    assert any("tg1" in line and "failed" in line and "gave up: ValueError: no" in line for line in lines)
+    assert lines[-1] == "tg2 failed: OSError: disk"
+
+
+def test_the_selected_chat_is_shown_and_the_order_is_the_persons() -> None:
+    chats = [chat(f"c{number:02}") for number in range(20)] + [chat("z", age_s=1.0), chat("y", age_s=9.0)]
+    status = {"tree": house(*chats)}
+    assert [each["id"] for each in chats_of(status, Choice())] == ["y", "z"]
+    assert [each["id"] for each in chats_of(status, Choice("name", selected="c07"))] == ["c07", "y", "z"]
+
+
+def test_what_is_left_of_a_models_budget_is_told() -> None:
+    budget = {"limit": 8000, "remaining": 420.0, "full_in_s": 55.0}
+    models = {"gpt": {"running": 1, "cool_down_s": 0.0, "requests": None, "tokens": budget}}
+    text = shown(item("rumi", item("models", doing="1 running", figures={"models": models})), 100)
+    assert "1 running · gpt 420/8000 tokens" in text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""`rumi logs`."""
+
+import os
+import sys
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rumi.logbook import Wanted
+    from rumi.texts import Language
+
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+LAST = 10
+"""Entries shown before those to come."""
+
+
+class Since(click.ParamType[datetime]):
+    """A moment: `2h`, `3d`, `2026-08-01`, `2026-08-01T12:00`; local time where no zone is given."""
+
+    name = "when"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The moment, with its zone."""
+        text = str(value).strip()
+        if text[:-1].isdigit() and text[-1:] in UNITS and len(text) < 8:
+            return datetime.now().astimezone() - timedelta(**{UNITS[text[-1]]: int(text[:-1])})
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(
+                f"{text!r} is no moment. Examples: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.", param, ctx
+            )
+        return found if found.tzinfo is not None else found.astimezone()
+
+
+@click.command()
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--chat", "chats", multiple=True, metavar="ID", help="Only this chat's; may be repeated.")
+@click.option(
+    "--event", "events", multiple=True, metavar="E", help="Only these: command, tool, turn_finished …"
+)
+@click.option("--since", type=Since(), help="From then on: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last N entries; with -f, 10.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, with every field.")
+@click.option("--summary", is_flag=True, help="Turns, tools, failures, tokens and time by chat and day.")
+def command(
+    following: bool,
+    chats: tuple[str, ...],
+    events: tuple[str, ...],
+    since: datetime | None,
+    lines: int | None,
+    as_json: bool,
+    summary: bool,
+) -> None:
+    """Read the audit log: what was run, in which chat, and how it ended."""
+    if summary and (following or lines is not None):
+        raise click.UsageError("--summary counts everything: it goes with neither -f nor -n.")
+    from rumi.config import home_from
+    from rumi.home import Home
+    from rumi.logbook import Wanted, read
+
+    wanted = Wanted(frozenset(chats), frozenset(events), since)
+    path = Home(home_from(os.environ)).logs / "audit.jsonl"
+    language = _language()
+    if summary:
+        _print_summary(read(path, wanted), as_json, language)
+    elif following:
+        import trio
+
+        trio.run(_follow, path, wanted, LAST if lines is None else lines, as_json, language)
+    elif not _print(_last(read(path, wanted), lines), as_json, language):
+        from rumi import texts
+
+        click.echo(texts.log_empty(language, str(path)), err=True)
+
+
+def _language() -> "Language":
+    """The configuration's; a log must be readable when the configuration is not."""
+    from rumi.config import home_from, load_settings
+    from rumi.errors import RumiError
+    from rumi.texts import detect_language
+
+    try:
+        setting = load_settings(home_from(os.environ), os.environ, {}).settings.language
+    except RumiError:
+        setting = "auto"
+    return detect_language(setting, os.environ)
+
+
+def _last(entries: "Iterable[dict[str, Any]]", lines: int | None) -> "Iterable[dict[str, Any]]":
+    from collections import deque
+
+    return entries if lines is None else deque(entries, maxlen=lines)
+
+
+async def _follow(path: "Path", wanted: "Wanted", lines: int, as_json: bool, language: "Language") -> None:
+    from rumi.logbook import follow, read
+
+    coming = follow(path, wanted)
+    _print(_last(read(path, wanted), lines), as_json, language)
+    async for entry in coming:
+        _print([entry], as_json, language)
+        sys.stdout.flush()
+
+
+def _print(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Language") -> bool:
+    """Print them; whether there were any."""
+    import json
+    import shutil
+
+    from rumi.logbook import line_of
+
+    terminal = sys.stdout.isatty()
+    colours = terminal and "NO_COLOR" not in os.environ
+    width = max(40, shutil.get_terminal_size().columns) if terminal else 80
+    none = True
+    for entry in entries:
+        none = False
+        if as_json:
+            line = json.dumps(entry, ensure_ascii=not terminal)
+        else:
+            line = line_of(entry, language, width=width, colours=colours)
+        click.echo(line, color=colours)
+    return not none
+
+
+def _print_summary(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Language") -> None:
+    import json
+
+    from rumi.logbook import summed_up, table
+
+    days = summed_up(entries)
+    for line in (json.dumps(day.fields()) for day in days) if as_json else table(days, language):
+        click.echo(line)

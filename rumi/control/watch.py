@@ -1,0 +1,166 @@
+"""`rumi status --watch`: the tree, refreshed in place, with keys; on no terminal, one after the other."""
+
+import json
+import os
+import sys
+import termios
+import tty
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import trio
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from rumi.control.client import ControlClient, connect
+from rumi.control.view import Choice, Order, chats_of, render
+from rumi.errors import RumiError
+
+EVERY_S = 1.0
+
+KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
+
+UP, DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
+
+QUIT = ("q", "\x03", "\x04")
+
+
+async def watch(path: Path, as_json: bool) -> int:
+    """Show the status every second until the person leaves; the exit code.
+
+    Raises:
+        RumiError: the process that is watched has ended.
+    """
+    console = Console()
+    async with connect(path) as client:
+        if as_json:
+            while True:
+                sys.stdout.write(json.dumps(await _status(client), ensure_ascii=False) + "\n")
+                sys.stdout.flush()
+                await trio.sleep(EVERY_S)
+        if not (console.is_terminal and sys.stdin.isatty()):  # nothing can be drawn over or pressed there
+            while True:
+                console.print(render(await _status(client)))
+                await trio.sleep(EVERY_S)
+        return await Watch(console, client).run()
+
+
+async def _status(client: ControlClient) -> dict[str, Any]:
+    return cast(dict[str, Any], await client.call("status"))
+
+
+class Watch:
+    """The screen, what is selected on it, and what was asked of the chat that is."""
+
+    def __init__(self, console: Console, client: ControlClient) -> None:
+        self._console = console
+        self._client = client
+        self._choice = Choice()
+        self._said = ""
+        self._sure = ""
+        self._status: dict[str, Any] = {}
+        self._pressed = trio.Event()
+
+    async def run(self) -> int:
+        """Draw and do what is pressed until the person leaves."""
+        with Live(console=self._console, screen=True, auto_refresh=False) as live:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._draw, live)
+                async with _keys() as keys:
+                    async for key in keys:
+                        if key in QUIT:
+                            break
+                        self._press(key, nursery)
+                        self._pressed.set()
+                nursery.cancel_scope.cancel()
+        return 0
+
+    async def _draw(self, live: Live) -> None:
+        asked = -EVERY_S
+        while True:
+            if trio.current_time() - asked >= EVERY_S / 2 or not self._status:
+                self._status = await _status(self._client)
+                asked = trio.current_time()
+            live.update(self._page(), refresh=True)
+            self._pressed = trio.Event()
+            with trio.move_on_after(EVERY_S):
+                await self._pressed.wait()
+
+    def _page(self) -> RenderableType:
+        rows = max(10, self._console.height - 22)
+        self._choice = replace(self._choice, most=rows, many=min(12, rows))
+        tree = render(self._status, self._choice)
+        below = f"{self._said}\n" if self._said else ""
+        return Group(tree, Text(f"\n{below}by {self._choice.order} · {KEYS}", style="dim"))
+
+    def _press(self, key: str, nursery: trio.Nursery) -> None:
+        chat = self._choice.selected
+        if key != "r":
+            self._sure = ""
+        if key == "s":
+            orders = get_args(Order)
+            following = orders[(orders.index(self._choice.order) + 1) % len(orders)]
+            self._choice = replace(self._choice, order=following)
+        elif key in UP or key in DOWN:
+            self._select(-1 if key in UP else 1)
+        elif key in ("x", "r") and not chat:
+            self._said = "Select a chat first, with ↑ and ↓."
+        elif key == "x":
+            nursery.start_soon(self._do, "stop", chat)
+        elif key == "r" and self._sure != chat:
+            self._sure = chat
+            self._said = f"Reset {chat}? Its container and its history go. Press r once more."
+        elif key == "r":
+            self._sure = ""
+            nursery.start_soon(self._do, "reset", chat)
+
+    def _select(self, step: int) -> None:
+        chats = [item["id"] for item in chats_of(self._status, self._choice)] if self._status else []
+        if not chats:
+            return
+        at = chats.index(self._choice.selected) + step if self._choice.selected in chats else 0
+        self._choice = replace(self._choice, selected=chats[max(0, min(at, len(chats) - 1))])
+
+    async def _do(self, call: str, chat: str) -> None:
+        """Ask for it on a connection of its own: the status goes on meanwhile."""
+        self._said = f"{chat}: {call}…"
+        try:
+            async with connect(self._client.path) as client:
+                answer = str(await client.call(call, chat=chat))
+        except RumiError as error:
+            answer = str(error)
+        self._said = f"{chat}: {' '.join(answer.split())}"
+        self._pressed.set()
+
+
+@asynccontextmanager
+async def _keys() -> AsyncIterator[AsyncIterator[str]]:
+    """What is pressed, key by key, while the terminal neither echoes nor waits for a line."""
+    descriptor = sys.stdin.fileno()
+
+    async def pressed() -> AsyncIterator[str]:
+        while True:
+            await trio.lowlevel.wait_readable(descriptor)
+            data = os.read(descriptor, 64)
+            if not data:
+                return
+            for key in _split(data.decode("utf-8", "ignore")):
+                yield key
+
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield pressed()
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _split(data: str) -> Iterator[str]:
+    while data:
+        length = 3 if data.startswith(("\x1b[", "\x1bO")) else 1
+        yield data[:length]
+        data = data[length:]

@@ -1,0 +1,99 @@
+"""What an actor does, in a few words, from the figures of the dump."""
+
+from typing import Any
+
+Item = dict[str, Any]
+
+
+def duration(seconds: float) -> str:
+    """A duration in its largest two units: `42 s`, `3 min 5 s`, `2 h 10 min`, `4 d 1 h`."""
+    whole = int(seconds)
+    for size, name, smaller, smaller_name in (
+        (86_400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {name} {rest} {smaller_name}" if rest else f"{whole // size} {name}"
+    return f"{whole} s"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that fits: `812 B`, `4.1 MB`."""
+    for unit in ("B", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def is_chat(item: Item) -> bool:
+    """Whether it is a chat's actor."""
+    return "history" in item["figures"]
+
+
+def works(item: Item) -> bool:
+    """Whether there is anything to tell about it now: work, mail, trouble."""
+    figures = item["figures"]
+    usual = item["state"] == "running" and not item["mailbox"]["depth"] and not item["restarts"]
+    return not usual or "error" in figures or bool(figures.get("job") if is_chat(item) else item["doing"])
+
+
+def age_of(item: Item) -> float:
+    """For how long it has been at what it does, in seconds: a chat's longest tool call before its turn."""
+    figures = item["figures"]
+    if is_chat(item):
+        tools = figures.get("tools") or ()
+        return float(max((tool["age_s"] for tool in tools), default=figures.get("age_s", 0.0)))
+    return float(item["age_s"] or 0.0) if item["doing"] else 0.0
+
+
+def told(item: Item) -> str:
+    """What it does and for how long; where it does nothing, its last error."""
+    words = _chat(item) if is_chat(item) else _actor(item)
+    if words and not (is_chat(item) and "job" not in item["figures"]):
+        return words
+    error = f"last error: {item['last_error']}" if item["last_error"] else ""
+    return error or words
+
+
+def _chat(item: Item) -> str:
+    figures = item["figures"]
+    if "job" not in figures:
+        parts = ["idle", f"{figures['history']} in the history"]
+        return " · ".join([*parts, figures["container"]] if figures["container"] else parts)
+    age = duration(figures["age_s"])
+    if figures["question"]:
+        return f"{figures['turn']} waits for a yes or a no · {age}"
+    tools = sorted(figures["tools"], key=lambda tool: -tool["age_s"])
+    if not tools:
+        return f"{figures['turn']} {figures['phase']} · {age}"
+    longest = tools[0]
+    more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
+    # The age stands first: of a long command its beginning is enough.
+    return f"{duration(longest['age_s'])} in {longest['name']}{more} {longest['what']}".rstrip()
+
+
+def _actor(item: Item) -> str:
+    doing: str = item["doing"]
+    models = item["figures"].get("models")
+    if isinstance(models, dict):
+        return " · ".join([doing, *_budgets(models)])
+    if doing and item["age_s"] is not None and " s" not in doing:
+        return f"{doing}, {duration(item['age_s'])}"
+    return doing
+
+
+def _budgets(models: dict[str, Item]) -> list[str]:
+    """What is left of each model's budget, as its server last told."""
+    parts = []
+    for name, model in models.items():
+        left = [
+            f"{model[kind]['remaining']:.0f}/{model[kind]['limit']:.0f} {kind}"
+            for kind in ("requests", "tokens")
+            if model[kind]
+        ]
+        if left:
+            parts.append(f"{name} {', '.join(left)}")
+    return parts

@@ -1,0 +1,126 @@
+"""Which entries of the log are wanted, and reading them: those of files put aside too, and those to come."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import trio
+
+from rumi.audit import read_audit
+
+Entry: TypeAlias = dict[str, Any]
+
+LOOK_S = 0.25
+"""How often it is looked whether there is more: a file has no way to say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The entries of these chats and kinds, from `since` on; empty is all. Kinds as the log names them."""
+
+    chats: frozenset[str] = frozenset()
+    events: frozenset[str] = frozenset()
+    since: datetime | None = None
+
+    def __contains__(self, entry: object) -> bool:
+        if not isinstance(entry, dict):
+            return False
+        if self.chats and entry.get("chat_id") not in self.chats:
+            return False
+        if self.events and entry.get("event") not in self.events:
+            return False
+        return self.since is None or time_of(entry) >= self.since
+
+
+def time_of(entry: Entry) -> datetime:
+    """When it was; the beginning of time where it does not say so."""
+    try:
+        found = datetime.fromisoformat(str(entry.get("time", "")))
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def read(path: Path, wanted: Wanted) -> Iterator[Entry]:
+    """The wanted entries, oldest first. Torn lines are skipped; a log that is not there has none."""
+    return (entry for entry in read_audit(path, old=True) if entry in wanted)
+
+
+def follow(path: Path, wanted: Wanted) -> AsyncIterator[Entry]:
+    """The wanted entries that come from now on, also where the file is put aside meanwhile. Never ends."""
+    return _follow(_Tail(path), wanted)
+
+
+async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncIterator[Entry]:
+    try:
+        while True:
+            for line in tail.lines():
+                try:
+                    entry = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                if entry in wanted:
+                    yield entry
+            await trio.sleep(LOOK_S)
+    finally:
+        tail.close()
+
+
+class _Tail:
+    """What is appended to a file from now on, and to those that take its place. Blocking, briefly."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = self._opened(path)
+        self._torn = b""
+        if self._file is not None:
+            self._file.seek(0, os.SEEK_END)
+
+    def lines(self) -> Iterator[bytes]:
+        """The whole lines that have come. The beginning of one waits for its end."""
+        if self._file is None:
+            self._file = self._opened(self._path)
+        while self._file is not None:
+            *whole, self._torn = (self._torn + self._file.read()).split(b"\n")
+            yield from whole
+            following = self._following(self._file)
+            if following is None:
+                return
+            # It may have grown between the last read and the moment when it was put aside.
+            *whole, _ = (self._torn + self._file.read()).split(b"\n")
+            yield from whole
+            self._file.close()
+            self._file, self._torn = following, b""
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _opened(self, path: Path) -> BinaryIO | None:
+        try:
+            return path.open("rb")
+        except OSError:
+            return None
+
+    def _following(self, file: BinaryIO) -> BinaryIO | None:
+        """The file that was begun after this one; None while this is the one that is written."""
+        ours = os.fstat(file.fileno())
+        newer: BinaryIO | None = None
+        number = 0
+        while True:
+            path = self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
+            candidate = self._opened(path)
+            if candidate is None and number:
+                return newer  # ours is gone for good: go on with the oldest that is left
+            if candidate is not None and os.path.samestat(os.fstat(candidate.fileno()), ours):
+                candidate.close()
+                return newer
+            if candidate is not None:
+                if newer is not None:
+                    newer.close()
+                newer = candidate
+            number += 1

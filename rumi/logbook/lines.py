@@ -1,0 +1,115 @@
+"""One entry of the log on one line, for a person."""
+
+from rich.cells import cell_len, set_cell_size
+
+from rumi import texts
+from rumi.logbook.entries import Entry, time_of
+from rumi.texts import Language
+
+CHAT_CELLS = 14
+
+COLOURS = {
+    "turn_started": "cyan",
+    "command": "white",
+    "tool": "white",
+    "confirm": "yellow",
+    "confirmed": "yellow",
+    "turn_finished": "green",
+    "replied": "bright_black",
+    "restarted": "magenta",
+    "crashed": "red",
+    "failed": "red",
+    "waiting": "yellow",
+}
+
+
+def line_of(entry: Entry, language: Language, *, width: int = 80, colours: bool = False) -> str:
+    """The entry on one line of at most `width` cells: when, in which chat, what."""
+    words = f"{_mark(entry)} {_words(entry, language)}"
+    when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
+    chat = _cut(clean(entry.get("chat_id") or "–"), CHAT_CELLS)
+    room = max(10, width - len(when) - CHAT_CELLS - 2)
+    words = _cut(clean(words), room, pad=False)
+    if not colours:
+        return f"{when} {chat} {words}".rstrip()
+    import click
+
+    colour = "red" if troubled(entry) else COLOURS.get(str(entry.get("event")), "white")
+    return f"{click.style(when, dim=True)} {click.style(chat, bold=True)} {click.style(words, fg=colour)}"
+
+
+def troubled(entry: Entry) -> bool:
+    """Whether it tells of a failure: a tool that failed, a turn without a proper end, an actor's crash."""
+    event = entry.get("event")
+    if event in ("command", "tool"):
+        return entry.get("ok") is False
+    if event == "turn_finished":
+        return entry.get("stopped_reason") not in ("complete", "stopped")
+    return event in ("crashed", "failed")
+
+
+def clean(text: object) -> str:
+    """The text without what a terminal would obey, and on one line."""
+    return "".join(each if each.isprintable() else " " for each in " ".join(str(text).split()))
+
+
+def _mark(entry: Entry) -> str:
+    if troubled(entry):
+        return "✗"
+    return {"turn_started": "▶", "turn_finished": "■", "confirm": "?", "restarted": "↻"}.get(
+        str(entry.get("event")), "·"
+    )
+
+
+def _words(entry: Entry, language: Language) -> str:
+    match entry.get("event"):
+        case "turn_started":
+            return texts.log_turn_started(language, str(entry.get("turn") or ""))
+        case "command":
+            return _tool(f"$ {entry.get('command') or ''}", entry)
+        case "tool":
+            return _tool(f"{entry.get('tool') or ''} {entry.get('command') or ''}", entry)
+        case "turn_finished":
+            tokens = (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
+            turn, reason = str(entry.get("turn") or ""), str(entry.get("stopped_reason") or "")
+            return texts.log_turn_finished(language, turn, reason, tokens)
+        case "confirm":
+            return texts.log_confirm(language, str(entry.get("text") or ""))
+        case "confirmed":
+            return texts.log_confirmed(language, str(entry.get("verdict") or ""))
+        case "replied":
+            return texts.log_replied(language)
+        case "crashed" | "restarted" | "failed" as event:
+            return texts.log_actor(
+                language, event, str(entry.get("actor") or ""), str(entry.get("error") or "")
+            )
+        case event:
+            return str(event)
+
+
+def _tool(what: str, entry: Entry) -> str:
+    """The outcome before the command: of a long command, the beginning is enough."""
+    parts = []
+    if entry.get("exit_code") is not None:
+        parts.append(f"exit {entry['exit_code']}")
+    if entry.get("duration_ms") is not None:
+        parts.append(duration(entry["duration_ms"] / 1000))
+    return f"{what}  [{' · '.join(parts)}]" if parts and len(what) < 40 else " · ".join([*parts, what])
+
+
+def duration(seconds: float) -> str:
+    """`12 ms`, `3.2 s`, `2 min 05 s`, `3 h 20 min`."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _cut(text: str, cells: int, *, pad: bool = True) -> str:
+    if cell_len(text) > cells:
+        return set_cell_size(text, cells - 1).rstrip() + "…"
+    return set_cell_size(text, cells) if pad else text

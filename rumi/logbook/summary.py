@@ -1,0 +1,95 @@
+"""What the log adds up to: a row for each chat and day."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from rumi import texts
+from rumi.logbook.entries import Entry, time_of
+from rumi.logbook.lines import clean, duration, troubled
+from rumi.texts import Language
+
+
+@dataclass(slots=True)
+class Day:
+    """A chat's day, local time. `turns_s` and `tools_s` are sums, `longest_s` the longest turn's seconds.
+
+    `failures` are tools that failed and turns that ended without an answer.
+    """
+
+    day: str
+    chat: str
+    turns: int = 0
+    tools: int = 0
+    failures: int = 0
+    tokens: int = 0
+    turns_s: float = 0.0
+    tools_s: float = 0.0
+    longest_s: float = 0.0
+
+    def fields(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "day": self.day,
+            "chat": self.chat,
+            "turns": self.turns,
+            "tools": self.tools,
+            "failures": self.failures,
+            "tokens": self.tokens,
+            "turns_s": round(self.turns_s, 3),
+            "tools_s": round(self.tools_s, 3),
+            "longest_s": round(self.longest_s, 3),
+        }
+
+
+def summed_up(entries: Iterable[Entry]) -> list[Day]:
+    """The days, oldest first, and by chat. A turn counts on the day on which it ended."""
+    days: dict[tuple[str, str], Day] = {}
+    begun: dict[tuple[str, str], datetime] = {}
+    for entry in entries:
+        chat, turn, when = str(entry.get("chat_id") or ""), str(entry.get("turn") or ""), time_of(entry)
+        key = (when.astimezone().date().isoformat(), chat)
+        match entry.get("event"):
+            case "turn_started":
+                begun[chat, turn] = when
+            case "turn_finished":
+                day = days.setdefault(key, Day(*key))
+                day.turns += 1
+                day.failures += troubled(entry)
+                day.tokens += (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
+                if (since := begun.pop((chat, turn), None)) is not None:
+                    took_s = (when - since).total_seconds()
+                    day.turns_s += took_s
+                    day.longest_s = max(day.longest_s, took_s)
+            case "command" | "tool":
+                day = days.setdefault(key, Day(*key))
+                day.tools += 1
+                day.failures += troubled(entry)
+                day.tools_s += (entry.get("duration_ms") or 0) / 1000
+            case "crashed" | "failed":
+                days.setdefault(key, Day(*key)).failures += 1
+            case _:
+                pass
+    return [days[key] for key in sorted(days)]
+
+
+def table(days: Iterable[Day], language: Language) -> Iterator[str]:
+    """The days as lines of at most 80 columns, below their heads."""
+    heads = texts.log_columns(language)
+    yield _row(heads).rstrip()
+    for day in days:
+        cells = (str(day.turns), str(day.tools), str(day.failures), _short(day.tokens))
+        times = (duration(day.turns_s), duration(day.longest_s))
+        yield _row((day.day, clean(day.chat or "–")[:16], *cells, *times)).rstrip()
+
+
+def _row(cells: Iterable[str]) -> str:
+    day, chat, turns, tools, failures, tokens, time, longest = cells
+    return f"{day:<10} {chat:<16} {turns:>6} {tools:>6} {failures:>6} {tokens:>7} {time:>10} {longest:>10}"
+
+
+def _short(count: int) -> str:
+    """`812`, `4.1k`, `2.3M`."""
+    if count < 10_000:
+        return str(count)
+    return f"{count / 1000:.0f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"

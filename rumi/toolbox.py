@@ -1,0 +1,59 @@
+"""The tools that a chat has besides its sandbox, made once for each chat and bound to it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rumi.chats import ChatView
+from rumi.memory import Ask as AskMemory
+from rumi.memory import owner_of
+from rumi.models import Message, Model, ModelRequest
+from rumi.skills import Ask as AskSkills
+from rumi.skills import CodeRunner
+from rumi.texts import Language
+from rumi.tools import ForgetTool, RememberTool, Tool, UseSkill, WebFetch, WebSearch
+from rumi.web import Web
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """What tools reach, and what a front end adds to them."""
+
+    web: Web
+    memory: AskMemory
+    skills: AskSkills
+    runner: CodeRunner
+    workspaces: Path
+    model_for: Callable[[str, Language], Model]
+    of_front_end: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
+
+    def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
+        """The tools of one chat."""
+        chat, owner = view.chat, owner_of(view.chat)
+        tools: tuple[Tool, ...] = (
+            WebFetch(partial(self.web.fetch, chat)),
+            WebSearch(partial(self.web.search, chat)),
+            RememberTool(self.memory, owner, chat, view.tainted, view.language),
+            ForgetTool(self.memory, owner, view.language),
+            *self.of_front_end(chat),
+        )
+        return (*tools, self._use_skill(view, ("bash", *(tool.spec.name for tool in tools))))
+
+    def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
+        async def answer(prompt: str) -> str:
+            """What a skill's code asks the chat's model, which has no tools then."""
+            request = ModelRequest((Message("user", prompt),))
+            return (await self.model_for(view.chat, view.language()).reply(request, lambda event: None)).text
+
+        return UseSkill(
+            self.skills,
+            self.runner,
+            chat=view.chat,
+            workspace=self.workspaces / view.chat,
+            language=view.language,
+            tools=lambda: names,
+            model=answer,
+            outside=view.files_tainted,
+            touches=view.touch_files,
+        )

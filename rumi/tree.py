@@ -1,0 +1,184 @@
+"""The supervision tree: the one place where actors are made and introduced to each other.
+
+rumi             rest_for_one: what stands below depends on what stands above
+├── journal      state.db
+├── memory       facts about users
+├── skills       which skills there are
+├── fetcher      the only door to the web
+├── models       permits for model calls, shared between chats
+├── intents      which boxes may exist
+├── sandboxes    keyed: one child per chat
+├── sender       replies to Telegram                (rumi telegram)
+├── learner      draws facts from sessions that have ended
+├── settler      replies in place of chats that cannot be brought back
+├── chats        keyed: one child per chat
+├── poller       messages from Telegram             (rumi telegram)
+├── control      the control socket
+└── page         the house in a browser             (rumi telegram --web)
+"""
+
+import logging
+import os
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
+from rumi import texts
+from rumi.audit import AuditLog
+from rumi.building import sandbox_limits
+from rumi.chats import Hub, Inbox, InHand, Means, add_chats
+from rumi.config import Loaded
+from rumi.control import ControlServer, dump_on_signal, socket_path
+from rumi.home import Home
+from rumi.journal import Journal, JournalMessage, Threads
+from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
+from rumi.models import OFFLINE, Model, ModelSet
+from rumi.redact import Redactor
+from rumi.sandbox import Engine, add_sandboxes
+from rumi.settings import chat_limits_of, web_settings_of
+from rumi.skills import Catalogue, CodeRunner, DisabledSkills, Skills, SkillsMessage, TrustedSkills, sources
+from rumi.status import StatusSource, outline
+from rumi.switchboard import Switchboard
+from rumi.toolbox import Toolbox
+from rumi.web import add_fetcher
+
+if TYPE_CHECKING:
+    from rumi.page import Entrance, Page
+    from rumi.telegram import Telegram
+
+logger = logging.getLogger(__name__)
+
+JOURNAL_SHUTDOWN_S = 10.0
+
+
+class Tree:
+    """The actors and who knows whom. `project` is the folder whose skills count as well."""
+
+    inbox: Inbox
+
+    def __init__(
+        self,
+        home: Home,
+        loaded: Loaded,
+        models: ModelSet,
+        engine: Engine,
+        language: texts.Language,
+        redactor: Redactor,
+        telegram: "Telegram | None",
+        project: Path | None,
+        entrance: "Entrance | None" = None,
+    ) -> None:
+        settings = loaded.settings
+        self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
+        self.page: Page | None = None
+        journal = self._add_journal(home)
+        memory = self._add_memory(home)
+        trusted = TrustedSkills(home.root / "skills-trusted.json")
+        skills = self._add_skills(home, loaded, trusted, project)
+        web = add_fetcher(self.root, web_settings_of(loaded))
+        permits = self.root.add(models.spec())
+        sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
+        hub = Hub()
+        if telegram is not None:
+            telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
+
+        def model_for(chat: str, spoken: texts.Language) -> Model:
+            return models.bind(chat, permits, language=spoken)
+
+        toolbox = Toolbox(
+            web=web,
+            memory=asking(memory),
+            skills=skills.ask,
+            runner=CodeRunner(trusted, Threads()),
+            workspaces=home.workspaces,
+            model_for=model_for,
+            of_front_end=telegram.tools_for if telegram is not None else lambda chat: (),
+        )
+        self.means = Means(
+            journal=journal,
+            sandboxes=sandboxes,
+            model_for=model_for,
+            hub=hub,
+            audit=AuditLog(
+                home.logs / "audit.jsonl",
+                max_mb=settings.log.max_mb,
+                keep=settings.log.keep,
+                redact=redactor,
+            ),
+            in_hand=InHand(),
+            limits=chat_limits_of(loaded, models.context_tokens),
+            language=language,
+            workspaces=home.workspaces,
+            now=time.time,
+            offload=Threads(),
+            whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
+            tools_for=toolbox.tools_for,
+            thinks=models.name != OFFLINE,
+            memory=asking(memory),
+            skills=skills.ask,
+            extract=extract if settings.memory.extract else None,
+        )
+        if telegram is not None:
+            self.means = replace(self.means, bring=telegram.bring)
+        self.inbox = add_chats(self.root, self.means)
+        if telegram is not None:
+            telegram.add_poller(self.root, self.inbox)
+        self.status = StatusSource(
+            self.root.status,
+            {
+                "home": str(home.root),
+                "model": models.name,
+                "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded)},
+            },
+            files=(home.state_db, home.memory_db),
+            failed=lambda: {chat: (each.time, each.error) for chat, each in self.means.failed.items()},
+        )
+        more = {"memory": memory_calls(asking(memory), self.inbox.learn_now)}
+        calls = Switchboard(self.status, self.inbox, more).calls()
+        path, dumps = socket_path(home.run, home.installation()), partial(dump_on_signal, self.status.dump)
+        self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, beside=dumps)))
+        if entrance is not None:
+            from rumi.page import add_page
+
+            self.page = add_page(self.root, entrance, self.inbox, self.means, self.status.dump)
+
+    def _happened(self, event: TreeEvent) -> None:
+        """Tell what happens in the tree to whoever follows it."""
+        _log(event)
+        if self.page is not None:
+            self.page.tree_happened(event)
+
+    def _add_journal(self, home: Home) -> ActorRef[JournalMessage]:
+        offload = Threads()
+        return self.root.add(
+            ChildSpec(
+                "journal",
+                lambda: Journal(home.state_db, offload, time.time),
+                capacity=1024,
+                concurrency=Journal.CONCURRENCY,
+                shutdown=JOURNAL_SHUTDOWN_S,
+            )
+        )
+
+    def _add_memory(self, home: Home) -> ActorRef[MemoryMessage]:
+        offload = Threads()
+        return self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, offload, time.time)))
+
+    def _add_skills(
+        self, home: Home, loaded: Loaded, trusted: TrustedSkills, project: Path | None
+    ) -> ActorRef[SkillsMessage]:
+        found = sources(home.root, loaded.settings.skills.dirs, project)
+        catalogue = Catalogue(found, DisabledSkills(home.root / "config.toml", os.environ), trusted)
+        offload = Threads()
+        return self.root.add(ChildSpec("skills", lambda: Skills(catalogue, offload)))
+
+
+def _log(event: TreeEvent) -> None:
+    """What happens in the tree, for the program's log. An ordinary start or stop is not worth a line."""
+    if event.error is not None:
+        logger.warning(
+            "%s %s (incarnation %d)", event.path, event.kind, event.incarnation, exc_info=event.error
+        )
