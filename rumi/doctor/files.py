@@ -1,0 +1,95 @@
+"""The home: whose its files are, and who may read them. Blocking."""
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from rumi.control import socket_path
+from rumi.doctor.check import Check
+from rumi.home import Home
+
+NAMED = 5
+"""More files than that are told as a number."""
+
+
+def files(home: Home) -> list[Check]:
+    """Whether the home is its owner's alone."""
+    return [_home(home), *_permissions(home)]
+
+
+def _home(home: Home) -> Check:
+    found = home.root.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid != os.geteuid():
+        whose = f"{home.root} belongs to user {found.st_uid}, and this is user {os.geteuid()}"
+        return Check("home", "failure", whose, "Run Rumi as its owner, or set RUMI_HOME to a folder you own.")
+    if mode & 0o077:
+        return Check(
+            "home",
+            "failure",
+            f"{home.root} can be read by others (mode {mode:o})",
+            f"chmod 700 {shlex.quote(str(home.root))}",
+        )
+    if not os.access(home.root, os.W_OK):
+        return Check(
+            "home", "failure", f"{home.root} cannot be written", "Set RUMI_HOME to a folder you own."
+        )
+    return Check("home", "ok", str(home.root))
+
+
+def _permissions(home: Home) -> list[Check]:
+    """What is secret should not depend on the folder around it alone."""
+    open_to_others, foreign = [], []
+    for path in _kept(home):
+        try:
+            found = path.lstat()
+        except OSError:
+            continue
+        if found.st_uid != os.geteuid():
+            foreign.append(path)
+        elif not stat.S_ISLNK(found.st_mode) and found.st_mode & 0o077 and _secret(home, path):
+            open_to_others.append(path)
+    checks = []
+    if foreign:
+        mend = f"As root: chown -R {os.geteuid()} {_quoted(foreign)}"
+        checks.append(Check("permissions", "failure", f"of another user: {_names(home, foreign)}", mend))
+    if open_to_others:
+        mend = f"chmod go= {_quoted(open_to_others)}"
+        checks.append(
+            Check("permissions", "warning", f"open to others: {_names(home, open_to_others)}", mend)
+        )
+    return checks or [Check("permissions", "ok", "what is in the home is its owner's alone")]
+
+
+def _kept(home: Home) -> Iterator[Path]:
+    """What Rumi keeps, but for the chats' workspaces and the root file system: those are the sandbox's."""
+    theirs = {home.workspaces.name, home.rootfs.name}
+    yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
+    yield home.workspaces
+    for folder in (home.run, home.logs):
+        if folder.is_dir():
+            yield from sorted(folder.iterdir())
+    installation = home.root / "installation"
+    if installation.exists():
+        yield socket_path(home.run, home.installation())
+
+
+def _secret(home: Home, path: Path) -> bool:
+    """Keys, what people wrote, and what obeys whoever reaches it."""
+    if path.parent == home.root:
+        return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
+    return path.name.endswith((".sock", ".jsonl"))
+
+
+def _names(home: Home, paths: list[Path]) -> str:
+    names = [
+        str(path.relative_to(home.root)) if path.is_relative_to(home.root) else str(path) for path in paths
+    ]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _quoted(paths: list[Path]) -> str:
+    return " ".join(shlex.quote(str(path)) for path in dict.fromkeys(paths[:NAMED]))

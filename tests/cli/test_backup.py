@@ -1,0 +1,152 @@
+"""`rumi backup`: a copy that can be put back, made while others write, that overwrites nothing."""
+
+import json
+import sqlite3
+import stat
+import subprocess
+import tarfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from rumi.backup import BackupError, back_up
+from rumi.databases import DatabaseFault
+from rumi.errors import UsageError
+from rumi.home import Home
+from rumi.journal.store import Store
+from tests.cli.program import Program
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home that nobody holds, with something of everything."""
+    home = Home(tmp_path / "home").make()
+    Store(home.state_db).close()
+    (home.root / "config.toml").write_text("[agent]\nmax_turns = 7\n")
+    (home.root / ".env").write_text("GROQ_API_KEY=gsk_secret\n")
+    (home.root / "skills/tea").mkdir(parents=True)
+    (home.root / "skills/tea/SKILL.md").write_text("---\nname: tea\ndescription: makes tea\n---\nBoil it.\n")
+    (home.workspaces / "cli").mkdir()
+    return home
+
+
+def put_back(archive: Path, folder: Path) -> None:
+    """As docs/operations.md says."""
+    folder.mkdir(mode=0o700)
+    subprocess.run(["tar", "-xzf", str(archive), "-C", str(folder)], check=True)
+
+
+@pytest.mark.bubblewrap
+def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_the_facts(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    chat = bubblewrap.start("chat")
+    assert chat.stdin is not None
+    assert chat.stdout is not None
+    try:
+        chat.stdin.write("remember colour = green\nrun echo hello\n")
+        chat.stdin.flush()
+        while "hello" not in chat.stdout.readline():
+            pass
+        said = bubblewrap.run("backup", str(tmp_path / "b.tar.gz")).stdout
+    finally:
+        chat.stdin.close()
+        assert chat.wait(60) == 0
+        chat.stdout.close()
+        assert chat.stderr is not None
+        chat.stderr.close()
+    assert f"{tmp_path}/b.tar.gz" in said
+    assert "memory.db" in said
+    put_back(tmp_path / "b.tar.gz", tmp_path / "again")
+    again = Program(tmp_path / "again", bubblewrap.env)
+    facts = json.loads(again.run("memory", "list", "--json").stdout)
+    assert [(fact["key"], fact["value"]) for fact in facts] == [("colour", "green")]
+    assert "run echo hello" in str(_rows(tmp_path / "again/state.db", "SELECT message FROM history"))
+    assert {path.name for path in (tmp_path / "again").iterdir()} >= {"state.db", "memory.db"}
+
+
+def test_it_holds_what_cannot_be_made_again_for_its_owner_alone(home: Home, tmp_path: Path) -> None:
+    made = back_up(home, tmp_path / "b.tar.gz")
+    assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
+    assert [name for name, _ in made.holds] == ["state.db", "config.toml", "skills"]
+    put_back(made.path, tmp_path / "again")
+    assert (tmp_path / "again/config.toml").read_text() == "[agent]\nmax_turns = 7\n"
+    assert (tmp_path / "again/skills/tea/SKILL.md").read_text().endswith("Boil it.\n")
+    assert stat.S_IMODE((tmp_path / "again/state.db").stat().st_mode) == 0o600
+    assert not (tmp_path / "again/.env").exists()
+    with tarfile.open(back_up(home, tmp_path / "keys.tar.gz", keys=True).path) as tar:
+        assert ".env" in tar.getnames()
+
+
+def test_it_is_of_one_moment_while_another_writes(home: Home, tmp_path: Path) -> None:
+    """Two tables that are always written together are equal in each copy."""
+    db = sqlite3.connect(home.state_db, isolation_level=None, check_same_thread=False)
+    db.execute("CREATE TABLE one (n INTEGER, filler TEXT)")
+    db.execute("CREATE TABLE two (n INTEGER, filler TEXT)")
+    enough = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not enough.is_set():
+            number += 1
+            db.execute("BEGIN")
+            for table in ("one", "two"):
+                db.execute(f"INSERT INTO {table} VALUES (?, ?)", (number, "x" * 3000))
+            db.execute("COMMIT")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        counts = []
+        for number in range(5):
+            put_back(back_up(home, tmp_path / f"{number}.tar.gz").path, tmp_path / str(number))
+            (row,) = _rows(
+                tmp_path / str(number) / "state.db",
+                "SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM two)",
+            )
+            assert row[0] == row[1]
+            counts.append(row[0])
+    finally:
+        enough.set()
+        writer.join()
+        db.close()
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0], "it was written to meanwhile"
+
+
+def test_nothing_is_overwritten_and_a_folder_gets_a_new_file(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(UsageError, match="nothing is overwritten"):
+        back_up(home, tmp_path / "mine")
+    assert (tmp_path / "mine").read_text() == "precious"
+    (tmp_path / "backups").mkdir()
+    made = back_up(home, tmp_path / "backups")
+    assert list((tmp_path / "backups").iterdir()) == [made.path]
+    assert made.path.name.startswith("rumi-20")
+    with pytest.raises(UsageError, match="cannot be written"):
+        back_up(home, tmp_path / "no" / "folder" / "b.tar.gz")
+
+
+def test_a_damaged_database_or_no_room_leaves_no_backup(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "backups").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("rumi.databases.SPARE_BYTES", 1 << 60)
+        with pytest.raises(DatabaseFault, match="Make room"):
+            back_up(home, tmp_path / "backups")
+    home.memory_db.write_bytes(b"no database at all" * 1000)
+    with pytest.raises(BackupError, match=r"memory\.db cannot be backed up.*rumi doctor"):
+        back_up(home, tmp_path / "backups")
+    assert list((tmp_path / "backups").iterdir()) == []
+    with pytest.raises(BackupError, match="nothing"):
+        back_up(Home(tmp_path / "backups"), tmp_path / "b.tar.gz")
+
+
+def _rows(path: Path, query: str) -> list[tuple[int, ...]]:
+    db = sqlite3.connect(path)
+    try:
+        return db.execute(query).fetchall()
+    finally:
+        db.close()
