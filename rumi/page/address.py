@@ -1,0 +1,107 @@
+"""Where the page listens, and under which names it may be asked for."""
+
+import errno
+import ipaddress
+import socket
+from dataclasses import dataclass
+
+from rumi.errors import RumiError, UsageError
+
+BACKLOG = 64
+
+STUCK_MS = 5000
+"""How long a connection may take none of the bytes that wait for it; then the kernel ends it. The server
+sends shielded, so without this a browser that reads nothing could hold up the end of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A listening socket. It is open before anything else starts, and stays when the server is restarted."""
+
+    name: str
+    """The host as the operator wrote it."""
+    listener: socket.socket
+
+    @property
+    def port(self) -> int:
+        """The port; where 0 was asked for, the one that was free."""
+        return int(self.listener.getsockname()[1])
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.listener.getsockname()[0])
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it, without a slash at the end. A host for every address is no place."""
+        address = ipaddress.ip_address(self.listener.getsockname()[0].partition("%")[0])
+        return f"http://{authority('localhost' if address.is_unspecified else self.name, self.port)}"
+
+    def is_own(self, host: str, reached: str) -> bool:
+        """Whether a request's Host header names this page: the host of the command line, the address that the
+        connection `reached`, or localhost where that is this machine's own.
+
+        A name of somebody else's that was made to lead here (DNS rebinding) is none of these.
+        """
+        names = {self.name.lower(), reached.partition("%")[0]}
+        if is_loopback(reached):
+            names.add("localhost")
+        return host.lower() in {authority(name, self.port) for name in names}
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.listener.close()
+
+
+def authority(host: str, port: int) -> str:
+    """Host and port as a browser writes them."""
+    shown = f"[{host}]" if ":" in host else host
+    return shown if port == 80 else f"{shown}:{port}"
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an IP address is this machine's own."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(where: str) -> Bound:
+    """Listen at `HOST:PORT`; an IPv6 address stands in brackets, port 0 is any that is free.
+
+    Raises:
+        UsageError: no such address, or the port is taken.
+    """
+    host, _, digits = where.rpartition(":")
+    name = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    port = int(digits) if digits.isascii() and digits.isdigit() else 65536
+    if not name or port > 65535 or (":" in name and name == host):
+        raise UsageError(f"{where!r} is no HOST:PORT.", "For example: --web 127.0.0.1:8080")
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise UsageError(
+            f"{name!r} is no address of this machine.", "For example: --web 127.0.0.1:8080"
+        ) from None
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise _why(where, error) from None
+    return Bound(name, listener)
+
+
+def _why(where: str, error: OSError) -> RumiError:
+    if error.errno == errno.EADDRINUSE:
+        return UsageError(f"Something else listens at {where} already.", "Choose another port with --web.")
+    if error.errno == errno.EACCES:
+        return UsageError(f"This user may not listen at {where}.", "Choose a port above 1023.")
+    return UsageError(f"The page cannot listen at {where}: {error.strerror}.", "Choose another address.")

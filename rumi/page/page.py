@@ -1,0 +1,178 @@
+"""The page's state and its actor. What browsers see outlives the server: it is there again when that is."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, cast
+
+import trio
+
+from actors import Actor, Backoff, ChildSpec, Supervisor, TreeEvent
+from rumi.chats import Inbox, LocalChat, Means
+from rumi.journal import Load
+from rumi.page.board import Board
+from rumi.page.entrance import Entrance
+from rumi.page.transcript import Transcript
+from rumi.page.windows import Window
+
+CHAT: Final = "web"
+"""The page's chat."""
+
+LOOK_S: Final = 0.5
+"""How often the house is looked at while somebody watches; less often where a look takes long."""
+
+SHARE: Final = 20
+"""Looking takes at most one part in so many of the time."""
+
+MOST_WINDOWS: Final = 32
+
+logger = logging.getLogger(__name__)
+server_log = logging.getLogger("rumi.page.server")
+
+
+class Page:
+    """What the page shows, whom it lets in, and who looks now. Outlives the server's incarnations."""
+
+    def __init__(
+        self, entrance: Entrance, inbox: Inbox, means: Means, dump: Callable[[], Mapping[str, object]]
+    ) -> None:
+        self.entrance = entrance
+        self.chat = LocalChat(CHAT, inbox, means)
+        self.board = Board(dump)
+        self.transcript = Transcript()
+        self.windows: set[Window] = set()
+        self.ending = False
+        self.events = means.hub.subscribe()
+        self.watched = trio.Event()
+        self._history = means.limits.history_messages
+        self._begun = False
+
+    def tree_happened(self, event: TreeEvent) -> None:
+        """Follow the tree; the `observe` of its root."""
+        self.board.tree_happened(event)
+
+    def wind_down(self) -> None:
+        """The program is about to end: take no more messages. Windows go on showing how it ends."""
+        self.ending = True
+
+    async def open(self, session: str) -> Window | None:
+        """A window for a browser that is logged in; None where there are too many.
+
+        Raises:
+            ActorError: the chat or the journal cannot be asked.
+        """
+        if not self._begun:
+            undelivered = await self.chat.undelivered()
+            record = await self.chat.means.journal.ask(Load(CHAT, self._history))
+            if not self._begun:  # another window may have been as fast
+                self._begun = True
+                self.transcript.begin((entry.message for entry in record.history), undelivered)
+        if len(self.windows) >= MOST_WINDOWS:
+            return None
+        self.board.look()
+        return Window(self.board, self.transcript, partial(self.entrance.door.knows, session))
+
+    def enter(self, window: Window) -> None:
+        """Somebody begins to look."""
+        self.windows.add(window)
+        self.transcript.watchers.add(window)
+        self.watched.set()
+
+    def leave(self, window: Window) -> None:
+        """Somebody looks no longer."""
+        self.windows.discard(window)
+        self.transcript.watchers.discard(window)
+
+    def wake(self) -> None:
+        """Have all windows look whether there is something new for them."""
+        for window in self.windows:
+            window.wake()
+
+
+class PageServer(Actor[None]):
+    """Serves the page, follows what happens, and looks at the house while somebody watches."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    async def started(self) -> None:
+        """Begin to serve. The socket is open already; this incarnation gets a duplicate of it."""
+        self.start_soon(self._follow)
+        self.start_soon(self._look)
+        await self.start(self._serve)
+
+    async def receive(self, message: None) -> None:
+        """It takes no messages: its clients come by the socket."""
+
+    def doing(self) -> str:
+        """Who looks."""
+        windows = len(self._page.windows)
+        return f"{windows} window{'s' if windows != 1 else ''}" if windows else ""
+
+    def figures(self) -> Mapping[str, object]:
+        """How many look, and where."""
+        return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
+
+    async def _serve(self, task_status: trio.TaskStatus[list[str]]) -> None:
+        from hypercorn.config import Config
+        from hypercorn.trio import serve
+        from hypercorn.typing import ASGIFramework
+
+        from rumi.page.routes import make_app
+
+        listener = os.dup(self._page.entrance.bound.listener.fileno())
+        config = Config()
+        config.bind = [f"fd://{listener}"]
+        config.accesslog = None  # it would write down login links
+        config.errorlog = server_log
+        config.include_server_header = False
+        config.keep_alive_timeout = 5
+        config.read_timeout = None
+        config.graceful_timeout = 1
+        config.h11_max_incomplete_size = 16_384
+        config.max_app_queue_size = 10
+        app = cast(ASGIFramework, make_app(self._page))
+        try:
+            await serve(app, config, task_status=task_status, mode="asgi")
+        finally:
+            for window in list(self._page.windows):
+                self._page.leave(window)
+
+    async def _follow(self) -> None:
+        """Follow all chats. The subscription is older than this incarnation: nothing is missed in between."""
+        page = self._page
+        while True:
+            event = await page.events.receive()
+            page.board.chat_happened(event)
+            if event.chat == CHAT:
+                page.transcript.happened(event)
+
+    async def _look(self) -> None:
+        page = self._page
+        while True:
+            if not page.windows:
+                page.watched = trio.Event()
+                await page.watched.wait()
+            begun = time.perf_counter()
+            if page.board.look():
+                page.wake()
+            await trio.sleep(max(LOOK_S, SHARE * (time.perf_counter() - begun)))
+
+
+def add_page(
+    root: Supervisor,
+    entrance: Entrance,
+    inbox: Inbox,
+    means: Means,
+    dump: Callable[[], Mapping[str, object]],
+) -> Page:
+    """Add the page below the chats. It comes back from crashes after a growing wait."""
+    page = Page(entrance, inbox, means, dump)
+    root.add(
+        ChildSpec(
+            "page", lambda: PageServer(page), shutdown=2.0, backoff=Backoff(first_s=0.2, factor=5, cap_s=60)
+        )
+    )
+    return page

@@ -1,0 +1,181 @@
+// The talk: what was said, what grows, what is asked; and what is typed.
+
+import { age, make, say } from "./dom.js";
+import { markdown } from "./markdown.js";
+
+const log = document.getElementById("log");
+const empty = document.getElementById("empty");
+const composer = document.getElementById("composer");
+const message = document.getElementById("message");
+const stop = document.getElementById("stop");
+const question = document.getElementById("question");
+
+const entries = new Map();
+const acknowledged = new Set();
+let asked = "";
+let notice = () => {};
+
+/** Tell the house something; what went wrong is shown. */
+export async function post(path, fields) {
+  try {
+    const answer = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(fields),
+    });
+    if (answer.ok) return answer.status === 204 ? {} : await answer.json();
+    const said = answer.status === 403 ? { error: say("over") } : await answer.json();
+    notice(path === "/chat/send" ? say("not_sent", { why: said.error }) : said.error);
+  } catch {
+    notice(say("lost"));
+  }
+  return null;
+}
+
+/** Begin anew: everything will be told again. */
+export function forget() {
+  entries.clear();
+  log.replaceChildren(empty);
+  empty.hidden = false;
+}
+
+/** An entry as it is now. */
+export function entry(shape) {
+  const stay = atEnd();
+  const known = entries.get(shape.id);
+  const element = known ? known.element : make("article", {});
+  element.className = `entry ${shape.kind} ${shape.state}`;
+  element.setAttribute("aria-label", say(shape.kind === "you" ? "you" : "assistant"));
+  element.setAttribute("aria-busy", String(shape.state === "running"));
+  element.replaceChildren(...shape.parts.map((part) => show(part, shape)));
+  if (shape.state === "running" && !shape.parts.some((part) => part.kind === "text" && part.text)) {
+    element.append(make("p", { class: "dots", "aria-label": say("working") }, "···"));
+  }
+  if (shape.kind === "answer" && shape.state === "done" && !["", "complete"].includes(shape.reason)) {
+    element.append(make("p", { class: "faint" }, say("stopped_at", { reason: shape.reason })));
+  }
+  if (!known) {
+    empty.hidden = true;
+    log.append(element);
+  }
+  entries.set(shape.id, { shape, element });
+  if (shape.delivery && !acknowledged.has(shape.delivery)) {
+    acknowledged.add(shape.delivery);
+    post("/chat/seen", { delivery: shape.delivery });
+  }
+  state();
+  if (stay) log.scrollTop = log.scrollHeight;
+}
+
+/** The text that an entry ends with has become longer. */
+export function more({ id, text }) {
+  const known = entries.get(id);
+  if (!known) return;
+  const stay = atEnd();
+  const part = known.shape.parts[known.shape.parts.length - 1];
+  part.text += text;
+  known.element.querySelector(".dots")?.remove();
+  const blocks = known.element.querySelectorAll(".text");
+  blocks[blocks.length - 1].replaceChildren(...markdown(part.text));
+  if (stay) log.scrollTop = log.scrollHeight;
+}
+
+function show(part, shape) {
+  switch (part.kind) {
+    case "tool":
+      return tool(part);
+    case "question": {
+      const verdict = part.verdict ? say(`verdict_${part.verdict}`) : say("asks");
+      return make("p", { class: "asked" }, part.text, make("em", {}, ` ${verdict}`));
+    }
+    case "note":
+      return make("p", { class: "note" }, part.text);
+    default:
+      return make("div", { class: "text" }, ...(shape.kind === "you" ? [part.text] : markdown(part.text)));
+  }
+}
+
+function tool(part) {
+  const remarks = [];
+  if (part.state === "running") remarks.push(say("working"));
+  if (part.state === "failed" && (part.exit === null || part.exit === undefined)) remarks.push(say("failed"));
+  if (part.exit !== null && part.exit !== undefined) remarks.push(say("exit", { code: part.exit }));
+  if (part.ms !== null && part.ms !== undefined) remarks.push(part.ms < 1000 ? `${part.ms} ms` : age(part.ms / 1000));
+  const summary = make(
+    "summary",
+    {},
+    make("span", { class: "mark", "aria-hidden": "true" }, "●"),
+    make("code", {}, part.title),
+    make("span", { class: "faint" }, remarks.join(" · ")),
+  );
+  const said = part.said ? make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : "")) : "";
+  return make("details", { class: `tool ${part.state}` }, summary, said);
+}
+
+function state() {
+  const all = [...entries.values()].map((known) => known.shape);
+  stop.disabled = !all.some((shape) => shape.state === "running");
+  const open = all.flatMap((shape) => (shape.state === "running" ? shape.parts : []));
+  const asks = open.find((part) => part.kind === "question" && !part.verdict);
+  question.hidden = !asks;
+  if (asks && asks.id !== asked) {
+    document.getElementById("question-text").textContent = asks.text;
+    post("/chat/seen", { question: asks.id });
+  } else if (!asks && question.contains(document.activeElement)) {
+    message.focus();
+  }
+  asked = asks ? asks.id : "";
+}
+
+function atEnd() {
+  return log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+}
+
+function fit() {
+  message.rows = Math.min(8, message.value.split("\n").length);
+}
+
+async function send() {
+  const text = message.value.trim();
+  if (!text) return;
+  message.value = "";
+  fit();
+  notice("");
+  log.scrollTop = log.scrollHeight;
+  if ((await post("/chat/send", { text })) === null && !message.value) {
+    message.value = text; // nothing typed is lost
+    fit();
+  }
+}
+
+async function answer(yes) {
+  const id = asked;
+  message.focus();
+  const told = await post("/chat/answer", { id, yes });
+  if (told && !told.counts) notice(say("answer_failed"));
+}
+
+/** Listen to keys and buttons. `tell` shows what went wrong, or nothing. */
+export function begin(tell) {
+  notice = tell;
+  composer.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send();
+  });
+  message.addEventListener("input", fit);
+  message.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      send();
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !stop.disabled) post("/chat/stop", {});
+  });
+  stop.addEventListener("click", () => {
+    post("/chat/stop", {});
+    message.focus();
+  });
+  document.getElementById("yes").addEventListener("click", () => answer(true));
+  document.getElementById("no").addEventListener("click", () => answer(false));
+}

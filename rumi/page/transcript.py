@@ -1,0 +1,276 @@
+"""The talk in the chat `web` as all windows see it: what was said, and what grows."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Literal, Protocol
+
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.models import Discarded, Message, TextDelta, ToolCall, Waiting
+from rumi.tools import ToolResult
+
+MOST_ENTRIES = 200
+"""So many entries are kept; the oldest go. The journal has them all."""
+
+SHOWN_CHARS = 2000
+"""How much of what a tool said is shown."""
+
+TITLE_CHARS = 400
+"""How much of a tool call's arguments is shown."""
+
+
+class Watcher(Protocol):
+    """Somebody who is told which entries have changed."""
+
+    def changed(self, entry: str) -> None:
+        """The entry of that id has changed. Must not wait."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message, an answer that may still grow, or a reply to a command.
+
+    `parts` are as the page's script knows them. `revision` goes up when anything changes but that the last
+    part, a text, has become longer. `delivery` is what to acknowledge when a person has it.
+    """
+
+    id: str
+    kind: Literal["you", "answer", "reply"]
+    state: Literal["sending", "sent", "failed", "running", "done"]
+    parts: list[dict[str, object]] = field(default_factory=list)
+    began: float = 0.0
+    turn: str = ""
+    number: int = 0
+    reason: str = ""
+    delivery: int = 0
+    revision: int = 0
+
+    def shape(self) -> dict[str, object]:
+        """The entry as JSON knows it."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "state": self.state,
+            "parts": self.parts,
+            "began": self.began,
+            "reason": self.reason,
+            "delivery": self.delivery,
+        }
+
+    @property
+    def growing(self) -> str:
+        """The last part's text, if it is a text."""
+        last = self.parts[-1] if self.parts else {}
+        return str(last["text"]) if last.get("kind") == "text" else ""
+
+
+class Transcript:
+    """What was said, oldest first. Changes are told to the watchers, by entry and not by change: one that is
+    slow sees fewer of the states in between and never more than there are entries."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.watchers: set[Watcher] = set()
+        self._ids = count(1)
+        self._calls: dict[str, dict[str, object]] = {}
+
+    @property
+    def working(self) -> bool:
+        """Whether a turn runs."""
+        return any(entry.state == "running" for entry in self.entries.values())
+
+    # What windows do
+
+    def say(self, text: str, now: float) -> Entry:
+        """A message that is about to be sent. It stands there before anything can come of it."""
+        return self._add(Entry(self._id(), "you", "sending", [_text(text)], now))
+
+    def sent(self, entry: Entry, number: int) -> None:
+        """The message is stored."""
+        entry.number, entry.state = number, "sent"
+        self._changed(entry)
+
+    def failed(self, entry: Entry, why: str) -> None:
+        """The message was not taken."""
+        entry.state = "failed"
+        entry.parts.append({"kind": "note", "text": why})
+        self._changed(entry)
+
+    # What was before
+
+    def begin(self, history: Iterable[Message], undelivered: Iterable[Replied]) -> None:
+        """What earlier processes know of the chat, before anything else. Only a first time counts."""
+        if self.entries:
+            return
+        for message in history:
+            if message.role in ("user", "assistant") and message.content:
+                mine = message.role == "user"
+                state: Literal["sent", "done"] = "sent" if mine else "done"
+                self._add(Entry(self._id(), "you" if mine else "answer", state, [_text(message.content)]))
+        for reply in undelivered:
+            last = next(reversed(self.entries.values()), None)
+            if last is not None and last.kind == "answer" and last.growing == reply.text:
+                last.delivery = reply.delivery
+            else:
+                self._reply(reply, 0.0)
+
+    # What happens
+
+    def happened(self, event: ChatEvent) -> None:
+        """Follow an event of the chat."""
+        match event.what:
+            case TurnStarted(text, number):
+                self._said(text, number, event.time)
+                self._add(Entry(self._id(), "answer", "running", [], event.time, event.turn))
+            case Replied() as reply:
+                self._replied(event, reply)
+            case _:
+                entry = self._answer(event.turn)
+                if entry is not None:
+                    self._work(entry, event)
+
+    def _work(self, entry: Entry, event: ChatEvent) -> None:
+        match event.what:
+            case TextDelta(text):
+                last = entry.parts[-1] if entry.parts else {}
+                if last.get("kind") == "text":
+                    last["text"] = f"{last['text']}{text}"
+                    self._changed(entry, grown=True)
+                else:
+                    entry.parts.append(_text(text))
+                    self._changed(entry)
+            case Thinking():
+                if entry.growing:
+                    entry.parts.append(_text(""))
+                    self._changed(entry)
+            case Discarded():
+                if entry.growing:
+                    entry.parts.pop()
+                    self._changed(entry)
+            case Waiting(seconds, why):
+                entry.parts.append({"kind": "note", "text": f"{why} ({seconds:.0f} s)"})
+                self._changed(entry)
+            case ToolStarted(call, arguments):
+                part: dict[str, object] = {
+                    "kind": "tool",
+                    "title": title_of(call.name, arguments),
+                    "state": "running",
+                }
+                self._calls[call.id] = part
+                entry.parts.append(part)
+                self._changed(entry)
+            case ToolFinished(call, result):
+                self._ended(call, result)
+                self._changed(entry)
+            case ConfirmationAsked(id, text):
+                entry.parts.append({"kind": "question", "id": id, "text": text, "verdict": ""})
+                self._changed(entry)
+            case ConfirmationEnded(id, verdict):
+                for part in entry.parts:
+                    if part.get("id") == id:
+                        part["verdict"] = verdict
+                self._changed(entry)
+            case TurnFinished(reason, answer):
+                self._finish(entry, reason, answer)
+            case _:
+                pass
+
+    def _ended(self, call: ToolCall, result: ToolResult) -> None:
+        part = self._calls.pop(call.id, None)
+        if part is not None:
+            good = result.ok and not result.exit_code
+            part |= {
+                "state": "ok" if good else "failed",
+                "exit": result.exit_code,
+                "ms": result.duration_ms,
+                "said": result.content[:SHOWN_CHARS],
+                "cut": len(result.content) > SHOWN_CHARS or result.truncated,
+            }
+
+    def _finish(self, entry: Entry, reason: str, answer: str) -> None:
+        """The answer stands in place of the words that grew into it."""
+        if entry.growing and answer.startswith(entry.growing.rstrip()):
+            entry.parts.pop()
+        entry.parts = [part for part in entry.parts if part.get("text") != ""]
+        for part in entry.parts:
+            if part.get("state") == "running":
+                part["state"] = "failed"
+            if part.get("verdict") == "":
+                part["verdict"] = "expired"
+        if answer:
+            entry.parts.append(_text(answer))
+        entry.reason, entry.state = reason, "done"
+        self._calls.clear()
+        self._changed(entry)
+
+    def _said(self, text: str, number: int, at: float) -> None:
+        """The message that became a turn; it may have come by another window than these."""
+        for entry in reversed(self.entries.values()):
+            if entry.number == number or (entry.state == "sending" and entry.parts == [_text(text)]):
+                return
+        self._add(Entry(self._id(), "you", "sent", [_text(text)], at, number=number))
+
+    def _replied(self, event: ChatEvent, reply: Replied) -> None:
+        entry = self._answer(event.turn)
+        if any(other.delivery == reply.delivery for other in self.entries.values()):
+            return
+        if entry is None:
+            self._reply(reply, event.time)
+            return
+        if entry.state == "running":  # its end was told while nobody followed it
+            self._finish(entry, "", reply.text)
+        entry.delivery = reply.delivery
+        self._changed(entry)
+
+    def _reply(self, reply: Replied, at: float) -> None:
+        self._add(Entry(self._id(), "reply", "done", [_text(reply.text)], at, delivery=reply.delivery))
+
+    def _answer(self, turn: str) -> Entry | None:
+        if not turn:
+            return None
+        found = (entry for entry in reversed(self.entries.values()) if entry.turn == turn)
+        return next(found, None)
+
+    def _add(self, entry: Entry) -> Entry:
+        self.entries[entry.id] = entry
+        while len(self.entries) > MOST_ENTRIES:
+            del self.entries[next(iter(self.entries))]
+        self._changed(entry)
+        return entry
+
+    def _changed(self, entry: Entry, *, grown: bool = False) -> None:
+        if not grown:
+            entry.revision += 1
+        for watcher in self.watchers:
+            watcher.changed(entry.id)
+
+    def _id(self) -> str:
+        return f"e{next(self._ids)}"
+
+
+def title_of(name: str, arguments: object) -> str:
+    """A tool call in a line."""
+    given = arguments if isinstance(arguments, dict) else {}
+    if name == "bash" and "command" in given:
+        said = f"$ {given['command']}" + (f"  ← {len(str(given['stdin']))} B" if given.get("stdin") else "")
+    else:
+        said = " ".join([name, *(_shown(value) for value in given.values())])
+    return said if len(said) <= TITLE_CHARS else f"{said[:TITLE_CHARS]}…"
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _text(text: str) -> dict[str, object]:
+    return {"kind": "text", "text": text}

@@ -1,0 +1,84 @@
+"""The status dump as the page shows it: rows of the tree and of the chats, no more than a person reads."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MOST_CHILDREN = 50
+"""Rows below one supervisor, and rows of chats: those that do something come first."""
+
+
+def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
+    """Rows for the page. What changes by itself, such as an age, stands in rows only that do something; so a
+    quiet house looks the same twice."""
+    tree = dump["tree"]
+    failed = dump.get("failed") or {}
+    chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
+    shown, left = _first(chats)
+    rows = [_chat(chat, failed) for chat in shown]
+    known = {chat["id"] for chat in chats}
+    rows.extend(_gone(chat, why) for chat, why in failed.items() if chat not in known)
+    sandbox = dump.get("sandbox") or {}
+    return {
+        "program": dump.get("program", ""),
+        "model": dump.get("model", ""),
+        "engine": sandbox.get("engine", ""),
+        "degraded": list(sandbox.get("degraded", ())),
+        "started": round(dump.get("time", 0.0) - dump.get("uptime_s", 0.0)),
+        "actors": list(_rows(tree, 0)),
+        "chats": rows,
+        "more_chats": left,
+        "chats_at_work": sum(1 for chat in chats if chat["figures"].get("job")),
+        "chats_in_memory": len(chats),
+    }
+
+
+def _first(children: list[Any]) -> tuple[list[Any], int]:
+    if len(children) <= MOST_CHILDREN:
+        return children, 0
+    busy = sorted(children, key=lambda child: not child["doing"])
+    return busy[:MOST_CHILDREN], len(children) - MOST_CHILDREN
+
+
+def _rows(node: Mapping[str, Any], depth: int) -> Iterator[dict[str, object]]:
+    yield {
+        "id": node["id"],
+        "depth": depth,
+        "kind": node["kind"],
+        "state": node["state"],
+        "restarts": node["restarts"],
+        "mail": node["mailbox"]["depth"],
+        "doing": node["doing"],
+        "error": node["last_error"] or "",
+    }
+    shown, left = _first(node["children"])
+    for child in shown:
+        yield from _rows(child, depth + 1)
+    if left:
+        yield {"id": f"+{left}", "depth": depth + 1, "kind": "more", "state": "", "restarts": 0, "mail": 0,
+               "doing": "", "error": ""}  # fmt: skip
+
+
+def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, object]:
+    figures = node["figures"]
+    tools = figures.get("tools") or [{}]
+    return {
+        "id": node["id"],
+        "phase": figures.get("phase") or "",
+        "age": round(figures.get("age_s") or 0),
+        "tool": " ".join(filter(None, (tools[0].get("name", ""), tools[0].get("what", "")))),
+        "tool_age": round(tools[0].get("age_s") or 0),
+        "container": figures.get("container") or "",
+        "history": figures.get("history", 0),
+        "asks": bool(figures.get("question")),
+        "working": bool(figures.get("job")),
+        "restarts": node["restarts"],
+        "failed": (failed.get(node["id"]) or {}).get("error", ""),
+    }
+
+
+def _gone(chat: str, why: Mapping[str, Any]) -> dict[str, object]:
+    """A chat that reached its restart limit and has no actor."""
+    return {
+        "id": chat, "phase": "", "age": 0, "tool": "", "tool_age": 0, "container": "", "history": 0,
+        "asks": False, "working": False, "restarts": 0, "failed": why.get("error", ""),
+    }  # fmt: skip

@@ -1,0 +1,285 @@
+"""Who may ask the page for what: over real sockets."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rumi.errors import UsageError
+from rumi.page.address import STUCK_MS, Bound, listen
+from rumi.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
+from tests.page.served import Served
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    """A browser that has just come in."""
+    with httpx.Client(base_url=served.url, headers={"Origin": served.url}) as client:
+        code = served.new_link().partition("code=")[2]
+        assert client.post("/login", data={"code": code}).status_code == 303
+        yield client
+
+
+@pytest.fixture
+def stranger(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served.url) as client:
+        yield client
+
+
+def test_a_link_is_used_once_and_not_by_looking_at_it(served: Served, stranger: httpx.Client) -> None:
+    link = served.new_link()
+    code = link.partition("code=")[2]
+    assert stranger.head(link).status_code == 200
+    assert code in stranger.get(link).text
+    came = stranger.post("/login", data={"code": code}, headers={"Origin": served.url})
+    assert (came.status_code, came.headers["location"]) == (303, "/")
+    cookie = came.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "path=/" in cookie
+    assert "max-age=43200" in cookie
+    secret = came.headers["set-cookie"].partition("=")[2].partition(";")[0]
+    assert len(secret) == 43  # 256 bits
+    assert stranger.get("/").status_code == 200
+    stranger.cookies.clear()
+    for old in (
+        stranger.get(link),
+        stranger.post("/login", data={"code": code}, headers={"Origin": served.url}),
+    ):
+        assert old.status_code == 403
+        assert "set-cookie" not in old.headers
+    assert served.link != link  # whoever stands before the door finds a new one in the terminal
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/events", "/chat/send", "/nothing", "/metrics/", "/static", "//healthz"]
+)
+def test_without_a_session_there_is_nothing(stranger: httpx.Client, served: Served, path: str) -> None:
+    for method in ("GET", "HEAD", "POST", "OPTIONS"):
+        answer = stranger.request(method, f"{served.url}{path}", headers={"Origin": served.url})
+        assert answer.status_code == 403, method
+    stranger.cookies.set(f"rumi_{httpx.URL(served.url).port}", "guessed")
+    assert stranger.get(path).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/events", "/healthz", "/metrics", "/login", "/static/page.js"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.test",
+        "evil.test:{port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "localhost.evil.test:{port}",
+        "[::1]:{port}",
+        "",
+    ],
+)
+def test_a_wrong_host_is_refused_whoever_asks(client: httpx.Client, path: str, host: str) -> None:
+    named = host.format(port=client.base_url.port)
+    answer = client.get(path, headers={"Host": named, "Origin": f"http://{named}"})
+    assert answer.status_code == 403
+    assert "content-security-policy" in answer.headers
+
+
+def test_localhost_is_the_page_too(served: Served) -> None:
+    assert httpx.get(f"http://localhost:{httpx.URL(served.url).port}/healthz").text == "ok\n"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.test",
+        "null",
+        "https://127.0.0.1:{port}",
+        "http://localhost:{port}",
+        "http://127.0.0.1:1",
+        "",
+    ],
+)
+def test_a_wrong_origin_is_refused_with_a_session_too(client: httpx.Client, origin: str) -> None:
+    headers = {"Origin": origin.format(port=client.base_url.port)}
+    assert client.get("/", headers=headers).status_code == 403
+    assert client.post("/chat/send", json={"text": "hi"}, headers=headers).status_code == 403
+
+
+def test_what_changes_something_needs_an_origin_and_json(client: httpx.Client) -> None:
+    del client.headers["Origin"]
+    assert client.get("/").status_code == 200
+    assert client.post("/chat/send", json={"text": "hi"}).status_code == 403
+    assert client.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert client.get("/", headers={"Sec-Fetch-Site": "same-site"}).status_code == 403
+    client.headers["Origin"] = str(client.base_url).rstrip("/")
+    assert client.post("/chat/send", content=b'{"text": "hi"}').status_code == 415
+    assert client.post("/chat/send", data={"text": "hi"}).status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{", 400), (b"[]", 400), (b"{}", 400), (b'{"text": " "}', 400), (b'{"text": 1}', 400),
+     (b"[" * 50_000, 400), (b'{"text": "' + b"x" * 200_000 + b'"}', 413)],
+)  # fmt: skip
+def test_nonsense_is_refused(client: httpx.Client, body: bytes, status: int) -> None:
+    answer = client.post("/chat/send", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status
+    assert "error" in answer.json()
+
+
+def test_every_answer_forbids_what_a_page_does_not_need(client: httpx.Client) -> None:
+    for path in ("/", "/login", "/healthz", "/metrics", "/static/page.js", "/static/none.js", "/none"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';"), path
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert "server" not in headers
+        assert "access-control-allow-origin" not in headers
+
+
+def test_the_pages_own_files_hold_no_inline_code_and_lead_nowhere_else(client: httpx.Client) -> None:
+    page = client.get("/").text
+    assert "<style" not in page
+    assert " on" not in " ".join(word for word in page.split("<") if "=" in word).replace(" one", "").replace(
+        " on ", ""
+    )
+    assert "://" not in page.replace("http://www.w3.org", "")
+    assert client.get("/static/..%2fpage.py").status_code == 404
+    assert client.get("/static/index.html").status_code == 404  # a template, no file
+
+
+def test_a_websocket_of_another_site_is_refused(served: Served) -> None:
+    url = httpx.URL(served.url)
+    with socket.create_connection((url.host, url.port or 80), 5) as connection:
+        connection.sendall(
+            f"GET /events HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        assert connection.recv(100).startswith(b"HTTP/1.1 403")
+
+
+def test_health_and_metrics_need_no_login_here_and_name_nobody(
+    served: Served, stranger: httpx.Client
+) -> None:
+    served.say("private-name", "say a secret")
+    served.until(lambda: not served.app.means.in_hand.untold)
+    assert stranger.get("/healthz").text == "ok\n"
+    answer = stranger.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "private-name" not in answer.text
+    assert "secret" not in answer.text
+    values = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+    assert float(values['rumi_turns_total{reason="complete"}']) >= 1
+    assert values["rumi_turn_seconds_count"] == values['rumi_turn_seconds_bucket{le="+Inf"}']
+    assert float(values['rumi_actors{state="running"}']) > 10
+
+
+def test_a_session_ends_when_its_person_logs_out(client: httpx.Client) -> None:
+    with client.stream("GET", "/events") as events:
+        assert client.post("/logout", json={}).status_code == 204
+        told = "".join(events.iter_text())
+    assert told.endswith("event: over\ndata: {}\n\n")
+    assert client.get("/").status_code == 403
+
+
+def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path: Path) -> None:
+    begun = []
+    with Served(tmp_path / "home") as served:
+        page = served.app.page
+        assert page is not None
+        with httpx.Client(base_url=served.url, headers={"Origin": served.url}) as client:
+            client.post("/login", data={"code": served.link.partition("code=")[2]})
+            (cookie,) = client.cookies.items()
+            slow = socket.socket()
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", client.base_url.port or 80))
+            slow.sendall(f"GET /events HTTP/1.1\r\nHost: {client.base_url.netloc.decode()}\r\n"
+                         f"Cookie: {'='.join(cookie)}\r\n\r\n".encode())  # fmt: skip
+            served.until(lambda: page.windows)
+            with client.stream("GET", "/events") as events:
+                for _ in range(8):  # more than the kernel keeps for one that does not read
+                    client.post("/chat/send", json={"text": f"shows {'x' * 90_000}"})
+                    served.until(lambda: not served.app.means.in_hand.untold)
+                words = served.app.page and served.do(lambda: len(page.transcript.entries))
+                assert words == 16
+                told = ""
+                for piece in events.iter_text():
+                    told += piece
+                    if told.count('"state":"done"') >= 8:
+                        break
+            assert served.do(lambda: max(len(window._marks) for window in page.windows)) <= 16
+        begun.append(time.monotonic())
+    slow.close()
+    assert time.monotonic() - begun[0] < 3 * STUCK_MS / 1000
+
+
+# The parts
+
+
+def test_links_and_sessions_have_their_time() -> None:
+    now, codes = [0.0], list[str]()
+    door = Door(codes.append, lambda: now[0])
+    assert door.enter("") is None
+    door.offer()
+    door.offer()
+    assert len(codes) == 1
+    now[0] = LINK_S
+    assert not door.fits(codes[0])
+    assert door.enter(codes[0]) is None
+    door.offer()
+    first = door.enter(codes[1])
+    assert first is not None
+    assert door.knows(first)
+    now[0] += SESSION_S
+    assert not door.knows(first)
+    sessions = []
+    for _ in range(MOST_SESSIONS + 1):
+        door.offer()
+        sessions.append(door.enter(codes[-1]) or "")
+    assert [door.knows(session) for session in sessions] == [False] + [True] * MOST_SESSIONS
+
+
+NO_PLACES = ("", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "::1:80", ":8080", "a:b")
+UNREACHABLE = ("no-such-host.invalid:1", "203.0.113.7:1")
+
+
+@pytest.mark.parametrize("where", [*NO_PLACES, *UNREACHABLE])
+def test_what_is_no_place_to_listen_at_is_told(where: str) -> None:
+    with pytest.raises(UsageError):
+        listen(where).close()
+
+
+def test_a_port_in_use_is_told() -> None:
+    bound = listen("127.0.0.1:0")
+    with pytest.raises(UsageError, match=r"listens at .* already"):
+        listen(f"127.0.0.1:{bound.port}")
+    bound.close()
+
+
+def test_the_names_of_a_page() -> None:
+    everywhere, here = listen("0.0.0.0:0"), listen("127.0.0.1:0")
+    try:
+        assert not everywhere.loopback
+        assert everywhere.is_own(f"192.0.2.1:{everywhere.port}", "192.0.2.1")
+        assert not everywhere.is_own(f"localhost:{everywhere.port}", "192.0.2.1")
+        assert here.is_own(f"LOCALHOST:{here.port}", "127.0.0.1")
+        assert not here.is_own(f"rebound.test:{here.port}", "127.0.0.1")
+        assert Bound("::1", here.listener).is_own(f"[::1]:{here.port}", "::1")
+    finally:
+        everywhere.close()
+        here.close()
+
+
+def test_words_are_the_same_in_both_languages() -> None:
+    import re
+
+    from rumi.texts import page_words
+
+    es, en = page_words("es"), page_words("en")
+    for name, words in en.items():
+        assert sorted(re.findall(r"\{\w+\}", words)) == sorted(re.findall(r"\{\w+\}", es[name])), name
+    assert json.loads(json.dumps(es)) == es
