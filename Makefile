@@ -5,8 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: chat test check format lint types imports bench bench-actors bench-stop bench-turn bench-idle \
-        bench-start bench-command bench-stop-telegram chaos soak lock clean simulate
+.PHONY: chat test check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
+        bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
+        bench-stop-telegram chaos soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -18,8 +19,8 @@ test: $(READY)
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
-# The one command before a commit: format, lint, types, imports, tests.
-check: format lint types imports test
+# The one command before a commit: format, lint, types, imports, documents, tests.
+check: format lint types imports docs-check test
 
 format: $(READY)
 	$(BIN)/ruff format --check .
@@ -33,7 +34,18 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports --no-cache
 
-bench: bench-actors bench-stop bench-stop-telegram bench-turn bench-idle bench-start bench-command
+# What in the documents comes from the code.
+docs: $(READY)
+	$(BIN)/python -m docs.making.commands
+
+docs-check: $(READY)
+	$(BIN)/python -m docs.making.checking
+
+# Pictures of the real program, for the README.
+pictures: $(READY)
+	$(BIN)/python -m docs.making.pictures
+
+bench: bench-actors bench-stop bench-stop-telegram bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -55,9 +67,15 @@ bench-idle: $(READY)
 bench-start: $(READY)
 	$(BIN)/python -m bench.start
 
+bench-status: $(READY)
+	$(BIN)/python -m bench.status
+
 # kill -9 at random moments, while people write; CHAOS_KILLS=20 for a quick look, CHAOS_SEED=7 for another one.
 chaos: $(READY)
 	$(BIN)/python -m bench.chaos
+
+bench-skills: $(READY)
+	$(BIN)/python -m bench.skills
 
 # Memory after 1,000 turns is what it was after 100.
 soak: $(READY)
@@ -67,15 +85,19 @@ bench-command: $(READY)
 	$(BIN)/python -m bench.docker_command
 	$(BIN)/python -m bench.bubblewrap_command
 
+# What is kept of saved pages, beside well-known extractors.
+bench-reading: $(READY)
+	$(BIN)/python -m bench.reading
+
 # For maintainers, with uv on the path: versions and hashes, no addresses.
 lock:
 	uv pip compile pyproject.toml --group dev --generate-hashes --python-version 3.11 \
-	    --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet -o requirements.lock
+	    --no-emit-index-url --no-emit-find-links --strip-extras --no-annotate --no-header --quiet -o requirements.lock
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Making the environment in $(VENV): once, and it takes about half a minute."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -7,8 +7,9 @@ them as there are permits have a request open, the rest wait for a permit). All 
 several at once too. Rumi is a process of its own and talks to a fake Telegram and a fake Groq over HTTP.
 
 Beside it, in every round: the same with an idle house; the same while Telegram refuses what other chats
-are sent with 429; and a bare loop that polls the same fake with httpx and commits a row to SQLite for each
-update, which is the least that a bot can do which loses nothing.
+are sent with 429; the same with commands only, while 50 other chats fetch pages of 100 KB, four at once each;
+and a bare loop that polls the same fake with httpx and commits a row to SQLite for each update, which is the
+least that a bot can do which loses nothing.
 
 Exits with 1 where a reply is missing or a chat was disturbed that had not asked for anything.
 """
@@ -16,6 +17,7 @@ Exits with 1 where a reply is missing or a chat was disturbed that had not asked
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -39,6 +41,10 @@ from tests.fakes.groq_server import Answer, Behaviour, Body, Hang, answered_call
 CHATS = 200
 ROUNDS = 3
 NOISY = 5
+FETCHING = 50
+FETCHES = 4
+"""So many pages at once does each of them ask for."""
+
 IDLE_STOPS = 20
 BARE_UPDATES = 50
 BURSTS = (1, 1, 1, 1, 2, 4, 10)
@@ -68,6 +74,11 @@ class Model:
 
     def __call__(self, body: Body) -> Behaviour:
         said = last_user_text(body)
+        if said.startswith("fetch "):
+            done = len(answered_calls(body))
+            url = said.removeprefix("fetch ")
+            following = range(done, done + FETCHES)
+            return Answer(calls=[("web_fetch", json.dumps({"url": f"{url}{n}"})) for n in following])
         if said == "hang":
             self._hanging.append(trio.lowlevel.current_task())
             return Hang()
@@ -258,6 +269,26 @@ class Bench:
         await until(lambda: all(chat.messages[-1].sender.id != chat.id for chat in chats), "replies", 30)
         return stops
 
+    async def fetching_round(self, fetching: Sequence[Person], port: int) -> tuple[list[Stop], float]:
+        """The same with commands, while other chats read the web; and how many pages they got a second."""
+        for place, person in enumerate(fetching):
+            self.out.api.say(person, f"fetch http://127.0.0.{1 + place}:{port}/{place}/")
+            await trio.sleep(0.05)
+        chats = [chat_of(person) for person in fetching]
+        await until(lambda: all(self.seen.tools.get(chat, 0) for chat in chats), "pages are fetched", 60)
+        await self.begin(self.people, [])
+        began, before = house.now(), self._fetched(chats)
+        stops = await self._stop(self.people, self.people)
+        rate = (self._fetched(chats) - before) / (house.now() - began)
+        if rate < 1:
+            self.wrong.append(f"only {rate:.1f} pages a second were fetched meanwhile")
+        await self._stop(fetching, [])
+        await self._check([], 0, 0)
+        return stops, rate
+
+    def _fetched(self, chats: Sequence[str]) -> int:
+        return sum(self.seen.tools.get(chat, 0) for chat in chats)
+
 
 def chat_of(person: Person) -> str:
     return f"tg{person.id}"
@@ -347,15 +378,31 @@ async def main() -> int:
     chats = int(sys.argv[1]) if len(sys.argv) > 1 else CHATS
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS
     model, machine = Model(), house.Machine()
-    numbers = range(1, chats + NOISY + 1)
-    patient = {
+    numbers = range(1, chats + NOISY + FETCHING + 1)
+    pages = subprocess.Popen(
+        [sys.executable, "-m", "bench.pages", str(FETCHING)], stdout=subprocess.PIPE, cwd=house.ROOT
+    )
+    try:
+        assert pages.stdout is not None
+        return await measure(chats, rounds, numbers, model, machine, port=int(pages.stdout.readline()))
+    finally:
+        pages.kill()
+        pages.communicate()
+
+
+async def measure(
+    chats: int, rounds: int, numbers: range, model: Model, machine: house.Machine, *, port: int
+) -> int:
+    patient: dict[str, dict[str, object]] = {
         "model": {"timeout_s": 3600},
-        "agent": {"turn_timeout_s": 3600},
+        "agent": {"turn_timeout_s": 3600, "max_turns": 100_000},
+        "fetch": {"allow": [f"127.0.0.{1 + place}:{port}" for place in range(FETCHING)]},
         "sandbox": {"timeout_s": 3600},
     }
     idle: list[list[Stop]] = []
     calm: list[list[Stop]] = []
     limited: list[list[Stop]] = []
+    fetching: list[tuple[list[Stop], float]] = []
     least: list[list[float]] = []
     with house.home(numbers, **patient) as root:
         async with house.outside(model) as out, bare_loop(root.parent) as measure_bare:
@@ -371,12 +418,15 @@ async def main() -> int:
                         least.append(await measure_bare(BARE_UPDATES))
                         idle.append(await bench.idle_round())
                         calm.append(await bench.full_round())
-                        limited.append(await bench.limited_round(people[chats:]))
+                        limited.append(await bench.limited_round(people[chats : chats + NOISY]))
+                        fetching.append(await bench.fetching_round(people[chats + NOISY :], port))
                     nursery.cancel_scope.cancel()
-    stops = sum(map(len, (*calm, *limited)))
+    stops = sum(map(len, (*calm, *limited, *(stops for stops, _ in fetching))))
     print(f"{chats} chats, half run a command, half wait for a model; {rounds} rounds")
     ours = ways("/stop", calm, "250 ms")
     ways("/stop, 429 elsewhere", limited, "250 ms")
+    ways("/stop of commands, pages fetched elsewhere", [stops for stops, _ in fetching], "250 ms")
+    row("pages that were fetched and read meanwhile", spread([rate for _, rate in fetching], "a second"))
     both = [s for r in (*calm, *limited) for s in r]
     for name, command in (("a command", True), ("a model", False)):
         times = [[s.stored - s.handed for s in both if s.command is command]]
@@ -385,7 +435,7 @@ async def main() -> int:
     theirs = report("bare loop, handed out to committed", least)
     row("p99 of /stop over that of the bare loop", spread(ratios(ours, theirs)))
     row("of this machine, other programs had", f"{machine.others():.0%}")
-    row("/stop sent, replies", f"{2 * rounds * chats}, {stops}")
+    row("/stop sent, replies", f"{3 * rounds * chats}, {stops}")
     row("chats disturbed or replied to wrongly", str(len(bench.wrong)), "0")
     for sentence in bench.wrong[:20]:
         print(f"  {sentence}")

@@ -233,18 +233,6 @@ def poller(bot: TelegramBot) -> str:
 
 
 @pytest.mark.usefixtures("waiting")  # begins here
-def test_a_flooded_chat_waits_as_long_as_telegram_says_and_no_other_does(bot: TelegramBot) -> None:
-    world, talk, other = bot.world, Talk(bot.world), Talk(bot.world)
-    world.do(world.api.faults.next, Flood(1), "sendMessage", talk.person.id)
-    talk.say("/stop")
-    world.until(lambda: any(one.chat == talk.person.id for one in world.api.faults.injected))
-    assert f"{talk.chat} waits" in bot.status()["/rumi/sender"]["doing"]
-    assert other.ask("/stop") == NOTHING
-    assert talk.texts == []
-    assert talk.hear(1) == [NOTHING]
-    assert world.api.rates.refused == []
-
-
 @pytest.mark.parametrize("fault", [Broken(502), Reset(), Truncated()])
 def test_a_server_that_fails_is_asked_again(bot: TelegramBot, fault: Fault) -> None:
     world, talk = bot.world, Talk(bot.world)
@@ -305,6 +293,20 @@ def test_a_reply_for_somebody_who_blocked_the_bot_is_given_up_and_they_may_come_
     assert "bot was blocked by the user" in why
     world.do(world.api.unblock, talk.person)
     assert talk.ask("say again") == "again"
+
+
+def test_a_flooded_chat_waits_as_long_as_telegram_says_and_no_other_does(bot: TelegramBot) -> None:
+    world, hour, second, other = bot.world, Talk(bot.world), Talk(bot.world), Talk(bot.world)
+    for talk, wait_s in ((hour, 3600), (second, 1)):
+        world.do(world.api.faults.next, Flood(wait_s), "sendMessage", talk.person.id)
+        talk.say("/stop")
+    assert other.ask("/stop") == NOTHING
+    assert second.hear(1) == [NOTHING]
+    (asked,) = [one.time for one in world.api.faults.injected if one.chat == second.person.id]
+    assert second.said[0].time - asked >= 1
+    assert f"{hour.chat} waits" in bot.status()["/rumi/sender"]["doing"]
+    assert hour.texts == []
+    assert world.api.rates.refused == []
 
 
 # The end of what began first

@@ -1,0 +1,126 @@
+"""`make docs-check`: no stale help, no dead link, no name that is gone, and no command that does not work."""
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+from urllib.parse import unquote
+
+from docs.making import commands, shown
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LINK = re.compile(r"(?<!!)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\((?P<image>[^)\s]+)\)")
+PATH = re.compile(r"(?:actors|rumi|runner|tests|bench|docs)/[\w./-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something in a document that is not so."""
+
+    document: Path
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.document.relative_to(ROOT)}: {self.what}"
+
+
+def documents() -> list[Path]:
+    """The README and its like, and all that is in `docs/`."""
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def stale_help(text: str) -> Iterator[str]:
+    """Whether the help in the document is that of the commands."""
+    if text != commands.rendered():
+        yield "the commands' help has changed: make docs"
+
+
+def dead_links(document: Path, text: str) -> Iterator[str]:
+    """Links to files, headings and names in the code that are not there."""
+    for link in LINK.finditer(_prose(text)):
+        target = link["target"] or link["image"]
+        if re.match(r"[a-z]+:", target):
+            continue
+        place, _, anchor = target.partition("#")
+        path = (document.parent / unquote(place)).resolve() if place else document
+        if not path.exists():
+            yield f"there is no {target}"
+        elif anchor and anchor not in anchors(path.read_text("utf-8")):
+            yield f"{place or 'it'} has no heading #{anchor}"
+        elif path.suffix == ".py" and link["label"].startswith("`"):
+            name = link["label"].strip("`").removesuffix("()")
+            if name not in names(path):
+                yield f"{place} has no {name}"
+
+
+def dead_paths(text: str) -> Iterator[str]:
+    """Paths of this project that are named as code and are not there."""
+    for span in re.findall(r"`([^`\n]+)`", _prose(text)):
+        if PATH.fullmatch(span) and not (ROOT / span).exists():
+            yield f"there is no {span}"
+
+
+def anchors(text: str) -> set[str]:
+    """The names by which a document's headings are linked to."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+)$", _prose(text), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        base = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        number = sum(1 for _ in takewhile(lambda n: f"{base}-{n}" in found, range(1, 100)))  # noqa: B023
+        found.add(f"{base}-{number + 1}" if base in found else base)
+    return found
+
+
+@cache
+def names(path: Path) -> frozenset[str]:
+    """What a module defines, as `name`, `Class` and `Class.name`."""
+
+    def inside(body: list[ast.stmt], prefix: str) -> Iterator[str]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield f"{prefix}{node.name}"
+                if isinstance(node, ast.ClassDef):
+                    yield from inside(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                yield from (f"{prefix}{target.id}" for target in targets if isinstance(target, ast.Name))
+
+    return frozenset(inside(ast.parse(path.read_text("utf-8")).body, ""))
+
+
+def _prose(text: str) -> str:
+    """The text without what stands in fences."""
+    return re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def faults() -> list[Fault]:
+    """All of them."""
+    found = []
+    for document in documents():
+        text = document.read_text("utf-8")
+        checks: list[Callable[[], Iterator[str]]] = [
+            lambda: dead_links(document, text),  # noqa: B023  # called before the next one
+            lambda: dead_paths(text) if document.name != "CHANGELOG.md" else iter(()),  # noqa: B023
+            lambda: shown.wrong_commands(text),  # noqa: B023
+        ]
+        if document == commands.TARGET:
+            checks.append(lambda: stale_help(text))  # noqa: B023
+        found += [Fault(document, what) for check in checks for what in check()]
+    return found
+
+
+def main() -> int:
+    """Say what is wrong; the exit code."""
+    found = [str(fault) for fault in faults()]
+    found += shown.failing_commands(documents())
+    for line in found:
+        print(line, file=sys.stderr)  # noqa: T201
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""`docs/commands.md`: the help of every command, from the code. `make docs` writes it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from rumi.cli.group import group
+
+TARGET = Path(__file__).parent.parent / "commands.md"
+WIDTH = 90
+TITLE = """# All commands
+
+Written by `make docs` from the commands themselves. [The README](../README.md#use-it) has the usual ones.
+"""
+
+
+def rendered() -> str:
+    """The whole document."""
+    os.environ.pop("COLUMNS", None)
+    parts = [TITLE]
+    for command, context in _all(group, click.Context(group, info_name="rumi", terminal_width=WIDTH)):
+        parts.append(f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def _all(command: click.Command, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
+    """A command, and those below it, in the order in which the help lists them."""
+    context.help_option_names = ["-h", "--help"]
+    yield command, context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _all(below, click.Context(below, parent=context, info_name=name, terminal_width=WIDTH))
+
+
+if __name__ == "__main__":
+    TARGET.write_text(rendered(), "utf-8")

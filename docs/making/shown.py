@@ -1,0 +1,125 @@
+"""The commands that documents show: each has to parse, and what does no harm is run on a home of its own."""
+
+import contextlib
+import io
+import itertools
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+
+from rumi.cli.group import group
+
+COMMAND = re.compile(r"(?:\$ |ExecStart=)?(?:[\w./~-]*/)?rumi(?: (?![ \d])(?P<words>.*))?")
+RUN_S = 60
+
+HARMLESS = {
+    ("--version",): (0,),
+    ("--help",): (0,),
+    ("config", "show"): (0,),
+    ("config", "path"): (0,),
+    ("doctor",): (0, 1),
+    ("fetch", "--check"): (0,),
+    ("logs",): (0,),
+    ("memory", "list"): (0,),
+    ("skills", "list"): (0,),
+    ("status",): (1,),  # nothing runs there
+    ("stop",): (0,),
+}
+"""Commands that change nothing, with the exit codes that they may end with on a new home."""
+
+
+def commands_in(text: str) -> Iterator[tuple[str, bool]]:
+    """What follows `rumi` in each command of a document, and whether it is written out in full."""
+    fences = re.findall(r"^ *```\w*\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    for line in itertools.chain.from_iterable(fence.splitlines() for fence in fences):
+        for part in re.split(r" \| | && |; ", line.strip()):
+            if (found := COMMAND.fullmatch(part.strip())) is not None:
+                yield found["words"] or "", True
+    prose = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
+    for span in re.findall(r"`([^`\n]+)`", prose):
+        for part in re.split(r" \\?\| | && ", span):
+            if (found := COMMAND.fullmatch(part.strip())) is not None:
+                yield found["words"] or "", False
+
+
+def spelled_out(words: str) -> list[list[str]]:
+    """The command lines that a synopsis stands for: `a [-b]` has its option, `a|b` is two of them."""
+    plain = re.sub(r"(?<!\S)\[|\](?!\S)", "", words.replace("\\|", "|")).replace("…", "x")
+    split = [word.split("|") if "|" in word and " " not in word else [word] for word in _words(plain)]
+    return [list(line) for line in itertools.product(*split)]
+
+
+def _words(text: str) -> list[str]:
+    return shlex.split(text, comments=True)
+
+
+def wrong_commands(text: str) -> Iterator[str]:
+    """Commands that the program would not understand."""
+    for words, in_full in commands_in(text):
+        for line in spelled_out(words):
+            why = misread(line)
+            if why and (in_full or "Missing argument" not in why):  # a name alone is no command line
+                yield f"rumi {shlex.join(line)}: {why}"
+
+
+def misread(words: list[str]) -> str:
+    """Why the program does not understand this; empty if it does. Nothing is run."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            command: click.Command = group
+            context = command.make_context("rumi", list(words))
+            while isinstance(command, click.Group):
+                rest = [*context._protected_args, *context.args]
+                if not rest:
+                    break
+                name, below, rest = command.resolve_command(context, rest)
+                assert below is not None
+                command, context = below, below.make_context(name, rest, parent=context)
+        except (click.exceptions.Exit, click.exceptions.NoArgsIsHelpError):  # what asks for help gets it
+            return ""
+        except click.ClickException as error:
+            return error.format_message()
+    return ""
+
+
+def failing_commands(documents: list[Path]) -> list[str]:
+    """Run the harmless ones of what is shown; lines about those that do not end as they should."""
+    lines = {
+        tuple(line)
+        for document in documents
+        for words, _ in commands_in(document.read_text("utf-8"))
+        for line in spelled_out(words)
+    }
+    chosen = sorted(line for line in lines if _codes(line) and "--watch" not in line and "-f" not in line)
+    with tempfile.TemporaryDirectory(prefix="rumi-docs-") as home, ThreadPoolExecutor(2) as threads:
+        return [told for told in threads.map(lambda line: _run(home, line), chosen) if told]
+
+
+def _codes(line: tuple[str, ...]) -> tuple[int, ...]:
+    if "--online" in line:
+        return ()
+    return next((codes for begin, codes in HARMLESS.items() if line[: len(begin)] == begin), ())
+
+
+def _run(home: str, line: tuple[str, ...]) -> str:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST") if name in os.environ}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("rumi")), *line],
+        input="",
+        capture_output=True,
+        text=True,
+        env={**kept, "LANG": "C.UTF-8", "RUMI_HOME": home},
+        timeout=RUN_S,
+        check=False,
+    )
+    if done.returncode in _codes(line) and "Traceback" not in done.stderr:
+        return ""
+    return f"rumi {shlex.join(line)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
