@@ -164,7 +164,9 @@ def test_what_is_missing_at_the_start_is_exit_2_and_one_sentence(
 
 
 def test_whoever_watches_it_may_leave(stopped: TelegramBot) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would stay ignored, and rightly
     watched = stopped.program.start("telegram")
+    signal.signal(signal.SIGHUP, before)
     stopped.started.append(watched)
     assert watched.stderr is not None
     assert "Serving @" in watched.stderr.readline()
