@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from rumi.errors import RumiError, UsageError
 
-BACKLOG = 64
+BACKLOG = 256
 
 STUCK_MS = 5000
-"""How long a connection may take none of the bytes that wait for it; then the kernel ends it. The server
-sends shielded, so without this a browser that reads nothing could hold up the end of the program."""
+"""How long a connection may take none of the bytes that wait for it; then the kernel ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +90,10 @@ def listen(where: str) -> Bound:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
+        if (
+            family == socket.AF_INET6
+        ):  # an address of the other kind would be one that nobody writes like that
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
     except OSError as error:

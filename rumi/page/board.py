@@ -51,6 +51,7 @@ class Counts:
 
 @dataclass(slots=True)
 class _Begun:
+    turn: str
     at: float
     tools: int = 0
 
@@ -70,43 +71,52 @@ class Board:
         self.revisions: Counter[str] = Counter()
         self._now = now
         self._turns: deque[Turn] = deque(maxlen=MOST_TURNS)
-        self._begun: dict[tuple[str, str], _Begun] = {}
+        self._begun: dict[str, _Begun] = {}  # by chat: it has one turn at a time
         self._restarts: deque[dict[str, object]] = deque(maxlen=MOST_RESTARTS)
         self._minutes: Counter[int] = Counter()
 
     def look(self) -> bool:
         """Look at the house; whether it has changed."""
-        return self._put("board", view_of(self.dump())) | self._put("history", self._history())
+        return self._put("board", view_of(self.dump())) | self.look_back()
+
+    def look_back(self) -> bool:
+        """Sum up turns and restarts; whether there was something new. The house itself is not looked at."""
+        return self._put("history", self._history())
 
     def chat_happened(self, event: ChatEvent) -> None:
         """Follow an event of a chat."""
-        key = (event.chat, event.turn)
+        begun = self._begun.get(event.chat)
+        if begun is not None and begun.turn != event.turn:
+            begun = None
         match event.what:
             case TurnStarted():
-                self._begun[key] = _Begun(event.time)
+                self._begun[event.chat] = _Begun(event.turn, event.time)
             case ToolFinished(call, result):
                 self.counts.tools[call.name if call.name in TOOLS else "other", result.ok] += 1
-                if key in self._begun:
-                    self._begun[key].tools += 1
+                if begun is not None:
+                    begun.tools += 1
             case Waiting():
                 self.counts.waits += 1
             case TurnFinished(reason, _, usage):
                 self.counts.turns[reason] += 1
                 self.counts.tokens["prompt"] += usage.prompt_tokens
                 self.counts.tokens["completion"] += usage.completion_tokens
-                begun = self._begun.pop(key, None)
                 if begun is not None:  # a turn of an earlier process has an end only
+                    del self._begun[event.chat]
                     seconds = max(0.0, event.time - begun.at)
                     tokens = usage.prompt_tokens + usage.completion_tokens
                     self._time(seconds)
-                    self._turns.append(Turn(*key, begun.at, seconds, reason, begun.tools, tokens))
+                    self._turns.append(
+                        Turn(event.chat, event.turn, begun.at, seconds, reason, begun.tools, tokens)
+                    )
             case _:
                 pass
 
-    def tree_happened(self, event: TreeEvent) -> None:
-        """Follow an event of the tree. Must be quick: the tree tells it in the middle of its work."""
+    def tree_happened(self, event: TreeEvent) -> bool:
+        """Follow an event of the tree; whether it is worth a look. Must be quick: the tree tells it in the
+        middle of its work."""
         if event.kind not in ("restarted", "limit_reached"):
-            return
+            return False
         now = self._now()
         actor = event.path.split("/")[1:2]
         self.counts.restarts[actor[0] if actor else event.path] += 1
@@ -116,6 +126,7 @@ class Board:
         self._restarts.append(
             {"time": round(now, 3), "path": event.path, "kind": event.kind, "incarnation": event.incarnation}
         )
+        return True
 
     def _time(self, seconds: float) -> None:
         self.counts.seconds += seconds

@@ -1,11 +1,9 @@
 """The page's state and its actor. What browsers see outlives the server: it is there again when that is."""
 
-import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 import trio
 
@@ -26,10 +24,13 @@ LOOK_S: Final = 0.5
 SHARE: Final = 20
 """Looking takes at most one part in so many of the time."""
 
+STIR_S: Final = 0.1
+"""Between two looks at what was restarted."""
+
 MOST_WINDOWS: Final = 32
 
-logger = logging.getLogger(__name__)
-server_log = logging.getLogger("rumi.page.server")
+MOST_RESTARTS: Final = 100
+"""In five seconds; with the waits between them there are three at most."""
 
 
 class Page:
@@ -46,12 +47,14 @@ class Page:
         self.ending = False
         self.events = means.hub.subscribe()
         self.watched = trio.Event()
+        self.stirred = trio.Event()
         self._history = means.limits.history_messages
         self._begun = False
 
     def tree_happened(self, event: TreeEvent) -> None:
         """Follow the tree; the `observe` of its root."""
-        self.board.tree_happened(event)
+        if self.board.tree_happened(event):
+            self.stirred.set()
 
     def wind_down(self) -> None:
         """The program is about to end: take no more messages. Windows go on showing how it ends."""
@@ -115,27 +118,12 @@ class PageServer(Actor[None]):
         """How many look, and where."""
         return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
 
-    async def _serve(self, task_status: trio.TaskStatus[list[str]]) -> None:
-        from hypercorn.config import Config
-        from hypercorn.trio import serve
-        from hypercorn.typing import ASGIFramework
-
+    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         from rumi.page.routes import make_app
+        from rumi.page.serving import serve
 
-        listener = os.dup(self._page.entrance.bound.listener.fileno())
-        config = Config()
-        config.bind = [f"fd://{listener}"]
-        config.accesslog = None  # it would write down login links
-        config.errorlog = server_log
-        config.include_server_header = False
-        config.keep_alive_timeout = 5
-        config.read_timeout = None
-        config.graceful_timeout = 1
-        config.h11_max_incomplete_size = 16_384
-        config.max_app_queue_size = 10
-        app = cast(ASGIFramework, make_app(self._page))
         try:
-            await serve(app, config, task_status=task_status, mode="asgi")
+            await serve(make_app(self._page), self._page.entrance.bound, task_status=task_status)
         finally:
             for window in list(self._page.windows):
                 self._page.leave(window)
@@ -150,6 +138,7 @@ class PageServer(Actor[None]):
                 page.transcript.happened(event)
 
     async def _look(self) -> None:
+        """Look at the house while somebody watches: restarts as they come, all else now and then."""
         page = self._page
         while True:
             if not page.windows:
@@ -158,7 +147,14 @@ class PageServer(Actor[None]):
             begun = time.perf_counter()
             if page.board.look():
                 page.wake()
-            await trio.sleep(max(LOOK_S, SHARE * (time.perf_counter() - begun)))
+            until = trio.current_time() + max(LOOK_S, SHARE * (time.perf_counter() - begun))
+            while trio.current_time() < until:
+                page.stirred = trio.Event()
+                with trio.move_on_at(until):
+                    await page.stirred.wait()
+                    page.board.look_back()
+                    page.wake()
+                    await trio.sleep(STIR_S)
 
 
 def add_page(
@@ -168,11 +164,16 @@ def add_page(
     means: Means,
     dump: Callable[[], Mapping[str, object]],
 ) -> Page:
-    """Add the page below the chats. It comes back from crashes after a growing wait."""
+    """Add the page below all else, under a supervisor of its own.
+
+    It comes back from crashes after a growing wait, and they are not counted together with others: whatever
+    the page does, the house goes on.
+    """
     page = Page(entrance, inbox, means, dump)
-    root.add(
+    own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
+    own.add(
         ChildSpec(
-            "page", lambda: PageServer(page), shutdown=2.0, backoff=Backoff(first_s=0.2, factor=5, cap_s=60)
+            "server", lambda: PageServer(page), shutdown=2.0, backoff=Backoff(first_s=0.2, factor=5, cap_s=60)
         )
     )
     return page

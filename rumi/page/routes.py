@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Mapping
+from contextlib import aclosing
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
@@ -250,10 +251,11 @@ async def _body(request: Request) -> bytes:
     body = b""
     try:
         with trio.fail_after(BODY_S):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > MOST_BYTES:
-                    raise HTTPException(413, "too long")
+            async with aclosing(request.stream()) as pieces:
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > MOST_BYTES:
+                        raise HTTPException(413, "too long")
     except trio.TooSlowError:
         raise HTTPException(408, "too slow") from None
     except ClientDisconnect:

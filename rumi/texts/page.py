@@ -25,8 +25,6 @@ def page_is_open(language: Language, url: str) -> str:
 
 _WORDS: dict[str, tuple[str, str]] = {
     "actor": ("actor", "actor"),
-    "ago": ("hace {age}", "{age} ago"),
-    "all_actors": ("Actores", "Actors"),
     "answer_failed": ("La respuesta ya no cuenta.", "That answer does not count any more."),
     "asks": ("espera tu sí", "waits for your yes"),
     "assistant": ("Rumi", "Rumi"),
@@ -67,9 +65,12 @@ _WORDS: dict[str, tuple[str, str]] = {
     "not_now": ("El chat no está disponible ahora.", "The chat is not there now."),
     "not_sent": ("No se mandó: {why}", "Not sent: {why}"),
     "nothing_said": ("Escribí algo: Rumi contesta acá.", "Say something: Rumi answers here."),
-    "over": ("La sesión terminó.", "The session is over."),
+    "over": ("sesión terminada", "session over"),
+    "over_text": (
+        "La sesión terminó. En la terminal donde corre «rumi telegram» hay un enlace nuevo.",
+        "The session is over. There is a new link in the terminal where “rumi telegram” runs.",
+    ),
     "phase": ("fase", "phase"),
-    "question": ("¿Puedo?", "May I?"),
     "reason": ("final", "end"),
     "restarted": ("se reinició", "restarted"),
     "restarts": ("Reinicios", "Restarts"),

@@ -166,6 +166,11 @@ class Served:
         assert actor is not None
         self.do(actor.tell_nowait, Deliver(0, None, "en"))  # type: ignore[arg-type]
 
+    def restarts(self, id: str) -> int:
+        """Of that child of the root's, and of those below it."""
+        node = next(child for child in self.app.status.tree().children if child.id == id)
+        return node.restarts + sum(child.restarts for child in node.children)
+
     def until(self, holds: Callable[[], T], bound_s: float = 10.0) -> T:
         end = time.monotonic() + bound_s
         while not (found := self.do(holds)):

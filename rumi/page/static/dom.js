@@ -15,6 +15,14 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Make these nodes the children, in that order. Those that are there already are not moved: focus stays. */
+export function arrange(parent, nodes) {
+  for (const child of [...parent.childNodes]) if (!nodes.includes(child)) child.remove();
+  nodes.forEach((node, place) => {
+    if (parent.childNodes[place] !== node) parent.insertBefore(node, parent.childNodes[place] || null);
+  });
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** The same for what stands in a drawing. */

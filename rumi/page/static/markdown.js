@@ -48,7 +48,8 @@ function item(line) {
   return found ? found[1] : "";
 }
 
-const INLINE = /(`+)([^`]|[^`][^]*?[^`])\1(?!`)|\*\*(?=\S)([^*]+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)\*(?!\w)|\[([^\]\n]+)\]\((https?:\/\/[^\s()<>]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?'"])/g;
+// Lengths are bounded: text of a stranger's must not keep the browser busy.
+const INLINE = /(`+)([^`]|[^`][^]{0,500}?[^`])\1(?!`)|\*\*(?=\S)([^*]{1,500}?)\*\*|(?<![\w*])\*(?=\S)([^*\n]{1,500}?)\*(?!\w)|\[([^[\]\n]{1,300})\]\((https?:\/\/[^\s()<>]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?'"])/g;
 
 function inline(text) {
   const nodes = [];

@@ -48,7 +48,7 @@ async function look() {
 
 function over() {
   connected("over", say("over"));
-  tell(say("over"));
+  tell(say("over_text"));
 }
 
 document.getElementById("logout").addEventListener("click", async () => {

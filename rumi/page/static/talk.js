@@ -1,6 +1,6 @@
 // The talk: what was said, what grows, what is asked; and what is typed.
 
-import { age, make, say } from "./dom.js";
+import { age, arrange, make, say } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const log = document.getElementById("log");
@@ -10,6 +10,7 @@ const message = document.getElementById("message");
 const stop = document.getElementById("stop");
 const question = document.getElementById("question");
 
+const MOST_ENTRIES = 200;
 const entries = new Map();
 const acknowledged = new Set();
 let asked = "";
@@ -39,32 +40,51 @@ export function forget() {
   empty.hidden = false;
 }
 
-/** An entry as it is now. */
+/** An entry as it is now. Parts that have not changed stay: what is folded open, selected, or read aloud. */
 export function entry(shape) {
   const stay = atEnd();
-  const known = entries.get(shape.id);
-  const element = known ? known.element : make("article", {});
+  const known = entries.get(shape.id) || { element: make("article", {}), shown: [] };
+  const element = known.element;
   element.className = `entry ${shape.kind} ${shape.state}`;
   element.setAttribute("aria-label", say(shape.kind === "you" ? "you" : "assistant"));
   element.setAttribute("aria-busy", String(shape.state === "running"));
-  element.replaceChildren(...shape.parts.map((part) => show(part, shape)));
-  if (shape.state === "running" && !shape.parts.some((part) => part.kind === "text" && part.text)) {
-    element.append(make("p", { class: "dots", "aria-label": say("working") }, "···"));
-  }
-  if (shape.kind === "answer" && shape.state === "done" && !["", "complete"].includes(shape.reason)) {
-    element.append(make("p", { class: "faint" }, say("stopped_at", { reason: shape.reason })));
-  }
-  if (!known) {
-    empty.hidden = true;
-    log.append(element);
-  }
-  entries.set(shape.id, { shape, element });
+  const shown = shape.parts.map((part, place) => {
+    const is = JSON.stringify(part);
+    const was = known.shown[place];
+    if (was && was.is === is) return was;
+    const now = show(part, shape);
+    if (was && was.node.open) now.open = true;
+    return { is, node: now };
+  });
+  arrange(element, [...shown.map((each) => each.node), ...remarks(shape)]);
+  if (!element.isConnected) log.append(element);
+  entries.set(shape.id, { shape, element, shown });
+  forgetOldest();
+  empty.hidden = true;
   if (shape.delivery && !acknowledged.has(shape.delivery)) {
     acknowledged.add(shape.delivery);
     post("/chat/seen", { delivery: shape.delivery });
   }
   state();
   if (stay) log.scrollTop = log.scrollHeight;
+}
+
+function remarks(shape) {
+  if (shape.state === "running" && !shape.parts.some((part) => part.kind === "text" && part.text)) {
+    return [make("p", { class: "dots", role: "status", "aria-label": say("working") }, "···")];
+  }
+  if (shape.kind === "answer" && shape.state === "done" && !["", "complete"].includes(shape.reason)) {
+    return [make("p", { class: "faint" }, say("stopped_at", { reason: shape.reason }))];
+  }
+  return [];
+}
+
+function forgetOldest() {
+  while (entries.size > MOST_ENTRIES) {
+    const [id, { element }] = entries.entries().next().value;
+    element.remove();
+    entries.delete(id);
+  }
 }
 
 /** The text that an entry ends with has become longer. */
@@ -75,8 +95,9 @@ export function more({ id, text }) {
   const part = known.shape.parts[known.shape.parts.length - 1];
   part.text += text;
   known.element.querySelector(".dots")?.remove();
-  const blocks = known.element.querySelectorAll(".text");
-  blocks[blocks.length - 1].replaceChildren(...markdown(part.text));
+  const last = known.shown[known.shown.length - 1];
+  last.node.replaceChildren(...markdown(part.text));
+  last.is = JSON.stringify(part);
   if (stay) log.scrollTop = log.scrollHeight;
 }
 
