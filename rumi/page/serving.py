@@ -47,7 +47,7 @@ async def serve(
             return
         streams.add(stream)
         try:
-            await TCPServer(wrapped, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # plain TCP is served too
+            await _Connection(wrapped, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # plain TCP is served too
         except* Exception as error:  # noqa: BLE001  # whatever a client has brought about is its own
             logger.debug("a connection ended by an error: %r", error)
         finally:
@@ -59,6 +59,14 @@ async def serve(
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound.listener.dup()))
         await nursery.start(partial(trio.serve_listeners, connection, [listener]))
         task_status.started()
+
+
+class _Connection(TCPServer):
+    """Ends when its client has gone; hypercorn's own would stay until its idle time is over."""
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        await self.idle_task.stop()
 
 
 async def _close_at_the_end(streams: set[trio.SocketStream]) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rumi.agent import TurnFinished
+from rumi.chats import ChatEvent
 from rumi.errors import UsageError
 from rumi.page.address import STUCK_MS, Bound, listen
 from rumi.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
@@ -179,7 +181,9 @@ def test_health_and_metrics_need_no_login_here_and_name_nobody(
     assert "secret" not in answer.text
     values = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
     assert float(values['rumi_turns_total{reason="complete"}']) >= 1
-    assert values["rumi_turn_duration_seconds_count"] == values['rumi_turn_duration_seconds_bucket{le="+Inf"}']
+    assert (
+        values["rumi_turn_duration_seconds_count"] == values['rumi_turn_duration_seconds_bucket{le="+Inf"}']
+    )
     assert float(values['rumi_actors{state="running"}']) > 10
 
 
@@ -254,7 +258,8 @@ def test_a_page_that_crashes_comes_back_with_its_sessions_and_takes_nobody_with_
     page = served.app.page
     assert page is not None
     before = {id: served.do(served.restarts, id) for id in ("page", "chats", "journal")}
-    served.do(page.events.put, None)
+    nonsense = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
+    served.do(page.events.put, nonsense)
     served.until(lambda: served.restarts("page") > before["page"])
     assert client.get("/").status_code == 200  # it waits at the socket until somebody serves it
     assert served.do(served.restarts, "chats") == before["chats"]
