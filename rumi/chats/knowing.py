@@ -22,8 +22,8 @@ FACTS_TOKENS = 2000
 FACTS_SHARE = 1 / 16
 """How much the facts may take: so many tokens, and no more than that of a small model's context."""
 
-TOKENS_PER_SKILL = 2048
-"""How large a context has to be for each skill in the prompt: a model that takes little gets the best."""
+SKILLS_SHARE = 1 / 6
+"""How much of a model's context the skills may take: one that takes little gets shorter descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,12 @@ async def _facts(means: Means, chat: str, language: Language) -> Block:
 
 async def _skills(means: Means, chat: str, query: str) -> tuple[str, bool]:
     limits = means.limits
-    most = min(limits.max_skills, limits.context_tokens // TOKENS_PER_SKILL)
-    if means.skills is None or most < 1:
+    if means.skills is None or limits.max_skills < 1:
         return "", False
     try:
         with trio.move_on_after(SKILLS_S):
-            found = await means.skills(ForPrompt(query, most))
-            return skills_block(found), found.outside
+            found = await means.skills(ForPrompt(query, limits.max_skills))
+            return skills_block(found, int(limits.context_tokens * SKILLS_SHARE)), found.outside
         logger.warning("chat %s: a turn without skills: nobody says which there are", chat)
     except (RumiError, ActorError) as error:
         logger.warning("chat %s: a turn without skills: %s", chat, error)

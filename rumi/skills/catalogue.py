@@ -183,9 +183,7 @@ def _folders(source: Source) -> tuple[list[str], list[str]]:
         with os.scandir(source.folder) as entries:
             links = source.kind != "project"
             names = [
-                entry.path
-                for entry in entries
-                if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=links)
+                entry.path for entry in entries if not entry.name.startswith(".") and _is_folder(entry, links)
             ]
     except FileNotFoundError:
         missing = [f"{source.folder}: there is no such folder ([skills] dirs names it)"]
@@ -198,6 +196,14 @@ def _folders(source: Source) -> tuple[list[str], list[str]]:
             f"{source.folder}: it has more than {MOST_IN_A_SOURCE} skills; the rest is left out"
         ]
     return names, []
+
+
+def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
+    """Whether it is a folder. A link that leads to itself is none, and not the others' trouble."""
+    try:
+        return entry.is_dir(follow_symlinks=links)
+    except OSError:
+        return False
 
 
 def _signature(folder: Path) -> object:

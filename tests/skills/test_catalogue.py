@@ -113,6 +113,15 @@ def test_a_persons_own_link_to_a_skill_works_and_a_projects_does_not(tmp_path: P
     assert names(Catalogue([Source("project", tmp_path / ".rumi" / "skills")])) == []
 
 
+def test_a_link_that_leads_nowhere_or_in_a_circle_hides_no_others(tmp_path: Path) -> None:
+    write_skill(tmp_path / "skills", "mine")
+    (tmp_path / "skills" / "circle").symlink_to(tmp_path / "skills" / "circle")
+    (tmp_path / "skills" / "nowhere").symlink_to(tmp_path / "gone")
+    catalogue = Catalogue(home_only(tmp_path))
+    assert names(catalogue) == ["mine"]
+    assert problems(catalogue) == ()
+
+
 def test_a_missing_folder_of_the_configuration_is_told(tmp_path: Path) -> None:
     lines = problems(Catalogue(sources(tmp_path, ["/nowhere/skills", "~nobody-of-this-name/skills"])))
     assert lines[:1] == ("/nowhere/skills: there is no such folder ([skills] dirs names it)",)

@@ -4,6 +4,7 @@ import sys
 import time
 from pathlib import Path
 
+from rumi.models import text_tokens
 from rumi.skills import Catalogue, skills_block
 from tests.skills.making import home_only, write_skill
 
@@ -54,3 +55,17 @@ def test_a_description_cannot_leave_its_line(tmp_path: Path) -> None:
 
 def test_without_skills_there_is_no_block(tmp_path: Path) -> None:
     assert skills_block(Catalogue(home_only(tmp_path)).look().for_prompt("x", 20)) == ""
+
+
+def test_where_there_is_little_room_all_are_named_in_fewer_words_before_any_is_left_out(
+    tmp_path: Path,
+) -> None:
+    for number in range(20):
+        write_skill(tmp_path / "skills", f"skill-{number:02}", f"Number {number}. " + "word " * 150)
+    found = Catalogue(home_only(tmp_path)).look().for_prompt("number 17", 20)
+    whole, less, least = (skills_block(found, most) for most in (9999, 1365, 200))
+    assert (whole.count("\n- skill-"), less.count("\n- skill-")) == (20, 20)
+    assert text_tokens(less) <= 1365 < text_tokens(whole)
+    assert 0 < least.count("\n- skill-") < 20
+    assert "more are not listed" in least
+    assert text_tokens(least) <= 200
