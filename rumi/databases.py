@@ -28,7 +28,14 @@ class DatabaseFault(RumiError):
 
 
 class NewerSchema(DatabaseFault):
-    """A newer program made the file."""
+    """A newer program made the file. `found` is its schema."""
+
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} was made by a newer Rumi (schema {found}, this one knows {known}).",
+            "Use the newer program, or another RUMI_HOME.",
+        )
+        self.found = found
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +62,7 @@ def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
     """
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > schema.version:
-        raise NewerSchema(
-            f"{path} was made by a newer Rumi (schema {version}, this one knows {schema.version}).",
-            "Use the newer program, or another RUMI_HOME.",
-        )
+        raise NewerSchema(path, version, schema.version)
     return int(version)
 
 

@@ -1,6 +1,7 @@
 """`RUMI_HOME`: where everything of an installation lives, and who holds it."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -153,6 +154,6 @@ class Home:
         return ""
 
     def _unusable(self, error: Exception) -> UsageError:
-        return UsageError(
-            f"The home {self.root} cannot be used: {error}.", "Set RUMI_HOME to a folder you own."
-        )
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "Make room on its disk." if full else "Set RUMI_HOME to a folder you own."
+        return UsageError(f"The home {self.root} cannot be used: {error}.", advice)

@@ -1,46 +1,35 @@
 """What the doctor finds on homes that are sound, and on homes where one thing is wrong."""
 
-import io
 import os
 import secrets
 import sqlite3
 import subprocess
-import tarfile
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
+from string import Formatter
+from types import ModuleType
 
 import pytest
 import trio
 
 from rumi.doctor import Check, examine
+from rumi.doctor.databases import databases
 from rumi.home import Home
+from rumi.journal import STATE
 from rumi.journal.store import Store
-from rumi.sandbox import Limits
+from rumi.texts import doctor, doctor_sandbox
+from tests.doctoring import by_name, failures, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.groq_server import KEY, Answer, serve_groq
 from tests.fakes.telegram_server import serve_telegram
-
-ELSEWHERE = ("GROQ_API_KEY", "GROQ_BASE_URL", "TELEGRAM_TOKEN", "TELEGRAM_BASE_URL", "TAVILY_API_KEY")
+from tests.journal import earlier
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A home without Docker and without keys, whatever the machine has."""
-    for name in (*ELSEWHERE, "KAGI_API_KEY", "RUMI_MODEL__DEFAULT", "RUMI_SANDBOX__BACKEND"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-daemon.sock")
-    return Home(tmp_path / "home").make()
-
-
-def by_name(checks: list[Check], name: str) -> Check:
-    (found,) = [check for check in checks if check.name == name]
-    return found
-
-
-def failures(checks: list[Check]) -> list[str]:
-    return [check.name for check in checks if check.verdict == "failure"]
+    return sound_home(tmp_path, monkeypatch)
 
 
 @pytest.mark.bubblewrap
@@ -85,32 +74,14 @@ async def test_a_key_that_anybody_can_read_is_told(home: Home) -> None:
     (home.root / ".env").write_text("GROQ_API_KEY=gsk_0123456789abcdefghijKLMNOPQRSTUV\n")
     (home.root / ".env").chmod(0o644)
     checks = await examine(home)
-    (note,) = [check for check in checks if check.name == "configuration" and check.verdict == "warning"]
-    assert ".env" in note.found
+    note = by_name(checks, "permissions")
+    assert (note.verdict, note.found) == ("warning", "open to others: .env")
     assert "gsk_" not in str(checks)
-
-
-async def test_without_the_engine_that_is_named_there_is_a_failure(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RUMI_SANDBOX__BACKEND", "docker")
-    checks = await examine(home)
-    assert failures(checks) == ["sandbox"]
-    assert by_name(checks, "sandbox").found == "docker does not work here"
-    assert "no-daemon.sock" in by_name(checks, "docker").found
-
-
-async def test_without_any_engine_there_is_a_failure(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.run.rmdir()
-    home.run.write_text("no folder, so that no sandbox can be tried")
-    home.run.chmod(0o600)
-    found = by_name(await examine(home), "sandbox")
-    assert found.found == "neither Docker nor bubblewrap works here"
 
 
 @pytest.mark.parametrize("name", ["state.db", "memory.db"])
 @pytest.mark.parametrize("damage", ["head", "middle"])
-async def test_a_damaged_database_is_found_and_can_be_put_aside(home: Home, name: str, damage: str) -> None:
+def test_a_damaged_database_is_found_and_can_be_put_aside(home: Home, name: str, damage: str) -> None:
     path = home.root / name
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE words (word TEXT)")
@@ -118,13 +89,16 @@ async def test_a_damaged_database_is_found_and_can_be_put_aside(home: Home, name
         db.execute("CREATE INDEX by_word ON words (word)")
     db.close()
     path.chmod(0o600)
-    assert "sound" in by_name(await examine(home), name).found
+    assert "sound" in by_name(databases(home, "en"), name).found
     with path.open("r+b") as file:
         file.seek(0 if damage == "head" else 5 * 4096)
         file.write(secrets.token_bytes(4096))
-    checks = await examine(home)
+    checks = databases(home, "en")
     assert failures(checks) == [name]
     assert by_name(checks, name).mend.endswith(f"mv {path} {path}.damaged")
+    path.with_name(f"{name}-wal").touch(0o600)
+    log = f" && mv {path}-wal {path}.damaged-wal"
+    assert log in by_name(databases(home, "en"), name).mend, "an old log would spoil what takes its place"
 
 
 async def test_a_database_of_a_newer_program_is_a_failure_and_an_upgrades_copy_is_told(home: Home) -> None:
@@ -139,6 +113,34 @@ async def test_a_database_of_a_newer_program_is_a_failure_and_an_upgrades_copy_i
     sound, copy = (check.found for check in checks if check.name == "state.db")
     assert "sound, schema" in sound
     assert copy.startswith("state.db.before-3")
+
+
+def test_looking_at_databases_leaves_them_as_they_are_also_while_others_write(home: Home) -> None:
+    """An earlier file stays one, and a log that nobody has merged stays that too."""
+    earlier.make(home.state_db, 1)
+    home.state_db.chmod(0o600)
+    writer = sqlite3.connect(home.memory_db, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE words (word TEXT)")
+    home.memory_db.chmod(0o600)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("INSERT INTO words VALUES ('not yet there')")
+    before = {path.name: path.read_bytes() for path in home.root.glob("*.db*") if "-shm" not in path.name}
+    checks = databases(home, "en")
+    assert f"of schema 1: the next start brings it to {STATE.version}" in by_name(checks, "state.db").found
+    assert "sound" in by_name(checks, "memory.db").found
+    after = {path.name: path.read_bytes() for path in home.root.glob("*.db*") if "-shm" not in path.name}
+    assert after == before
+    writer.execute("COMMIT")
+    writer.close()
+
+
+def test_what_is_no_file_is_not_waited_for(home: Home) -> None:
+    os.mkfifo(home.state_db, 0o600)
+    home.memory_db.mkdir()
+    checks = databases(home, "en")
+    assert failures(checks) == ["state.db", "memory.db"]
+    assert by_name(checks, "state.db").found == "it is no file"
 
 
 async def test_who_holds_the_home_is_told_and_that_it_does_not_answer(home: Home) -> None:
@@ -228,6 +230,7 @@ async def test_keys_are_tried_only_where_that_is_asked_for(
 ) -> None:
     async with serve_groq(Answer("ready")) as groq, serve_telegram() as telegram:
         env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": groq.base_url, "TELEGRAM_TOKEN": TOKEN}
+        env["RUMI_SANDBOX__BACKEND"] = "bubblewrap"
         for name, value in (env | {"TELEGRAM_BASE_URL": telegram.root}).items():
             monkeypatch.setenv(name, value)
         checks = await examine(home)
@@ -260,99 +263,55 @@ async def test_the_clock_is_compared_with_a_servers(off_s: int, verdict: str) ->
 
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(trio.serve_tcp, answer, 0)
-        (found,) = await clock(f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}")
+        (found,) = await clock(f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}", "en")
         nursery.cancel_scope.cancel()
     assert found.verdict == verdict
     assert ("set-ntp" in found.mend) == (verdict == "failure")
 
 
-@pytest.mark.docker
-async def test_an_image_that_is_missing_is_told_and_is_no_failure(
+async def test_a_home_of_another_user_is_told_and_nothing_is_written_into_it(home: Home) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    before = sorted(home.root.iterdir())
+    os.chown(home.root, 1234, 1234)
+    checks = await examine(home)
+    assert failures(checks) == ["home"]
+    assert "Run Rumi as its owner" in by_name(checks, "home").mend
+    assert sorted(home.root.iterdir()) == before
+
+
+async def test_a_fault_of_ours_is_a_finding_and_ends_no_other_check(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DOCKER_HOST")
-    monkeypatch.setenv("RUMI_SANDBOX__IMAGE", f"rumi-runner-tests:none-{secrets.token_hex(3)}")
+    def fail(*_: object) -> None:
+        raise ValueError("no such thing as gsk_0123456789abcdef")
+
+    monkeypatch.setattr("rumi.doctor.databases.databases", fail)
     checks = await examine(home)
-    image = by_name(checks, "image")
-    assert (image.verdict, image.mend) == ("warning", "It is built at the first chat.")
-    assert "is not there" in image.found
-    assert failures(checks) == []
+    assert (
+        by_name(checks, "databases").found == "it could not be checked: ValueError: no such thing as [hidden]"
+    )
+    assert by_name(checks, "configuration").verdict == "ok"
+    with pytest.raises(ValueError, match="no such thing"):
+        await examine(home, debug=True)
 
 
-@pytest.fixture
-def broken_image() -> Iterator[str]:
-    """An image that says that it is Rumi's, and is empty."""
-    import docker
-
-    from rumi.sandbox.docker.image import FORMAT, LABEL_FORMAT
-
-    tag = f"broken-{secrets.token_hex(3)}"
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        tar.addfile(tarfile.TarInfo("nothing"))
-    client = docker.from_env()
-    try:
-        changes = [f'LABEL {LABEL_FORMAT}="{FORMAT}"']
-        client.api.import_image_from_data(archive.getvalue(), "rumi-runner-tests", tag, changes)
-        yield f"rumi-runner-tests:{tag}"
-        client.images.remove(f"rumi-runner-tests:{tag}", force=True)
-    finally:
-        client.close()
+@pytest.mark.bubblewrap
+async def test_it_speaks_the_persons_language(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.root.chmod(0o755)
+    (home.root / "config.toml").write_text('language = "es"\n')
+    told: list[Check] = []
+    checks = await examine(home, tell=told.append)
+    assert told == checks
+    assert by_name(checks, "home").found == f"otros pueden leer {home.root} (modo 755)"
+    assert by_name(checks, "model").mend.startswith("Poné GROQ_API_KEY=… en")
 
 
-@pytest.mark.docker
-async def test_an_image_in_which_nothing_runs_is_a_failure_with_the_command_that_makes_it_anew(
-    broken_image: str, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DOCKER_HOST")
-    monkeypatch.setenv("RUMI_SANDBOX__IMAGE", broken_image)
-    checks = await examine(home)
-    assert failures(checks) == ["container"]
-    assert "rumi sandbox build" in by_name(checks, "container").mend
-    assert by_name(await examine(home), "leftovers").verdict == "ok", "what it tried is gone"
-
-
-@pytest.mark.docker
-async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is_named(
-    home: Home, docker_image: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rumi.sandbox.docker.engine import DockerEngine
-
-    monkeypatch.delenv("DOCKER_HOST")
-    monkeypatch.setenv("RUMI_SANDBOX__IMAGE", docker_image)
-    engine = DockerEngine(home.installation(), Limits(), image=docker_image)
-    (home.workspaces / "left").mkdir()
-    try:
-        await engine.create("left", home.workspaces / "left")
-        checks = await examine(home)
-        found = by_name(checks, "leftovers")
-        assert (found.verdict, found.mend) == ("warning", "rumi sandbox clean")
-        assert found.found == f"container rumi-runner-left-{home.installation()}"
-        assert by_name(checks, "container").found.startswith(
-            "no capabilities, no new privileges, system calls"
-        )
-        assert [box.chat_id for box in await engine.boxes()] == ["left"], "and only its own was removed"
-        with home.hold("a test"):
-            assert by_name(await examine(home), "leftovers").verdict == "ok"
-    finally:
-        await engine.remove("left")
-        await engine.aclose()
-
-
-def test_what_a_container_says_of_itself_is_judged() -> None:
-    from rumi.doctor.sandboxes import broken_promises
-
-    none = "".join(f"Cap{kind}:\t0000\n" for kind in ("Prm", "Eff", "Bnd"))
-    sound = f"Uid:\t1000\t1000\n{none}NoNewPrivs:\t1\nSeccomp:\t2\n  lo: 0 0\n"
-    assert broken_promises(sound) == []
-    for old, new, says in (
-        ("CapBnd:\t0000", "CapBnd:\t00a8", "capabilities"),
-        ("NoNewPrivs:\t1", "NoNewPrivs:\t0", "privileges"),
-        ("Seccomp:\t2", "Seccomp:\t0", "system calls"),
-        ("Uid:\t1000", "Uid:\t0", "root"),
-        ("  lo:", "  eth0: 0 0\n  lo:", "network"),
-        ("  lo:", "Root: writable\n  lo:", "written"),
-    ):
-        (told,) = broken_promises(sound.replace(old, new))
-        assert says in told
-    assert len(broken_promises("")) >= 4, "what is not said is not promised"
+@pytest.mark.parametrize("texts", [doctor, doctor_sandbox], ids=lambda texts: texts.__name__)
+def test_every_text_is_there_in_both_languages_with_the_same_values(texts: ModuleType) -> None:
+    sentences = {name: text for name, text in vars(texts).items() if isinstance(text, doctor.Sentence)}
+    assert len(sentences) > 30
+    for name, text in sentences.items():
+        places = [{field for _, field, *_ in Formatter().parse(each) if field} for each in text]
+        assert places[0] == places[1], name
+        assert text.es != text.en, name

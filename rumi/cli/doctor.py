@@ -3,8 +3,12 @@
 import json
 import os
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from rumi.doctor import Check
 
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", "red")}
 
@@ -14,7 +18,8 @@ MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", 
 @click.option(
     "--online", is_flag=True, help="Ask the servers too: one short call of the model, the bot's name."
 )
-def command(as_json: bool, online: bool) -> None:
+@click.pass_context
+def command(context: click.Context, as_json: bool, online: bool) -> None:
     """Check everything that a working installation needs; exit code 1 if something has to be mended.
 
     Nothing is changed, and a Rumi that runs goes on meanwhile. Verdicts: ok, warning, failure.
@@ -24,18 +29,27 @@ def command(as_json: bool, online: bool) -> None:
     import trio
 
     from rumi.config import home_from
-    from rumi.doctor import examine
+    from rumi.doctor import Check, examine
+    from rumi.errors import ConfigError
     from rumi.home import Home
 
-    home = Home(home_from(os.environ)).make()
-    checks = trio.run(partial(examine, home, ask_servers=online))
+    tell = (lambda _: None) if as_json else _show
+    debug = bool(context.find_root().params.get("debug"))
+    try:
+        home = Home(home_from(os.environ))
+    except ConfigError as error:
+        checks = [Check("home", "failure", error.message.rstrip("."), error.advice)]
+        tell(checks[0])
+    else:
+        checks = trio.run(partial(examine, home, ask_servers=online, tell=tell, debug=debug))
     if as_json:
         click.echo(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
-    else:
-        for check in checks:
-            mark, colour = MARKS[check.verdict]
-            click.echo(f"{click.style(mark, fg=colour)} {check.name:<15} {check.found}")
-            if check.mend:
-                click.echo(f"  {'':<15} → {check.mend}")
     if any(check.verdict == "failure" for check in checks):
         raise click.exceptions.Exit(1)
+
+
+def _show(check: "Check") -> None:
+    mark, colour = MARKS[check.verdict]
+    click.echo(f"{click.style(mark, fg=colour)} {check.name:<15} {check.found}")
+    if check.mend:
+        click.echo(f"  {'':<15} → {check.mend}")

@@ -1,5 +1,6 @@
 """Where the home is, and reading its small text files with errors that a person can act on."""
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -25,9 +26,9 @@ def home_from(environment: Mapping[str, str]) -> Path:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         why = "it is no folder" if isinstance(error, FileExistsError) else str(error.strerror)
-        raise ConfigError(
-            f"The home {home} cannot be made: {why}.", "Set RUMI_HOME to a folder that you may write to."
-        ) from None
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "Make room on its disk" if full else "Set RUMI_HOME to a folder that you may write to"
+        raise ConfigError(f"The home {home} cannot be made: {why}.", f"{advice}.") from None
     return home
 
 

@@ -1,12 +1,15 @@
 """One finding, and how long looking for it may take."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import trio
 
 from rumi.errors import RumiError
+from rumi.redact import Redactor
+from rumi.texts import Language
+from rumi.texts import doctor as words
 
 Verdict = Literal["ok", "warning", "failure"]
 
@@ -24,21 +27,53 @@ class Check:
     mend: str = ""
 
 
-async def bounded(
-    name: str, check: Callable[[], Awaitable[list[Check]]], verdict: Verdict = "failure"
-) -> list[Check]:
-    """The findings of a check; `verdict` is what it means where it cannot be made at all."""
-    with trio.move_on_after(CHECK_S):
+Tell = Callable[[Check], None]
+Look = Callable[[], Awaitable[list[Check]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found so far. Each finding is told at once. `debug`: faults of ours are raised, not told."""
+
+    language: Language
+    tell: Tell
+    debug: bool = False
+    checks: list[Check] = field(default_factory=list)
+
+    def add(self, *checks: Check) -> None:
+        """Keep findings and tell them, without what looks like a key: some words are other programs'."""
+        hide = Redactor(()).text
+        for each in checks:
+            check = Check(each.name, each.verdict, hide(each.found), hide(each.mend))
+            self.checks.append(check)
+            self.tell(check)
+
+    async def look(self, name: str, look: Look, verdict: Verdict = "failure") -> None:
+        """Add what a check finds; `verdict` is what it means where it cannot be made at all.
+
+        Bounded, and whatever it raises is a finding too: one check's trouble ends no other.
+        """
+        found = None
+        with trio.move_on_after(CHECK_S):
+            found = await self._found(name, look, verdict)
+        if found is None:
+            late = words.LATE.said(self.language, seconds=f"{CHECK_S:.0f}")
+            found = [Check(name, "failure", late, words.MEND_LATE.said(self.language))]
+        self.add(*found)
+
+    async def _found(self, name: str, look: Look, verdict: Verdict) -> list[Check]:
         try:
-            return await check()
+            return await look()
         except RumiError as error:
             return [Check(name, verdict, error.message.rstrip("."), error.advice)]
         except OSError as error:
-            return [
-                Check(name, "failure", str(error), "Look at the disk, and at the owner and mode of that.")
-            ]
-    late = f"no answer within {CHECK_S:.0f} s"
-    return [Check(name, "failure", late, "Something hangs: look at the machine's load, then try again.")]
+            return [Check(name, "failure", str(error), words.MEND_READING.said(self.language))]
+        except Exception as error:
+            if self.debug:
+                raise
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            found = words.UNFORESEEN.said(self.language, error=told)
+            return [Check(name, "failure", found, words.MEND_UNFORESEEN.said(self.language))]
 
 
 async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:

@@ -5,69 +5,116 @@ from functools import partial
 
 import trio
 
+import rumi
 from rumi.config import Loaded, load_settings
 from rumi.control import connect, socket_path
-from rumi.doctor.check import Check, blocking, bounded
-from rumi.errors import RumiError
+from rumi.doctor.check import Check, Examination, Tell, blocking
+from rumi.errors import ConfigError, RumiError
 from rumi.home import Home
+from rumi.texts import Language, detect_language
+from rumi.texts import doctor as words
+from rumi.texts import doctor_sandbox as sandbox_words
 
 ANSWER_S = 3.0
 """How long a running Rumi may take to say that it is well."""
 
 
-async def examine(home: Home, *, ask_servers: bool = False) -> list[Check]:
+async def examine(
+    home: Home, *, ask_servers: bool = False, tell: Tell = lambda _: None, debug: bool = False
+) -> list[Check]:
     """Check everything. `ask_servers`: also what costs a model call and a word with Telegram.
 
-    Cancelled, no container and no process of it is left.
+    `tell` gets each finding as soon as there is one. Bounded, whatever hangs. Cancelled, no container and no
+    process of it is left.
     """
+    loaded, fault = _configuration(home)
+    language = detect_language(loaded.settings.language if loaded else "auto", os.environ)
+    examination = Examination(language, tell, debug)
+    await _examine(examination, home, loaded, fault, ask_servers)
+    return examination.checks
+
+
+def _configuration(home: Home) -> tuple[Loaded | None, Check | None]:
+    """The configuration in force, or what is wrong with it."""
+    try:
+        return load_settings(home.root, os.environ, {}), None
+    except ConfigError as error:
+        return None, Check("configuration", "failure", error.message, error.advice)
+
+
+async def _examine(
+    examination: Examination, home: Home, loaded: Loaded | None, fault: Check | None, ask_servers: bool
+) -> None:
     from rumi.doctor.databases import databases
-    from rumi.doctor.files import files
-    from rumi.doctor.machine import machine
+    from rumi.doctor.files import files, is_ours
+    from rumi.doctor.machine import disk, machine
     from rumi.doctor.settings import settings
 
-    checks = await bounded("machine", partial(blocking, partial(machine, home)))
-    checks += await bounded("home", partial(blocking, partial(files, home)))
-    checks += await bounded("databases", partial(blocking, partial(databases, home)))
-    checks += await bounded("running", partial(_holder, home))
-    try:
-        loaded = load_settings(home.root, os.environ, {})
-    except RumiError as error:
-        return [*checks, Check("configuration", "failure", error.message, error.advice)]
-    checks += settings(loaded)
-    checks += await _sandboxes(home, loaded)
+    language = examination.language
+    await examination.look("machine", partial(blocking, partial(machine, home, language)))
+    await examination.look("disk", partial(blocking, partial(disk, home, language)))
+    if is_ours(home):  # otherwise what is made below would be files of another user in it
+        try:
+            home.make().installation()
+        except RumiError as error:
+            examination.add(Check("home", "failure", error.message.rstrip("."), error.advice))
+            return
+    await examination.look("home", partial(blocking, partial(files, home, language)))
+    if not is_ours(home):
+        return
+    await examination.look("databases", partial(blocking, partial(databases, home, language)))
+    await examination.look("running", partial(_holder, home, language))
+    if loaded is None:
+        assert fault is not None
+        examination.add(fault)
+        return
+    examination.add(*settings(home, loaded, language))
+    await _sandboxes(examination, home, loaded)
     if ask_servers:
         from rumi.doctor.online import online
 
-        checks += await online(loaded)
-    return checks
+        await online(examination, loaded)
 
 
-async def _holder(home: Home) -> list[Check]:
+async def _holder(home: Home, language: Language) -> list[Check]:
     holder = home.holder()
     if not holder:
-        return [Check("running", "ok", "no Rumi runs on this home")]
+        return [Check("running", "ok", words.NOBODY.said(language))]
+    status = None
     with trio.move_on_after(ANSWER_S):
         try:
             async with connect(socket_path(home.run, home.installation())) as client:
-                await client.call("status")
-                return [Check("running", "ok", f"{holder}, and it answers")]
+                status = await client.call("status")
         except RumiError:
             pass
-    mend = "It may be starting or ending. If this lasts, look into logs/rumi.jsonl and start it anew."
-    return [Check("running", "warning", f"{holder}, and it does not answer", mend)]
+    if not isinstance(status, dict):
+        found = words.SILENT.said(language, holder=holder)
+        return [Check("running", "warning", found, words.MEND_SILENT.said(language))]
+    theirs = status.get("program", "")
+    if theirs != rumi.__version__:
+        found = words.OTHER_VERSION.said(language, holder=holder, theirs=theirs, ours=rumi.__version__)
+        return [Check("running", "warning", found, words.MEND_OTHER_VERSION.said(language))]
+    return [Check("running", "ok", words.RUNNING.said(language, holder=holder))]
 
 
-async def _sandboxes(home: Home, loaded: Loaded) -> list[Check]:
-    """Both engines. Where none works, or not the one that the configuration names, that is a failure."""
-    from rumi.doctor.sandboxes import bubblewrap, docker, leftovers
+async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
+    """Both engines. Where none works, or not the one that is needed, that is a failure."""
+    from rumi.doctor.docker import docker
+    from rumi.doctor.sandboxes import bubblewrap, leftovers
 
-    checks = await bounded("leftovers", partial(leftovers, home))
-    checks += await bounded("docker", partial(docker, home, loaded), "warning")
-    checks += await bounded("bubblewrap", partial(bubblewrap, home, loaded), "warning")
-    works = {check.name for check in checks if check.verdict == "ok"}
+    language = examination.language
+    await examination.look("leftovers", partial(leftovers, home, language), "warning")
+    await examination.look("docker", partial(docker, home, loaded, language), "warning")
+    await examination.look("bubblewrap", partial(bubblewrap, home, loaded, language), "warning")
+    works = {check.name for check in examination.checks if check.verdict == "ok"}
     wanted = loaded.settings.sandbox.backend
     engines = {"docker", "bubblewrap"} if wanted == "auto" else {wanted}
-    if engines & works:
-        return checks
-    what = "neither Docker nor bubblewrap works here" if wanted == "auto" else f"{wanted} does not work here"
-    return [*checks, Check("sandbox", "failure", what, "Mend one of them: commands need a sandbox.")]
+    if not engines & works:
+        said = sandbox_words.NO_SANDBOX if wanted == "auto" else sandbox_words.NOT_THE_NAMED
+        found, mend = said.said(language, backend=wanted), sandbox_words.MEND_NO_SANDBOX.said(language)
+        examination.add(Check("sandbox", "failure", found, mend))
+    elif wanted == "auto" and "docker" not in works and loaded.secrets.telegram_token is not None:
+        found = sandbox_words.BOT_NEEDS_DOCKER.said(language)
+        examination.add(
+            Check("sandbox", "failure", found, sandbox_words.MEND_BOT_NEEDS_DOCKER.said(language))
+        )

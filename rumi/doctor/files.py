@@ -9,37 +9,43 @@ from pathlib import Path
 from rumi.control import socket_path
 from rumi.doctor.check import Check
 from rumi.home import Home
+from rumi.texts import Language
+from rumi.texts import doctor as words
 
 NAMED = 5
-"""More files than that are told as a number."""
+"""More files than that are told as a number; the command has them all."""
 
 
-def files(home: Home) -> list[Check]:
+def is_ours(home: Home) -> bool:
+    """Whether it belongs to this user, or to nobody yet."""
+    return not home.root.exists() or home.root.stat().st_uid == os.geteuid()
+
+
+def files(home: Home, language: Language) -> list[Check]:
     """Whether the home is its owner's alone."""
-    return [_home(home), *_permissions(home)]
+    if not is_ours(home):
+        return [_anothers(home, language)]
+    return [_home(home, language), *_permissions(home, language)]
 
 
-def _home(home: Home) -> Check:
-    found = home.root.stat()
-    mode = stat.S_IMODE(found.st_mode)
-    if found.st_uid != os.geteuid():
-        whose = f"{home.root} belongs to user {found.st_uid}, and this is user {os.geteuid()}"
-        return Check("home", "failure", whose, "Run Rumi as its owner, or set RUMI_HOME to a folder you own.")
+def _anothers(home: Home, language: Language) -> Check:
+    owner = home.root.stat().st_uid
+    found = words.ANOTHERS_HOME.said(language, home=home.root, owner=owner, user=os.geteuid())
+    return Check("home", "failure", found, words.MEND_ANOTHERS_HOME.said(language))
+
+
+def _home(home: Home, language: Language) -> Check:
+    mode = stat.S_IMODE(home.root.stat().st_mode)
     if mode & 0o077:
-        return Check(
-            "home",
-            "failure",
-            f"{home.root} can be read by others (mode {mode:o})",
-            f"chmod 700 {shlex.quote(str(home.root))}",
-        )
+        found = words.OPEN_HOME.said(language, home=home.root, mode=f"{mode:o}")
+        return Check("home", "failure", found, f"chmod 700 {shlex.quote(str(home.root))}")
     if not os.access(home.root, os.W_OK):
-        return Check(
-            "home", "failure", f"{home.root} cannot be written", "Set RUMI_HOME to a folder you own."
-        )
+        found = words.UNWRITABLE_HOME.said(language, home=home.root)
+        return Check("home", "failure", found, words.MEND_UNWRITABLE_HOME.said(language))
     return Check("home", "ok", str(home.root))
 
 
-def _permissions(home: Home) -> list[Check]:
+def _permissions(home: Home, language: Language) -> list[Check]:
     """What is secret should not depend on the folder around it alone."""
     open_to_others, foreign = [], []
     for path in _kept(home):
@@ -53,14 +59,13 @@ def _permissions(home: Home) -> list[Check]:
             open_to_others.append(path)
     checks = []
     if foreign:
-        mend = f"As root: chown -R {os.geteuid()} {_quoted(foreign)}"
-        checks.append(Check("permissions", "failure", f"of another user: {_names(home, foreign)}", mend))
+        said = words.FOREIGN_FILES.said(language, names=_names(home, foreign, language))
+        mend = words.MEND_FOREIGN_FILES.said(language, change=f"{os.geteuid()} {_quoted(foreign)}")
+        checks.append(Check("permissions", "failure", said, mend))
     if open_to_others:
-        mend = f"chmod go= {_quoted(open_to_others)}"
-        checks.append(
-            Check("permissions", "warning", f"open to others: {_names(home, open_to_others)}", mend)
-        )
-    return checks or [Check("permissions", "ok", "what is in the home is its owner's alone")]
+        said = words.OPEN_FILES.said(language, names=_names(home, open_to_others, language))
+        checks.append(Check("permissions", "warning", said, f"chmod go= {_quoted(open_to_others)}"))
+    return checks or [Check("permissions", "ok", words.PERMISSIONS.said(language))]
 
 
 def _kept(home: Home) -> Iterator[Path]:
@@ -83,13 +88,14 @@ def _secret(home: Home, path: Path) -> bool:
     return path.name.endswith((".sock", ".jsonl"))
 
 
-def _names(home: Home, paths: list[Path]) -> str:
+def _names(home: Home, paths: list[Path], language: Language) -> str:
     names = [
         str(path.relative_to(home.root)) if path.is_relative_to(home.root) else str(path) for path in paths
     ]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    more = words.AND_MORE.said(language, count=len(names) - NAMED) if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 
 def _quoted(paths: list[Path]) -> str:
-    return " ".join(shlex.quote(str(path)) for path in dict.fromkeys(paths[:NAMED]))
+    """All of them: whoever runs the command once is done."""
+    return " ".join(shlex.quote(str(path)) for path in dict.fromkeys(paths))

@@ -5,42 +5,48 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 
 from rumi.config import Loaded
-from rumi.doctor.check import Check, bounded
-from rumi.doctor.machine import SET_CLOCK
+from rumi.doctor.check import Check, Examination
+from rumi.texts import Language
+from rumi.texts import doctor as words
+from rumi.texts import doctor_sandbox as server_words
 
 CLOCK_OFF_S = 60.0
 """More than an answer may be on its way, less than what certificates forgive."""
 
 
-async def online(loaded: Loaded) -> list[Check]:
+async def online(examination: Examination, loaded: Loaded) -> None:
     """One short call of the model, the bot's own name, and a server's clock."""
-    checks = await bounded("model online", partial(_model, loaded))
+    language = examination.language
+    await examination.look("model online", partial(_model, loaded, language))
     if loaded.secrets.telegram_token is not None:
-        checks += await bounded("telegram online", partial(_telegram, loaded))
-    return checks
+        await examination.look("telegram online", partial(_telegram, loaded, language))
 
 
-async def _model(loaded: Loaded) -> list[Check]:
+async def _model(loaded: Loaded, language: Language) -> list[Check]:
     from rumi.models import Message, ModelRequest, build_models, lacks_key
     from rumi.settings import model_settings_of
 
-    given = model_settings_of(loaded, "en")
+    given = model_settings_of(loaded, language)
     if lacks_key(given):
-        return [Check("model online", "ok", "there is no key that could be tried")]
+        return [Check("model online", "ok", server_words.NOTHING_TO_TRY.said(language))]
     models = build_models(given)
     if not models.servers:
-        return [Check("model online", "ok", "the offline model is here")]
+        return [Check("model online", "ok", server_words.OFFLINE.said(language))]
     try:
         began = time.monotonic()
         first = models.steps[0].model
         await first.reply(ModelRequest((Message("user", "Answer with one word: ready."),)), lambda _: None)
-        answered = Check("model online", "ok", f"{models.name} answered in {time.monotonic() - began:.1f} s")
-        return [answered, *await clock(models.servers[0].base_url)]
+        took = f"{time.monotonic() - began:.1f}"
+        answered = server_words.ANSWERED.said(language, model=models.name, seconds=took)
+        return [
+            Check("model online", "ok", answered),
+            *await clock(models.servers[0].base_url, language),
+        ]
     finally:
         await models.aclose()
 
 
-async def clock(url: str) -> list[Check]:
+async def clock(url: str, language: Language) -> list[Check]:
     """This machine's clock beside a server's. A server that does not say is no finding."""
     import httpx
 
@@ -55,15 +61,16 @@ async def clock(url: str) -> list[Check]:
         return []
     off = time.time() - theirs
     if abs(off) > CLOCK_OFF_S:
-        way = "ahead of" if off > 0 else "behind"
-        return [Check("clock online", "failure", f"{abs(off):.0f} s {way} the model server's", SET_CLOCK)]
-    return [Check("clock online", "ok", "as the model server's, to the minute")]
+        way = (words.CLOCK_AHEAD if off > 0 else words.CLOCK_LATE).said(language)
+        found = words.CLOCK_OFF.said(language, seconds=f"{abs(off):.0f}", way=way)
+        return [Check("clock online", "failure", found, words.SET_CLOCK.said(language))]
+    return [Check("clock online", "ok", words.CLOCK_SAME.said(language))]
 
 
-async def _telegram(loaded: Loaded) -> list[Check]:
+async def _telegram(loaded: Loaded, language: Language) -> list[Check]:
     from rumi.telegram import bot_name
 
     token = loaded.secrets.telegram_token
     assert token is not None
     name = await bot_name(token.reveal(), loaded.secrets.telegram_base_url)
-    return [Check("telegram online", "ok", f"Telegram knows the bot as @{name}")]
+    return [Check("telegram online", "ok", server_words.KNOWN_BOT.said(language, name=name))]

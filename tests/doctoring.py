@@ -1,0 +1,40 @@
+"""What the doctor's tests share."""
+
+from pathlib import Path
+
+import pytest
+
+from rumi.doctor import Check
+from rumi.home import Home
+
+ELSEWHERE = (
+    *(
+        "GROQ_API_KEY",
+        "GROQ_BASE_URL",
+        "TELEGRAM_TOKEN",
+        "TELEGRAM_BASE_URL",
+        "TAVILY_API_KEY",
+        "KAGI_API_KEY",
+    ),
+    *("RUMI_MODEL__DEFAULT", "RUMI_SANDBOX__BACKEND", "RUMI_SANDBOX__IMAGE", "RUMI_LANGUAGE"),
+)
+
+
+def sound_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home without Docker and without keys, whatever the machine has."""
+    for name in ELSEWHERE:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/no-daemon.sock")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    return Home(folder / "home").make()
+
+
+def by_name(checks: list[Check], name: str) -> Check:
+    """The one finding of that name."""
+    (found,) = [check for check in checks if check.name == name]
+    return found
+
+
+def failures(checks: list[Check]) -> list[str]:
+    """What has to be mended."""
+    return [check.name for check in checks if check.verdict == "failure"]
