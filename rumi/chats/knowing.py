@@ -19,7 +19,7 @@ FACTS_S = SKILLS_S = 5.0
 """How long a turn waits for the memory, and for the skills. Without them it is as on the first day."""
 
 FACTS_TOKENS = 2000
-FACTS_SHARE = 1 / 16
+FACTS_SHARE = 1 / 8
 """How much the facts may take: so many tokens, and no more than that of a small model's context."""
 
 SKILLS_SHARE = 1 / 6

@@ -17,7 +17,8 @@ from rumi.memory.writing import written
 
 COPY_SUFFIX = ".original"
 
-_COLUMNS = ("key", "value", "source", "created_at", "updated_at")
+_NEEDED = ("key", "value")
+_MORE = ("source", "created_at", "updated_at")
 
 
 def holds_original(db: sqlite3.Connection, path: Path) -> bool:
@@ -29,7 +30,7 @@ def holds_original(db: sqlite3.Connection, path: Path) -> bool:
     columns = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
     if not columns:
         return False
-    if not columns.issuperset(_COLUMNS) or "owner" in columns:
+    if not columns.issuperset(_NEEDED) or "owner" in columns:
         raise MemoryUnavailable(
             f"{path} holds a table of facts that this Rumi does not know.",
             "Move it away, or use another RUMI_HOME.",
@@ -51,13 +52,16 @@ def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
         for statement in statements(MEMORY.tables):
             db.execute(statement)
         for fact in facts:
-            put(db, LOCAL, fact)
+            put(db, LOCAL, fact, bounded=False)
 
 
 def _facts(db: sqlite3.Connection, now: float) -> Iterator[Fact]:
-    """The old rows as facts. What is too long is cut; all of it is in the copy."""
+    """The old rows as facts, oldest first. What is too long is cut; all of it is in the copy."""
+    there = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
+    columns = [*_NEEDED, *(name if name in there else "NULL" for name in _MORE)]
+    order = "id" if "id" in there else "1"
     for key, value, source, created, updated in db.execute(
-        f"SELECT {', '.join(_COLUMNS)} FROM facts ORDER BY id"
+        f"SELECT {', '.join(columns)} FROM facts ORDER BY {order}"
     ):
         if key is None or value is None or not written(str(key)) or not written(str(value)):
             continue

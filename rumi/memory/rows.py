@@ -28,8 +28,8 @@ def others(db: sqlite3.Connection, owner: str, fact: Fact) -> tuple[Fact, ...]:
     return tuple(_fact(row) for row in rows)
 
 
-def put(db: sqlite3.Connection, owner: str, fact: Fact) -> bool:
-    """Add a fact or renew it; whether it is new.
+def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
+    """Add a fact or renew it; whether it is new. Not `bounded`, there may be any number of them.
 
     Raises:
         FactRefused: the owner has as many as there may be, and none that would give way.
@@ -38,7 +38,8 @@ def put(db: sqlite3.Connection, owner: str, fact: Fact) -> bool:
     if place is not None:
         _renew(db, place, fact)
         return False
-    _make_room(db, owner)
+    if bounded:
+        _make_room(db, owner)
     db.execute(
         f"INSERT INTO facts (owner, folded, {_FACT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (

@@ -322,6 +322,21 @@ def test_a_file_without_owners_and_without_facts_is_taken_over(tmp_path: Path) -
     explicit(store, "city", "Rosario")
 
 
+def test_all_facts_of_a_file_without_owners_are_taken_over_however_many_and_whatever_columns_are_missing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.db"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE facts (key TEXT, value TEXT, source TEXT, UNIQUE (key, value))")
+        rows = ((f"key {number}", "value", "explicit") for number in range(MAX_FACTS + 1))
+        db.executemany("INSERT INTO facts VALUES (?, ?, ?)", rows)
+    db.close()
+    store = open_store(path, Clock())
+    assert len(facts(store)) == MAX_FACTS + 1
+    with pytest.raises(FactRefused, match="full"):
+        explicit(store, "city", "Rosario")
+
+
 def killed_times(folder: Path, *more: str) -> int:
     done = subprocess.run(
         [sys.executable, "-m", "tests.memory.killed_takeover", str(folder), *more],
