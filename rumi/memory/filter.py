@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
+from rumi.memory.secrets import mentions_secret
 from rumi.memory.types import Fact, FactRefused, NewFact
 from rumi.memory.writing import checked, folded
 
@@ -17,8 +18,10 @@ _PASSING: Final = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|right now|at the moment|just now|for now|this (?:week|morning|"
     r"afternoon|evening|weekend)|next week|hoy|ayer|anoche|ahora mismo|en este momento|por ahora|"
     r"esta (?:semana|tarde|noche|mañana)|este (?:finde|fin de semana)|(?:la )?semana que viene|mañana por la|"
-    r"is (?:tired|hungry|busy|bored|sad|angry|in a hurry|sleepy)|"
-    r"está (?:cansad|aburrid|ocupad|trist|enojad|apurad)\w*|tiene (?:hambre|sueño|sed|frío|calor|prisa))\b",
+    r"(?:is|feels?) (?:tired|hungry|thirsty|busy|bored|sad|angry|in a hurry|sleepy|sick|ill)|"
+    r"has a (?:cold|headache|fever)|le duelen?|"
+    r"(?:está|se siente) (?:cansad|aburrid|ocupad|trist|enojad|apurad|enferm|resfriad)\w*|"
+    r"tiene (?:hambre|sueño|sed|frío|calor|prisa|fiebre))\b",
     re.IGNORECASE,
 )
 """What says itself that it will not hold for long."""
@@ -56,7 +59,9 @@ def worth_keeping(
         except FactRefused:
             continue
         same = (folded(fact.key), folded(fact.value))
-        if same in seen or _PASSING.search(fact.value) or not heard.bears_out(fact):
+        if same in seen or _PASSING.search(fact.value) or mentions_secret(fact):
+            continue
+        if not heard.bears_out(fact):
             continue
         seen.add(same)
         kept.append(fact)

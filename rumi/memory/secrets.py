@@ -25,7 +25,7 @@ _CLEAR: Final = (
     r"pass[ -]?(?:words?|phrases?|codes?)|passwd|pwd|contrase[nñ]as?|credentials?|credenciales|cv[vc]2?"
     r"|(?:api|private|secret|access)[ _-]?keys?|(?:access|auth|api|bearer|bot)[ _-]?tokens?|seed[ -]phrase"
 )
-_AMBIGUOUS: Final = r"claves?|pin|tokens?"
+_AMBIGUOUS: Final = r"claves?|pin|tokens?|secrets?|secretos?"
 """These are secrets only beside something that looks like one."""
 
 _NAMES_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_CLEAR})(?:$|[\W_])", re.IGNORECASE)
@@ -35,6 +35,11 @@ _TOLD: Final = re.compile(
     rf"(?:^|[\W_])(?:{_CLEAR}|{_AMBIGUOUS})\b[^:=.,;]{{0,40}}?(?:[:=]|\b(?:is|are|es|son)\b)[\s:=]*(?P<value>\S+)",
     re.IGNORECASE,
 )
+
+_HOLDS_NUMBERS: Final = re.compile(
+    r"\b(?:cards?|tarjetas?|accounts?|cuentas?|iban|cbu|visa|mastercard|amex)\b", re.IGNORECASE
+)
+_LONG_NUMBER: Final = re.compile(r"[0-9](?:[ .-]?[0-9]){7,}")
 
 _DIGITS: Final = re.compile(r"(?<![\w.,+])[0-9](?:[ -]?[0-9]){12,18}(?![\w])")
 _CARD: Final = re.compile(
@@ -46,6 +51,19 @@ _CARD: Final = re.compile(
 def looks_secret(fact: NewFact) -> bool:
     """Whether a fact holds a key, a password or a card number, as far as its looks tell."""
     return any(map(_holds_one, (fact.key, fact.value))) or _is_named(fact)
+
+
+def mentions_secret(fact: NewFact) -> bool:
+    """Whether a fact is about a secret at all: too strict for what somebody asks to have kept."""
+    whole = f"{fact.key} {fact.value}"
+    if _ABOUT_ONE.search(whole):
+        return False
+    return (
+        _NAMES_ONE.search(whole) is not None
+        or _MAY_NAME_ONE.search(fact.key) is not None
+        or (_MAY_NAME_ONE.search(whole) is not None and any(map(_made_up, fact.value.split())))
+        or (_HOLDS_NUMBERS.search(whole) is not None and _LONG_NUMBER.search(whole) is not None)
+    )
 
 
 def _holds_one(text: str) -> bool:

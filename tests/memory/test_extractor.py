@@ -81,6 +81,7 @@ async def test_the_model_is_asked_coldly_without_tools_and_in_the_conversations_
     )
     await extract(model, "en", said, ())
     assert "third person" in model.requests[1].messages[0].content
+    assert "language that the user writes in" in model.requests[1].messages[0].content
 
 
 @pytest.mark.parametrize(
@@ -110,8 +111,10 @@ async def test_an_answer_that_is_not_what_was_asked_for_gives_nothing(
     assert "Rosario" not in caplog.text
 
 
-@pytest.mark.parametrize("form", ["{}", "```json\n{}\n```", "```\n{}\n```", " \n{}\n "])
-async def test_the_answer_may_stand_in_a_fence_or_be_the_list_alone(form: str) -> None:
+@pytest.mark.parametrize(
+    "form", ["{}", "```json\n{}\n```", "```\n{}\n```", " \n{}\n ", "<think>\nRosario?\n</think>\n{}"]
+)
+async def test_the_answer_may_stand_in_a_fence_or_behind_thoughts_or_be_the_list_alone(form: str) -> None:
     for content in (answer(("city", "Rosario")), [{"key": "city", "value": "Rosario"}]):
         text = form.replace("{}", json.dumps(content))
         assert await extract(Says(text), "en", user("I live in Rosario"), ()) == (NewFact("city", "Rosario"),)
@@ -160,7 +163,13 @@ async def test_what_the_user_did_not_say_is_not_kept(fact: tuple[str, str]) -> N
         ("la clave del wifi es Tigre2024", ("wifi", "La clave es Tigre2024")),
         ("the password is hunter2", ("password", "hunter2")),
         ("my card is 4111 1111 1111 1111", ("card", "4111 1111 1111 1111")),
+        ("la contraseña del wifi es Gatito", ("wifi", "la contraseña es Gatito")),
+        ("la clave del wifi es gatito", ("clave wifi", "gatito")),
+        ("mi clave es pepito123", ("acceso", "usa pepito123 como clave")),
+        ("the secret is Tr0ub4dor&3", ("secret", "Tr0ub4dor&3")),
+        ("mi tarjeta es 4111111111111112", ("tarjeta", "4111111111111112")),
         ("I am tired today", ("mood", "Is tired today")),
+        ("me duele la cabeza", ("salud", "le duele la cabeza")),
         ("hoy estoy en Rosario", ("lugar", "Está hoy en Rosario")),
         ("this week I work from home", ("work", "Works from home this week")),
         ("home home home", ("home" * 30, "home")),
