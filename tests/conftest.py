@@ -76,6 +76,21 @@ def docker_image() -> Iterator[str]:
     subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=True)
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 8 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    how = ["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=20000", "none", str(folder)]
+    mounted = subprocess.run(how, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
 @cache
 def bounded() -> frozenset[str]:
     """What control groups bound for bubblewrap's sandboxes here."""

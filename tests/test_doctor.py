@@ -3,9 +3,7 @@
 import os
 import secrets
 import sqlite3
-import subprocess
 import time
-from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from string import Formatter
@@ -168,25 +166,6 @@ async def test_files_that_are_open_to_others_or_of_another_user_are_named(home: 
         foreign = next(check for check in await examine(home) if check.name == "permissions")
         assert (foreign.verdict, foreign.found) == ("failure", "of another user: state.db")
         assert f"chown -R 0 {home.state_db}" in foreign.mend
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=20000", "none", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip(f"no small disk can be mounted: {mounted.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 async def test_a_full_disk_is_a_failure_and_ends_no_other_check(home: Home, small_disk: Path) -> None:

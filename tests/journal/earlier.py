@@ -44,7 +44,8 @@ CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);
 INSERT INTO outbox (chat, text, created) VALUES ('cli', 'a reply that waits', 2.0);
 INSERT INTO history (chat, session, turn, message, tainted, created)
-    VALUES ('cli', 1, 't1', '{"role": "user", "content": "before"}', 1, 1.0);
+    VALUES ('cli', 1, 't1',
+    '{"role":"user","content":"before","tool_calls":[],"tool_call_id":null}', 1, 1.0);
 INSERT INTO sessions (chat, number, started, due) VALUES ('cli', 1, 1.0, 2.0);
 """
 

@@ -1,5 +1,6 @@
 """Files of earlier programs: brought up to date whole, or left as they were; newer ones are refused."""
 
+import contextlib
 import shutil
 import sqlite3
 import stat
@@ -13,6 +14,7 @@ import pytest
 from rumi.journal import JournalError
 from rumi.journal.schema import SCHEMA_VERSION
 from rumi.journal.store import Store
+from tests.cli.program import Program
 from tests.conftest import ROOT
 from tests.journal.earlier import SCHEMAS, kept, make, shape
 
@@ -87,6 +89,31 @@ def test_without_room_for_the_copy_nothing_is_changed(
     assert [each.name for each in tmp_path.iterdir()] == ["state.db"]
 
 
+def test_on_a_disk_that_gets_full_at_any_moment_of_it_the_file_is_as_it_was_or_as_it_will_be(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rumi.databases.require_room", lambda *_: None)  # somebody else fills it meanwhile
+    path, filler = small_disk / "state.db", small_disk / "filler"
+    make(small_disk / "before.db", 1)
+    _, content = kept(small_disk / "before.db")
+    versions = []
+    for free in range(0, 400_000, 20_000):
+        shutil.copyfile(small_disk / "before.db", path)
+        filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - free))
+        with contextlib.suppress(JournalError):
+            Store(path).close()
+        filler.unlink()
+        found, still = kept(path)
+        versions.append(found)
+        assert (found in (1, SCHEMA_VERSION), still) == (True, content)
+        Store(path).close()
+        assert kept(path) == (SCHEMA_VERSION, content), "with room again it goes on"
+        for each in small_disk.glob("*state.db*"):
+            each.unlink()
+    assert versions == sorted(versions)
+    assert 3 < versions.count(1) < len(versions)
+
+
 def test_a_file_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with sqlite3.connect(path) as db:
@@ -96,3 +123,21 @@ def test_a_file_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> 
     with pytest.raises(JournalError, match=f"newer Rumi .schema {SCHEMA_VERSION + 1}.*Use the newer program"):
         Store(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.bubblewrap
+def test_a_conversation_of_an_earlier_program_goes_on_and_one_of_a_newer_is_refused(
+    tmp_path: Path,
+) -> None:
+    bubblewrap = Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+    bubblewrap.home.mkdir(mode=0o700)
+    make(bubblewrap.home / "state.db", 1)
+    said = bubblewrap.run("chat", "-p", "run echo it goes on")
+    assert "it goes on" in said.stdout
+    assert kept(bubblewrap.home / "state.db")[0] == SCHEMA_VERSION
+    with sqlite3.connect(bubblewrap.home / "state.db") as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    db.close()
+    said = bubblewrap.run("chat", "-p", "run echo it goes on", code=1)
+    assert "Use the newer program, or another RUMI_HOME." in said.stderr.splitlines()[-1]
+    assert said.stdout == ""
