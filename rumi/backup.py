@@ -45,13 +45,17 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
     overwritten; what goes wrong leaves no file.
 
     Raises:
-        UsageError: there is something at `path` already, or it cannot be written.
+        UsageError: there is something at `path` already, it is in the home, or it cannot be written.
         BackupError: there is nothing to back up, or a database is damaged.
         DatabaseFault: there is no room.
     """
     target = path / time.strftime("rumi-%Y%m%d-%H%M%S.tar.gz") if path.is_dir() else path
     if target.exists() or target.is_symlink():
         raise _taken(target)
+    if target.parent.resolve().is_relative_to(home.root.resolve()):
+        raise UsageError(
+            f"{target} would be inside of {home.root}, and be lost with it.", "Name another place."
+        )
     there = [name for name in (*DATABASES, *FILES, *([KEYS] if keys else ())) if (home.root / name).exists()]
     if not there:
         raise BackupError(f"There is nothing in {home.root} to back up.", "Is RUMI_HOME the right folder?")

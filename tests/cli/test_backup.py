@@ -128,6 +128,23 @@ def test_nothing_is_overwritten_and_a_folder_gets_a_new_file(home: Home, tmp_pat
         back_up(home, tmp_path / "no" / "folder" / "b.tar.gz")
 
 
+def test_what_cannot_be_its_place_is_one_sentence_with_exit_code_2(home: Home, tmp_path: Path) -> None:
+    program = Program(home.root)
+    (tmp_path / "mine").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "inside").symlink_to(home.root)
+    for path, says in (
+        (home.state_db, "nothing is overwritten"),
+        (tmp_path / "mine", "nothing is overwritten"),
+        (home.root / "b.tar.gz", "lost with it"),
+        (tmp_path / "inside", "lost with it"),
+        (Path("/proc/b.tar.gz"), "cannot be written"),
+    ):
+        said = program.run("backup", str(path), code=2)
+        assert says in said.stderr
+        assert len(said.stderr.splitlines()) == 1
+    assert not list(home.root.glob("*.gz"))
+
+
 def test_a_damaged_database_or_no_room_leaves_no_backup(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
