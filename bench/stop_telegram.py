@@ -282,6 +282,10 @@ class Bench:
         rate = (self._fetched(chats) - before) / (house.now() - began)
         if rate < 1:
             self.wrong.append(f"only {rate:.1f} pages a second were fetched meanwhile")
+        for person in fetching:
+            if not self._unanswered(person):
+                text = self.seen.replies[chat_of(person)][-1]["text"]
+                self.wrong.append(f"{chat_of(person)} was to fetch for ever and ended with {text!r}")
         await self._stop(fetching, [])
         await self._check([], 0, 0)
         return stops, rate

@@ -58,11 +58,16 @@ def harmless(text: str) -> str:
     What looks like the mark, or like a token that says who speaks, has its first character exchanged or
     a space put into it. Everything else stays as it is.
     """
-    text = _NEW_LINES.sub("\n", text).translate(_KEPT)
-    text = _HIDING_JOINERS.sub("", _JOINERS.sub("", text))
-    text = _LIKE_A_TAG.sub(_disarmed, text)
+    text = _without_hiding_joiners(_NEW_LINES.sub("\n", text).translate(_KEPT))
+    text = _without_hiding_joiners(_LIKE_A_TAG.sub(_disarmed, text))  # some stand beside ASCII only now
     text = _CONTROL_TOKENS.sub(lambda match: f"{match[0]} ", text)
     return _EMPTY_LINES.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
+
+
+def _without_hiding_joiners(text: str) -> str:
+    if "\u200c" in text or "\u200d" in text:
+        return _HIDING_JOINERS.sub("", _JOINERS.sub("", text))
+    return text
 
 
 def _disarmed(match: re.Match[str]) -> str:

@@ -124,7 +124,7 @@ import sys, trio
 from rumi.web.reading import Readers
 
 async def main():
-    async with Readers(read_s=60).running() as readers:
+    async with Readers(at_once=2, read_s=60).running() as readers:
         async with trio.open_nursery() as nursery:
             async def read(body):
                 await readers.read(body, media_type="text/html", charset=None, url="", max_chars=9)

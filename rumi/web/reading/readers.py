@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,9 @@ from rumi.web.types import FetchError
 
 READ_S = 10.0
 
+AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
+"""Half of the processors may read: the others are for those who wait for something else than a page."""
+
 
 class Readers:
     """At most `at_once` processes that read, started when needed, ended when idle for `idle_s` seconds.
@@ -23,7 +27,7 @@ class Readers:
     they could neither be ended nor kept from delaying everybody. `read_s` is the time that one page may take.
     """
 
-    def __init__(self, at_once: int = 2, *, idle_s: float = 60.0, read_s: float = READ_S) -> None:
+    def __init__(self, at_once: int = AT_ONCE, *, idle_s: float = 60.0, read_s: float = READ_S) -> None:
         self._permits = trio.Semaphore(at_once)
         self._idle_s = idle_s
         self._read_s = read_s
