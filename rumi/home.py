@@ -6,12 +6,17 @@ import fcntl
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.errors import UsageError
+
+BRIEFLY = "rumi memory ("
+BRIEF_S = 3.0
+LOOK_S = 0.1
 
 _INSTALLATION = re.compile(r"[0-9a-f]{12}")
 
@@ -120,18 +125,27 @@ class Home:
         self.make()
         lock = os.open(self.run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
-                raise HomeHeld(
-                    f"{self.root} is held by {holder}.", "End that one first, or set another RUMI_HOME."
-                ) from None
+            self._wait_for(lock)
             os.ftruncate(lock, 0)
             os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
             yield
         finally:
             os.close(lock)
+
+    def _wait_for(self, lock: int) -> None:
+        """Take the lock. Whoever only looks who has it, or works on the files for a moment, is waited for."""
+        begun = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                holder = os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
+                if time.monotonic() > begun + (BRIEF_S if holder.startswith(BRIEFLY) else LOOK_S):
+                    raise HomeHeld(
+                        f"{self.root} is held by {holder}.", "End that one first, or set another RUMI_HOME."
+                    ) from None
+                time.sleep(0.01)
 
     def holder(self) -> str:
         """Who holds the home, empty where nobody does.

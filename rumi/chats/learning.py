@@ -15,7 +15,7 @@ import trio
 
 from actors import Actor, ActorError, ActorStopped, MailboxFull, Request
 from rumi.errors import RumiError
-from rumi.journal import LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
+from rumi.journal import AskToLearn, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
 from rumi.memory import Facts, Learn, Learned, owner_of
 from rumi.models import Message, ModelError, message_tokens
 from rumi.texts import Language
@@ -217,6 +217,21 @@ async def learn_now(means: "Means", chat: str | None = None) -> int:
     except ActorError as error:
         logger.info("nothing is learned now: %r", error)
         return 0
+
+
+async def learn_of(means: "Means", owner: str) -> int:
+    """Have all learned from that an owner has said so far, also where the session goes on; as `learn_now`."""
+    if not means.learns:
+        return 0
+    new = 0
+    try:
+        found = await means.journal.ask(ToLearn(going_on=True))
+        for chat in sorted({chat for chat, _ in found.now if owner_of(chat) == owner}):
+            await means.journal.ask(AskToLearn(chat))
+            new += await learn_now(means, chat)
+    except ActorError as error:
+        logger.info("nothing is learned of %s now: %r", owner, error)
+    return new
 
 
 def look(means: "Means") -> None:

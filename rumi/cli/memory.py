@@ -2,14 +2,19 @@
 
 import json
 import os
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import click
 
 if TYPE_CHECKING:
     from rumi.home import Home
     from rumi.texts import Language
+
+Work: TypeAlias = "Callable[[Home, dict[str, object]], Awaitable[object]]"
+
+BUSY_S: Final = 10.0
 
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -63,12 +68,13 @@ def forget(key: str, owner: str, as_json: bool) -> None:
 
 
 @command.command()
+@OWNER
 @JSON
-def extract(as_json: bool) -> None:
-    """Draw facts from the sessions that have ended, now."""
+def extract(owner: str, as_json: bool) -> None:
+    """Draw facts from what was said so far, now."""
     from rumi import texts
 
-    answer = _ask("extract")
+    answer = _ask("extract", owner=owner)
     learned, language = answer["learned"], _language()
     text = texts.facts_learned(language, learned) if learned is not None else texts.still_learning(language)
     _say(answer, as_json, text)
@@ -80,11 +86,33 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
 
     from rumi.config import home_from
     from rumi.home import Home
+    from rumi.memory import check
 
     home = Home(home_from(os.environ)).make()
     here = _extract_here if do == "extract" else _do
     request = {"do": do, **fields}
-    return cast("dict[str, Any]", trio.run(_call if home.holder() else here, home, request))
+    check(request)
+    return cast("dict[str, Any]", trio.run(_when_free, home, here, request))
+
+
+async def _when_free(home: "Home", here: Work, request: dict[str, object]) -> object:
+    """Whoever holds the home only to work on its files, starts or ends is waited for, a moment."""
+    import trio
+
+    from rumi.control import socket_path
+    from rumi.home import HomeHeld
+
+    deadline = trio.current_time() + BUSY_S
+    while True:
+        try:
+            if not home.holder():
+                return await here(home, request)
+            if socket_path(home.run, home.installation()).exists() or trio.current_time() > deadline:
+                return await _call(home, request)
+        except HomeHeld:
+            if trio.current_time() > deadline:
+                raise
+        await trio.sleep(0.05)
 
 
 async def _call(home: "Home", request: dict[str, object]) -> object:
@@ -98,7 +126,7 @@ async def _do(home: "Home", request: dict[str, object]) -> object:
     """Work on the file of a home that nobody holds."""
     from rumi.memory import memory_calls, open_memory
 
-    async def learn() -> int:
+    async def learn(owner: str) -> int:
         raise AssertionError("not here")
 
     with home.hold("rumi memory"):

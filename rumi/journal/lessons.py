@@ -19,7 +19,7 @@ def to_learn(request: ToLearn, desk: Desk) -> DueSessions:
     """What is due. Only sessions in which something was said since are looked at."""
     now, due, then = desk.now(), [], math.inf
     for chat, number, since in desk.db.execute(_DUE, (request.chat,)):
-        if since > now:
+        if since > now and not request.going_on:
             then = since
             break
         due.append((chat, number))

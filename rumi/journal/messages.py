@@ -180,10 +180,11 @@ class Summarize(Request[bool]):
 class ToLearn(Request[DueSessions]):
     """Where there is something to learn from: sessions that have ended, are overdue, or were asked for.
 
-    Only those of one chat, if one is named.
+    Only those of one chat, if one is named. With `going_on`, also those that are not due yet.
     """
 
     chat: str | None = None
+    going_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

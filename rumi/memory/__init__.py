@@ -5,7 +5,7 @@ from rumi.memory.block import Block, memory_block
 from rumi.memory.command import memory_command
 from rumi.memory.extractor import extract
 from rumi.memory.schema import MEMORY
-from rumi.memory.serving import memory_calls
+from rumi.memory.serving import check, memory_calls
 from rumi.memory.types import (
     LOCAL,
     MAX_FACTS,
@@ -49,6 +49,7 @@ __all__ = [
     "Remember",
     "Source",
     "asking",
+    "check",
     "checked",
     "extract",
     "memory_block",

@@ -1,7 +1,7 @@
 """What other processes may ask of the memory: requests and answers as JSON objects.
 
 `list` (from the fact number `after` on), `set` (`key`, `value`) and `forget` (`key`) are for one `owner`;
-`extract` learns now from the sessions that have ended.
+`extract` learns now from what one has said, also where the session goes on.
 """
 
 import re
@@ -18,6 +18,7 @@ from rumi.memory.types import LOCAL, Fact, Facts, Forget, Remember, owner_of
 from rumi.memory.writing import checked, written
 
 Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Learn: TypeAlias = Callable[[str], Awaitable[int]]
 
 PAGE_CHARS: Final = 100_000
 """How much of a list one answer holds, about: an answer has to fit into a message of the control socket."""
@@ -27,8 +28,8 @@ EXTRACT_S: Final = 50.0
 _OWNER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def memory_calls(ask: Ask, learn: Callable[[], Awaitable[int]]) -> Serve:
-    """What serves such requests. `learn` draws facts from what is due, and goes on behind when cancelled."""
+def memory_calls(ask: Ask, learn: Learn) -> Serve:
+    """What serves such requests. `learn` draws facts from what one said; cancelled, it goes on behind."""
 
     async def serve(request: Mapping[str, object]) -> object:
         """Do what is asked.
@@ -47,11 +48,18 @@ def memory_calls(ask: Ask, learn: Callable[[], Awaitable[int]]) -> Serve:
                 key = _text(request, "key")
                 return {"key": written(key), "forgotten": await ask(Forget(_owner(request), key))}
             case "extract":
-                return await _extract(learn)
+                return await _extract(learn, _owner(request))
             case _:
                 raise UsageError("The memory does not do that.", "It can list, set, forget and extract.")
 
     return serve
+
+
+def check(request: Mapping[str, object]) -> None:
+    """Raise `UsageError` for a request that nobody could do, whoever is asked."""
+    _owner(request)
+    for name in {"key", "value"} & request.keys():
+        _text(request, name)
 
 
 async def _list(ask: Ask, owner: str, after: object) -> object:
@@ -73,10 +81,10 @@ async def _set(ask: Ask, owner: str, key: str, value: str) -> object:
     return {"key": fact.key, "value": fact.value, "others": [other.value for other in others]}
 
 
-async def _extract(learn: Callable[[], Awaitable[int]]) -> object:
+async def _extract(learn: Learn, owner: str) -> object:
     learned = None
     with trio.move_on_after(EXTRACT_S):
-        learned = await learn()
+        learned = await learn(owner)
     return {"learned": learned}
 
 

@@ -88,6 +88,16 @@ def test_a_turn_of_its_own_is_not_left_and_learned_from_when_its_time_is_over(ho
         process.communicate(timeout=BOUND_S)
 
 
+def test_extract_learns_of_an_owner_from_what_goes_on_too(house: House) -> None:
+    house.program.run("chat", "-p", "say my city is Rosario")
+    extract = ("memory", "extract", "--owner")
+    assert house.program.run(*extract, "tg5").stdout == "There was nothing new to save.\n"
+    assert house.facts == []
+    assert house.program.run(*extract, "local", "--json").stdout == '{"learned": 1}\n'
+    assert house.facts == [ROSARIO]
+    assert house.unlearned == []
+
+
 def test_a_reset_says_how_many_facts_it_saved(house: House) -> None:
     done = house.talk("say my city is Rosario", "/reset", "/reset")
     assert done.stdout.count("📝 Saved 1 fact") == 1

@@ -76,6 +76,12 @@ async def test_a_terminal_of_80_columns_gets_a_table(rumi: Program) -> None:
         assert sum(line.count("word") for line in window.shown) == 40
 
 
+def test_commands_at_the_same_moment_wait_for_each_other(rumi: Program) -> None:
+    started = [rumi.start("memory", "set", f"key {number}", "value") for number in range(4)]
+    assert [process.communicate(timeout=60)[1] for process in started] == [""] * 4
+    assert len(json.loads(rumi.run("memory", "list", "--json").stdout)) == 4
+
+
 def test_a_file_without_owners_is_the_terminals_from_the_first_command_on(rumi: Program) -> None:
     rumi.home.mkdir()
     original(rumi.home / "memory.db")

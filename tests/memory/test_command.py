@@ -54,7 +54,7 @@ async def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
     assert "… and 30 more." in shown
 
 
-async def none() -> int:
+async def none(owner: str) -> int:
     return 0
 
 
@@ -112,10 +112,10 @@ async def test_secrets_are_refused_from_outside_too(tmp_path: Path) -> None:
 async def test_an_extraction_that_takes_long_goes_on_behind(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    async def one() -> int:
+    async def one(owner: str) -> int:
         return 1
 
-    async def forever() -> int:
+    async def forever(owner: str) -> int:
         await trio.sleep(math.inf)
         return 0
 
