@@ -136,7 +136,7 @@ class Tree:
             files=(home.state_db, home.memory_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.means.failed.items()},
         )
-        more = {"memory": memory_calls(asking(memory), self.inbox.learn_now)}
+        more = {"memory": memory_calls(asking(memory), self.inbox.learn_of)}
         calls = Switchboard(self.status, self.inbox, more).calls()
         path, dumps = socket_path(home.run, home.installation()), partial(dump_on_signal, self.status.dump)
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, beside=dumps)))

@@ -12,7 +12,7 @@ from rumi.chats.chat import Answer, ChatMessage, Deliver, EndTurn
 from rumi.chats.delivery import Delivery
 from rumi.chats.events import Replied
 from rumi.chats.jobs import EndedBy
-from rumi.chats.learning import learn_now, look
+from rumi.chats.learning import learn_now, learn_of, look
 from rumi.chats.means import Means
 from rumi.chats.orphans import ChatGaveUp, Stray
 from rumi.chats.telling import tell_reply
@@ -276,3 +276,7 @@ class Inbox:
     async def learn_now(self, chat: str | None = None) -> int:
         """Wait for what is due to be learned from; how many facts are new. It goes on behind."""
         return await learn_now(self._means, chat)
+
+    async def learn_of(self, owner: str) -> int:
+        """The same, of all that an owner has said so far, due or not."""
+        return await learn_of(self._means, owner)
