@@ -119,8 +119,9 @@ class Board:
             return False
         now = self._now()
         actor = event.path.split("/")[1:2]
-        self.counts.restarts[actor[0] if actor else event.path] += 1
-        self._minutes[int(now // 60)] += 1
+        if event.kind == "restarted":
+            self.counts.restarts[actor[0] if actor else event.path] += 1
+            self._minutes[int(now // 60)] += 1
         for minute in [old for old in self._minutes if old < now // 60 - MINUTES]:
             del self._minutes[minute]
         self._restarts.append(

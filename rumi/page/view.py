@@ -14,7 +14,7 @@ def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
     failed = dump.get("failed") or {}
     chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
     shown, left = _first(chats)
-    rows = [_chat(chat, failed) for chat in shown]
+    rows = sorted((_chat(chat, failed) for chat in shown), key=lambda row: not row["working"])
     known = {chat["id"] for chat in chats}
     rows.extend(_gone(chat, why) for chat, why in failed.items() if chat not in known)
     sandbox = dump.get("sandbox") or {}
@@ -65,7 +65,7 @@ def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, objec
         "id": node["id"],
         "phase": figures.get("phase") or "",
         "age": round(figures.get("age_s") or 0),
-        "tool": " ".join(filter(None, (tools[0].get("name", ""), tools[0].get("what", "")))),
+        "tool": _call(tools[0]),
         "tool_age": round(tools[0].get("age_s") or 0),
         "container": figures.get("container") or "",
         "history": figures.get("history", 0),
@@ -74,6 +74,12 @@ def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, objec
         "restarts": node["restarts"],
         "failed": (failed.get(node["id"]) or {}).get("error", ""),
     }
+
+
+def _call(tool: Mapping[str, Any]) -> str:
+    """A running call in a line: a command by itself, another tool by its name."""
+    name, what = tool.get("name", ""), tool.get("what", "")
+    return f"$ {what}" if name == "bash" and what else " ".join(filter(None, (name, what)))
 
 
 def _gone(chat: str, why: Mapping[str, Any]) -> dict[str, object]:

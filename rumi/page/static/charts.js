@@ -2,32 +2,34 @@
 
 import { draw, make } from "./dom.js";
 
-const WIDTH = 600;
-const HEIGHT = 130;
-const LEFT = 40;
-const TOP = 10;
-const BOTTOM = 110;
+const HEIGHT = 150;
+const TOP = 12;
+const BOTTOM = 122;
+const CHARACTER = 7;
 
 /**
- * Draw bars. `values` are `{value, bad, title}`; `places` is how many there is room for; `ends` are the words
- * below the first and the last; `whole` says that values are counts.
+ * Draw bars, the last one at the right. `values` are `{value, bad, title}`; `places` is how many there is room for;
+ * `ends` are the words below both ends; `whole` says that values are counts; `legend` names those that are bad.
  */
-export function bars(element, { label, values, ends, places = values.length, whole = false }) {
+export function bars(element, { label, values, ends, places, unit = "", whole = false, legend = "" }) {
+  const width = Math.max(220, Math.floor(element.clientWidth) - 32);
   const top = ceiling(Math.max(0, ...values.map((each) => each.value)), whole);
-  const step = (WIDTH - LEFT) / Math.max(1, places);
-  const drawing = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label });
-  for (const share of whole && top < 2 ? [0, 1] : [0, 0.5, 1]) {
+  const marks = (whole && top < 2 ? [0, 1] : [0, 0.5, 1]).map((share) => ({ share, text: number(top * share) + unit }));
+  const left = Math.max(...marks.map(({ text }) => text.length)) * CHARACTER + 8;
+  const step = (width - left) / places;
+  const drawing = draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, role: "img", "aria-label": label });
+  for (const { share, text } of marks) {
     const y = BOTTOM - share * (BOTTOM - TOP);
     drawing.append(
-      draw("line", { x1: LEFT, x2: WIDTH, y1: y, y2: y, class: "rule" }),
-      draw("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, number(top * share)),
+      draw("line", { x1: left, x2: width, y1: y, y2: y, class: "rule" }),
+      draw("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, text),
     );
   }
   values.forEach(({ value, bad, title }, place) => {
     if (value <= 0) return;
     const height = Math.max(2, (value / top) * (BOTTOM - TOP));
     const bar = draw("rect", {
-      x: LEFT + place * step + step * 0.12,
+      x: left + (places - values.length + place) * step + step * 0.12,
       y: BOTTOM - height,
       width: step * 0.76,
       height,
@@ -38,17 +40,19 @@ export function bars(element, { label, values, ends, places = values.length, who
     drawing.append(bar);
   });
   drawing.append(
-    draw("text", { x: LEFT, y: HEIGHT - 4 }, ends[0]),
-    draw("text", { x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, ends[1]),
+    draw("text", { x: left, y: HEIGHT - 8 }, ends[0]),
+    draw("text", { x: width, y: HEIGHT - 8, "text-anchor": "end" }, ends[1]),
   );
-  element.replaceChildren(drawing, make("p", { class: "faint" }, label));
+  const caption = make("p", { class: "faint" }, label);
+  if (legend && values.some((each) => each.bad)) caption.append(" · ", make("span", { class: "key" }, legend));
+  element.replaceChildren(drawing, caption);
 }
 
-/** A round number that nothing is above. */
+/** A round number that nothing is above, and whose half is one too. */
 function ceiling(most, whole) {
   if (most <= 0) return 1;
   const size = 10 ** Math.floor(Math.log10(most));
-  const round = [1, 2, 4, 5, 10].map((step) => step * size).find((step) => step >= most);
+  const round = [1, 2, 4, 6, 8, 10].map((step) => step * size).find((step) => step >= most);
   return whole ? Math.max(round, 1) : round;
 }
 

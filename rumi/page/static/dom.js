@@ -45,6 +45,12 @@ export function age(seconds) {
   return `${whole} s`;
 }
 
+/** `20 ms`, `4.2 s`, and from a minute on as `age` has it. */
+export function took(seconds) {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 60 ? `${seconds.toFixed(1)} s` : age(seconds);
+}
+
 /** `12:03:44`, as this browser's clock has it. */
 export function clock(seconds) {
   return new Date(seconds * 1000).toLocaleTimeString(document.documentElement.lang, { hour12: false });

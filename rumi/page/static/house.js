@@ -1,15 +1,17 @@
 // The house: chats, the tree of actors, turns and restarts.
 
-import { age, clock, make, rows, say } from "./dom.js";
+import { age, clock, make, rows, say, took } from "./dom.js";
 import { bars } from "./charts.js";
 
 const body = (id) => document.querySelector(`#${id} tbody`);
-let started = 0;
+let now = null;
+let late = null;
 
 /** The tree and the chats, now. */
-export function board(now) {
-  started = now.started;
-  about(now);
+export function board(shown) {
+  now = shown;
+  about();
+  document.getElementById("degraded").textContent = now.degraded.join(" · ");
   document.getElementById("chats-line").textContent = say("chats_line", {
     work: now.chats_at_work,
     memory: now.chats_in_memory,
@@ -20,55 +22,70 @@ export function board(now) {
   rows(body("tree"), tree(now.actors));
 }
 
-function about(now) {
-  const parts = [now.program, now.model, now.engine, say("up", { age: age(Date.now() / 1000 - started) })];
-  const element = document.getElementById("about");
-  const text = [...parts, ...now.degraded].filter(Boolean).join(" · ");
-  if (element.textContent !== text) element.textContent = text;
+function about() {
+  if (!now) return;
+  const up = say("up", { age: age(Date.now() / 1000 - now.started) });
+  document.getElementById("about").textContent = [now.program, now.model, now.engine, up].filter(Boolean).join(" · ");
 }
 
 function chat(row) {
-  let phase = row.phase;
-  if (row.failed) phase = say("limit");
-  else if (row.asks) phase = say("asks");
-  const since = row.working && row.age ? `, ${age(row.age)}` : "";
+  let doing = row.tool || row.phase || say("idle");
+  if (row.failed) doing = say("limit");
+  else if (row.asks) doing = say("asks");
+  const inTool = row.tool && !row.asks && row.tool_age;
   return {
     key: row.id,
-    kind: row.failed ? "bad" : row.working ? "busy" : "",
+    kind: row.failed ? "bad" : row.working ? "busy" : "idle",
     cells: [
       { text: row.id, title: row.container },
-      { text: phase ? phase + since : "–", title: row.failed },
-      { text: row.tool ? `${row.tool}${row.tool_age ? `, ${age(row.tool_age)}` : ""}` : "", class: "clip", title: row.tool },
-      { text: row.history, class: "number" },
+      { text: inTool ? `${doing} · ${age(row.tool_age)}` : doing, class: "clip", title: row.failed || row.tool },
+      { text: row.working ? age(row.age) : "", class: "number" },
+      { text: row.history || "", class: "number" },
     ],
   };
 }
 
 function tree(actors) {
   const path = [];
+  const lines = guides(actors);
   return actors.map((actor, place) => {
     path.length = actor.depth;
     path.push(actor.id);
-    const next = actors.slice(place + 1).find((other) => other.depth <= actor.depth);
-    const last = !next || next.depth < actor.depth;
-    const lead = actor.depth ? "\u2007\u2007".repeat(actor.depth - 1) + (last ? "└ " : "├ ") : "";
     const bad = !["running", "new", ""].includes(actor.state);
+    const said = actor.doing || actor.error;
     return {
       key: path.join("/"),
-      kind: bad ? "bad" : actor.doing ? "busy" : "",
+      kind: bad ? "bad" : "",
       cells: [
-        { text: lead + actor.id, class: "actor" },
-        { text: actor.state, class: bad ? "state bad" : "state" },
-        { text: actor.restarts || "", class: "number" },
+        { text: lines[place] + actor.id, class: "actor" },
+        { text: actor.state, class: actor.state ? "state" : "" },
+        { text: actor.restarts || "", class: actor.restarts ? "number warm" : "number" },
         { text: actor.mail || "", class: "number" },
-        { text: actor.doing || actor.error, class: actor.doing ? "clip" : "clip faint", title: actor.doing || actor.error },
+        { text: said, class: actor.doing ? "clip" : "clip faint", title: said },
       ],
     };
   });
 }
 
+/** The lines that join each row to its parent, made from below: a level goes on if somebody below is on it. */
+function guides(actors) {
+  const open = [];
+  const lines = [];
+  for (const { depth } of [...actors].reverse()) {
+    let line = "";
+    for (let level = 1; level < depth; level += 1) line += open[level] ? "│ " : "\u2007 ";
+    if (depth) line += open[depth] ? "├ " : "└ ";
+    open.length = depth + 1;
+    open[depth] = true;
+    lines.unshift(line);
+  }
+  return lines;
+}
+
 /** Turns and restarts of late. */
-export function history({ turns, restarts, minutes }) {
+export function history(shown) {
+  late = shown;
+  const { turns, restarts, minutes } = shown;
   document.getElementById("no-turns").hidden = turns.length > 0;
   document.getElementById("turns").hidden = turns.length === 0;
   rows(
@@ -79,42 +96,65 @@ export function history({ turns, restarts, minutes }) {
       cells: [
         { text: turn.chat },
         { text: clock(turn.began) },
-        { text: turn.seconds.toFixed(1), class: "number" },
+        { text: took(turn.seconds), class: "number" },
         { text: turn.tools || "", class: "number" },
+        { text: turn.tokens || "", class: "number" },
         { text: turn.reason },
       ],
     })),
   );
-  times(turns);
-  const count = minutes.reduce((sum, each) => sum + each, 0);
-  bars(document.getElementById("restarts"), {
-    label: count ? say("restarts_in_all", { count }) : say("no_restarts"),
-    values: minutes.map((value, place) => ({ value, bad: true, title: `−${minutes.length - 1 - place} min: ${value}` })),
-    ends: [`−${minutes.length} min`, "0"],
-    whole: true,
-  });
-  const list = [...restarts].reverse().slice(0, 5);
+  charts();
   document.getElementById("restarted").replaceChildren(
-    ...list.map((each) =>
-      make("li", {}, make("time", {}, clock(each.time)), " ", make("code", {}, each.path), " ",
-        say(each.kind === "restarted" ? "restarted" : "limit")),
+    ...together(restarts).map(({ time, path, kind, times }) =>
+      make("li", {}, make("time", {}, clock(time)), " ", make("code", {}, path.split("/").slice(1).join("/")), " ",
+        say(kind === "restarted" ? "restarted" : "gave_up"), times > 1 ? ` ×${times}` : ""),
     ),
   );
 }
 
-function times(turns) {
+/** The last few, newest first; what happened to the same actor again and again is one. */
+function together(restarts) {
+  const groups = [];
+  for (const each of [...restarts].reverse()) {
+    const last = groups[groups.length - 1];
+    if (last && last.path === each.path && last.kind === each.kind) last.times += 1;
+    else groups.push({ ...each, times: 1 });
+  }
+  return groups.slice(0, 3);
+}
+
+/** Both charts, as wide as there is room. */
+function charts() {
+  if (!late) return;
+  const { turns, minutes } = late;
   const seconds = turns.map((turn) => turn.seconds).sort((a, b) => a - b);
   const median = seconds[Math.floor(seconds.length / 2)];
   bars(document.getElementById("times"), {
     label: seconds.length
-      ? say("turns_in_all", { count: seconds.length, median: median.toFixed(1), most: seconds[seconds.length - 1].toFixed(1) })
+      ? say("turns_in_all", { count: seconds.length, median: took(median), most: took(seconds[seconds.length - 1]) })
       : say("no_turns"),
     values: turns.map((turn) => ({
       value: turn.seconds,
       bad: turn.reason !== "complete",
-      title: `${turn.chat} ${clock(turn.began)}: ${turn.seconds.toFixed(1)} s, ${turn.reason}`,
+      title: `${turn.chat} ${clock(turn.began)}: ${took(turn.seconds)}, ${turn.reason}`,
     })),
-    ends: turns.length ? [clock(turns[0].began), clock(turns[turns.length - 1].began)] : ["", ""],
+    ends: [say("older"), say("latest")],
     places: 60,
+    unit: " s",
+    legend: say("not_complete"),
   });
+  const count = minutes.reduce((sum, each) => sum + each, 0);
+  bars(document.getElementById("restarts"), {
+    label: count ? say(count === 1 ? "restart_in_all" : "restarts_in_all", { count }) : say("no_restarts"),
+    values: minutes.map((value, place) => ({ value, bad: true, title: `−${minutes.length - 1 - place} min: ${value}` })),
+    ends: [`−${minutes.length} min`, say("now")],
+    places: minutes.length,
+    whole: true,
+  });
+}
+
+/** Keep what changes by itself as it is. */
+export function begin() {
+  setInterval(about, 1000);
+  addEventListener("resize", charts);
 }

@@ -56,4 +56,5 @@ document.getElementById("logout").addEventListener("click", async () => {
   location.assign("/");
 });
 talk.begin(tell);
+house.begin();
 listen();

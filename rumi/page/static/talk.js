@@ -1,6 +1,6 @@
 // The talk: what was said, what grows, what is asked; and what is typed.
 
-import { age, arrange, make, say } from "./dom.js";
+import { arrange, make, say, took } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const log = document.getElementById("log");
@@ -121,7 +121,7 @@ function tool(part) {
   if (part.state === "running") remarks.push(say("working"));
   if (part.state === "failed" && (part.exit === null || part.exit === undefined)) remarks.push(say("failed"));
   if (part.exit !== null && part.exit !== undefined) remarks.push(say("exit", { code: part.exit }));
-  if (part.ms !== null && part.ms !== undefined) remarks.push(part.ms < 1000 ? `${part.ms} ms` : age(part.ms / 1000));
+  if (part.ms !== null && part.ms !== undefined) remarks.push(took(part.ms / 1000));
   const summary = make(
     "summary",
     {},
@@ -199,4 +199,5 @@ export function begin(tell) {
   });
   document.getElementById("yes").addEventListener("click", () => answer(true));
   document.getElementById("no").addEventListener("click", () => answer(false));
+  if (matchMedia("(min-width: 64rem)").matches) message.focus(); // a phone would cover half the page with keys
 }
