@@ -21,6 +21,7 @@ from rumi.sandbox import Engine
 from rumi.settings import model_settings_of
 from rumi.status import StatusSource
 from rumi.tree import Tree
+from rumi.windows import Windows
 
 if TYPE_CHECKING:
     from rumi.page import Entrance, Page
@@ -37,6 +38,7 @@ class App:
     engine: Engine
     models: ModelSet
     status: StatusSource
+    windows: Windows
     notes: tuple[str, ...] = ()
     telegram: "Telegram | None" = None
     page: "Page | None" = None
@@ -93,7 +95,16 @@ async def open_app(
                 stack.enter_context(closing(tree.means.audit))
                 await stack.enter_async_context(tree.root.running())
                 yield App(
-                    home, tree.means, tree.inbox, engine, models, tree.status, tuple(notes), room, tree.page
+                    home,
+                    tree.means,
+                    tree.inbox,
+                    engine,
+                    models,
+                    tree.status,
+                    tree.windows,
+                    tuple(notes),
+                    room,
+                    tree.page,
                 )
     finally:
         with trio.move_on_after(5, shield=True):

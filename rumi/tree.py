@@ -44,6 +44,7 @@ from rumi.status import StatusSource, outline
 from rumi.switchboard import Switchboard
 from rumi.toolbox import Toolbox
 from rumi.web import add_fetcher
+from rumi.windows import About, Live, Windows, of_the_tree
 
 if TYPE_CHECKING:
     from rumi.page import Entrance, Page
@@ -139,15 +140,23 @@ class Tree:
         more = {"memory": memory_calls(asking(memory), self.inbox.learn_of)}
         calls = Switchboard(self.status, self.inbox, more).calls()
         path, dumps = socket_path(home.run, home.installation()), partial(dump_on_signal, self.status.dump)
-        self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, beside=dumps)))
+        about = About(models.name, engine.kind, "" if project is None else str(project))
+        self.windows = Windows(self.inbox, self.means, about)
+        self._live = Live(hub)
+        streams = {"chat": self.windows.serve, "events": self._live.serve}
+        self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         if entrance is not None:
             from rumi.page import add_page
 
             self.page = add_page(self.root, entrance, self.inbox, self.means, self.status.dump)
 
     def _happened(self, event: TreeEvent) -> None:
-        """Tell what happens in the tree to whoever follows it."""
+        """Tell what happens in the tree to whoever follows it, and write down what went wrong."""
         _log(event)
+        if (told := of_the_tree(event)) is not None:
+            name, chat, more = told
+            self.means.audit.write(name, chat_id=chat, **more)
+        self._live.tree_happened(event)
         if self.page is not None:
             self.page.tree_happened(event)
 

@@ -1,7 +1,7 @@
 """Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
-from rumi.chats.events import ChatEvent, ChatPort, Happening, Replied, Subscription, TurnStarted
+from rumi.chats.events import ChatEvent, ChatPort, Happening, Replied, Subscription, TurnStarted, turn_of
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.ids import check_chat_id, check_chosen_chat_id
 from rumi.chats.inbox import Arrival, Inbox
@@ -32,4 +32,5 @@ __all__ = [
     "check_chat_id",
     "check_chosen_chat_id",
     "leave",
+    "turn_of",
 ]

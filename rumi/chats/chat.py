@@ -57,9 +57,13 @@ class Answer(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """End the turn that runs, if one does: as stopped, or as interrupted by the program's end."""
+    """End the turn that runs, if one does: as stopped, or as interrupted by the program's end.
+
+    With `of` only one that one of these messages began.
+    """
 
     by: EndedBy
+    of: frozenset[int] | None = None
 
 
 ChatMessage: TypeAlias = Deliver | Answer | EndTurn
@@ -114,8 +118,9 @@ class Chat(Actor[ChatMessage]):
     async def receive(self, message: ChatMessage) -> object:
         """Judge a message: a command, an answer to what the turn asks, a job, or busy."""
         match message:
-            case EndTurn(by):
-                self._end_turn(by)
+            case EndTurn(by, of):
+                if of is None or (self._job is not None and self._job.message in of):
+                    self._end_turn(by)
             case Answer(id, yes, user):
                 return self._job is not None and self._job.answer(yes, user, id)
             case Deliver():

@@ -7,6 +7,11 @@ from rumi.agent import TurnEvent
 from rumi.texts import Language
 
 
+def turn_of(message: int) -> str:
+    """The id of the turn that a message becomes: its number, which is used once."""
+    return f"t{message}"
+
+
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
     """A message became a turn. `message` is its number, `language` the one that its sender reads.
@@ -59,7 +64,7 @@ class Subscription(Protocol):
 
 
 class ChatPort(Protocol):
-    """A chat as a front end sees it, in this process or, later, over the control socket."""
+    """A chat as a front end sees it, in this process or over the control socket."""
 
     @property
     def chat(self) -> str:

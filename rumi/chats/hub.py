@@ -6,15 +6,26 @@ from contextlib import contextmanager
 
 import trio
 
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.chats.events import ChatEvent, Replied
-from rumi.models import TextDelta
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from rumi.chats.events import ChatEvent, Replied, TurnStarted
+from rumi.models import Discarded, TextDelta, ToolCall
 
 MAX_WAITING = 10_000
-"""Events that a reader may be behind; one that is further behind loses the oldest, but nothing that is
-waited for: no reply and no question."""
+MAX_CHARACTERS = 32_000_000
+"""Events, and characters in them, that a reader may be behind; one that is further behind loses the oldest,
+but nothing that is waited for: no reply and no question."""
 
 NEVER_LOST = (Replied, TurnFinished, ConfirmationAsked, ConfirmationEnded)
+
+PIECE_CHARACTERS = 4096
+"""Of the words of a running turn, which come in much smaller pieces, are joined to be kept."""
 
 IN_A_ROW = 64
 """Events that a reader may take before others get their turn. With one at a time, whoever listens to a
@@ -28,6 +39,7 @@ class HubSubscription:
         self._hub = hub
         self.chat = chat
         self._queue: deque[ChatEvent] = deque()
+        self._characters = 0
         self._arrived = trio.Event()
         self._in_a_row = 0
 
@@ -42,7 +54,14 @@ class HubSubscription:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
             await trio.lowlevel.checkpoint()
-        return self._queue.popleft()
+        event = self._queue.popleft()
+        self._characters -= _characters(event)
+        return event
+
+    @property
+    def behind(self) -> int:
+        """How many events wait to be received."""
+        return len(self._queue)
 
     async def reply_to(self, number: int) -> Replied:
         """The final reply to a message; what comes before it is dropped."""
@@ -62,19 +81,46 @@ class HubSubscription:
             older, newer = last.what, event.what
             if isinstance(older, TextDelta) and isinstance(newer, TextDelta):
                 joined = TextDelta(older.text + newer.text)
+                self._characters += len(newer.text)
                 self._queue[-1] = ChatEvent(last.chat, last.turn, last.time, joined)
                 return
-        if len(self._queue) >= MAX_WAITING:
-            self._lose_one()
+        self._characters += _characters(event)
         self._queue.append(event)
+        if len(self._queue) > MAX_WAITING:
+            self._lose_one()
+        while self._characters > MAX_CHARACTERS and self._lose_one():
+            pass
         self._arrived.set()
 
-    def _lose_one(self) -> None:
-        """Forget the oldest event that nobody waits for: a final reply is told once, and waited for."""
+    def _lose_one(self) -> bool:
+        """Forget the oldest event that nobody waits for, if there is one: a final reply is told once."""
         for place, event in enumerate(self._queue):
             if not isinstance(event.what, NEVER_LOST):
                 del self._queue[place]
-                return
+                self._characters -= _characters(event)
+                return True
+        return False
+
+
+def _begins(event: ChatEvent, call: ToolCall) -> bool:
+    return isinstance(event.what, ToolStarted) and event.what.call == call
+
+
+def _asks(event: ChatEvent, question: str) -> bool:
+    return isinstance(event.what, ConfirmationAsked) and event.what.id == question
+
+
+def _characters(event: ChatEvent) -> int:
+    """How much an event holds, where it may be much."""
+    match event.what:
+        case TextDelta(text) | TurnStarted(text) | Replied(_, _, text) | TurnFinished(_, text):
+            return len(text)
+        case ToolStarted(call, _):
+            return 2 * len(call.arguments)
+        case ToolFinished(call, result):
+            return len(call.arguments) + len(result.content)
+        case _:
+            return 0
 
 
 class Hub:
@@ -86,10 +132,12 @@ class Hub:
 
     def __init__(self) -> None:
         self._subscriptions: dict[str | None, set[HubSubscription]] = {}
+        self._standing: dict[str, list[ChatEvent]] = {}
         self.questions: dict[str, int | None] = {}
 
     def publish(self, event: ChatEvent) -> None:
         """Give an event to whoever listens now."""
+        self._stand(event)
         for key in (event.chat, None):
             for subscription in self._subscriptions.get(key, ()):
                 subscription.put(event)
@@ -104,9 +152,42 @@ class Hub:
         shown = self.questions.get(question)
         return shown is not None and (origin is None or origin > shown)
 
-    def subscribe(self, chat: str | None = None) -> HubSubscription:
-        """Listen to one chat, or to all, from now on."""
+    def _stand(self, event: ChatEvent) -> None:
+        """Note what whoever comes into the middle of a turn has to be told, until the turn's reply."""
+        standing = self._standing.get(event.chat)
+        match event.what:
+            case TurnStarted():
+                self._standing[event.chat] = [event]
+            case _ if standing is None or standing[0].turn != event.turn:
+                pass
+            case Replied():
+                del self._standing[event.chat]
+            case Thinking() | Discarded():
+                standing[1:] = [event]
+            case TextDelta(text):
+                last = standing[-1].what
+                if isinstance(last, TextDelta) and len(last.text) < PIECE_CHARACTERS:
+                    text = last.text + text
+                    del standing[-1]
+                standing.append(ChatEvent(event.chat, event.turn, event.time, TextDelta(text)))
+            case ToolStarted() | ConfirmationAsked():
+                standing.append(event)
+            case ToolFinished(call, _):
+                standing[:] = [each for each in standing if not _begins(each, call)]
+            case ConfirmationEnded(id, _):
+                standing[:] = [each for each in standing if not _asks(each, id)]
+            case _:
+                pass
+
+    def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:
+        """Listen to one chat, or to all, from now on.
+
+        Whoever is `entering` a chat is told first what its turn is at, if one runs.
+        """
         subscription = HubSubscription(self, chat)
+        if entering and chat is not None:
+            for event in self._standing.get(chat, ()):
+                subscription.put(event)
         self._subscriptions.setdefault(chat, set()).add(subscription)
         return subscription
 

@@ -1,6 +1,6 @@
 """How a message gets from a front end to its chat: stored first, then delivered."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -69,8 +69,10 @@ class Inbox:
         self._settler = settler
         self._delivery = Delivery(means.in_hand, chats, settler)
 
-    async def accept(self, chat: str, text: str) -> int:
+    async def accept(self, chat: str, text: str, language: Language | None = None) -> int:
         """Store a message and deliver it; its number. From here on it will have exactly one final reply.
+
+        It is answered in the `language`, or in the house's own.
 
         Cancelled, it has stored the message or has not; what is stored is delivered all the same.
 
@@ -80,7 +82,7 @@ class Inbox:
         in_hand = self._means.in_hand
         await trio.lowlevel.checkpoint_if_cancelled()
         number = in_hand.accept(chat)
-        message = Deliver(number, text, self._means.language)
+        message = Deliver(number, text, language or self._means.language)
         stored: list[None] = []
         storing = self._means.journal.ask(Accept(number, chat, text))
         try:
@@ -233,6 +235,17 @@ class Inbox:
         if chat in in_hand.untold:
             with suppress(ActorStopped, MailboxFull):
                 self._settler.tell_nowait(ChatGaveUp(chat))
+
+    async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
+        """Whoever sent these messages is gone: stop the turns that they began or are about to begin.
+
+        Returns at once; their replies come behind. Nobody else's turn is touched.
+        """
+        mine = frozenset(numbers) & self._means.in_hand.untold.get(chat, set())
+        actor = self._chats.lookup(chat)
+        if mine and actor is not None:
+            with suppress(ActorStopped):
+                await actor.tell(EndTurn("stopped", mine))
 
     async def wind_down(self, patience_s: float, then_s: float) -> None:
         """The program is about to end: let what runs finish, then end the turns that are left, and say so.

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
+from rumi.chats.events import turn_of
 from rumi.journal import Enclosure
 from rumi.texts import Language, Verdict
 
@@ -79,8 +80,8 @@ class Job:
 
     @property
     def turn(self) -> str:
-        """The turn's id: the message's number, which is used once."""
-        return f"t{self.message}"
+        """The turn's id."""
+        return turn_of(self.message)
 
     @property
     def messages(self) -> tuple[int, ...]:

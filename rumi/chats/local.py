@@ -7,23 +7,25 @@ from rumi.chats.hub import HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.means import Means
 from rumi.journal import Delivered, Undelivered
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
 class LocalChat:
-    """A chat of this process, as a front end sees it."""
+    """A chat of this process, as a front end sees it. `language` is its reader's; None is the house's."""
 
     chat: str
     inbox: Inbox
     means: Means
+    language: Language | None = None
 
     async def send(self, text: str) -> int:
         """Store a message or a command and hand it to the chat; its number."""
-        return await self.inbox.accept(self.chat, text)
+        return await self.inbox.accept(self.chat, text, self.language)
 
     def subscribe(self) -> HubSubscription:
-        """Listen from now on."""
-        return self.means.hub.subscribe(self.chat)
+        """Listen from now on, and to what its turn is at."""
+        return self.means.hub.subscribe(self.chat, entering=True)
 
     def shown(self, question: str) -> None:
         """A person can read the question."""

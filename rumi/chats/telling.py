@@ -6,6 +6,7 @@ from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnF
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.means import Means
+from rumi.models import Waiting
 from rumi.sandbox import Refused, parse_command
 from rumi.tools import ToolResult
 
@@ -56,6 +57,10 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
         case ConfirmationEnded(id, verdict):
             audit.write(
                 "confirmed", chat_id=chat, turn=turn, container_id=container_id, id=id, verdict=verdict
+            )
+        case Waiting(seconds, why):
+            audit.write(
+                "waiting", chat_id=chat, turn=turn, container_id=container_id, seconds=seconds, why=why
             )
         case TurnFinished(reason, _, usage):
             audit.write(

@@ -1,11 +1,28 @@
 """`rumi chat`."""
 
 import os
-from contextlib import suppress
+import time
+from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from rumi.config import Loaded
+    from rumi.home import Home
+    from rumi.windows import Wish
+
+HELD_S = 10.0
+"""How long a process that holds the home and takes no windows is waited for: it starts, ends, or is short."""
+
+AGAIN_S = 0.1
+
+QUIET_S = 1.0
+"""A wait that is over sooner is not told."""
+
+INTERRUPTED = 130
 
 
 @click.command()
@@ -30,46 +47,104 @@ def command(
     """Talk to the assistant in this terminal."""
     import trio
 
-    flags: dict[str, object] = {"model.default": model, "sandbox.backend": sandbox}
+    flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes; what is no UTF-8 reads as it does in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes}
     raise click.exceptions.Exit(trio.run(_chat, chat_id, new, flags, options))
 
 
-async def _chat(chat_id: str, new: bool, flags: dict[str, object], options: dict[str, Any]) -> int:
-    from pathlib import Path
+async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: dict[str, Any]) -> int:
+    """Hold the home, or open a window on the process that does."""
+    import trio
 
-    from rumi.app import open_app
-    from rumi.building import ready_engine
-    from rumi.chats import check_chosen_chat_id, leave
+    from rumi import texts
+    from rumi.chats import check_chosen_chat_id
     from rumi.config import home_from, load_settings
-    from rumi.home import Home
-    from rumi.terminal import TerminalOptions, run_terminal, show_progress
-    from rumi.texts import saving
+    from rumi.home import Home, HomeHeld
+    from rumi.windows import NotThere, Wish
 
     check_chosen_chat_id(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
-    with home.hold("rumi chat"):
-        async with show_progress() as steps:
-            engine = await ready_engine(home, loaded, steps.step)
-        async with open_app(home, loaded, engine, project=Path.cwd()) as app:
-            for note in app.notes:
-                click.echo(note, err=True)
-            if new:
-                await app.inbox.begin_anew(chat_id)
-            terminal = TerminalOptions(
-                language=app.means.language,
-                history_path=home.terminal_history,
-                model=app.models.name,
-                engine=app.engine.kind,
-                **options,
-            )
-            code = await run_terminal(app.chat(chat_id), terminal)
-            tell = partial(_say, saving(app.means.language))
-            await leave(app.inbox, chat_id, tell, for_now=terminal.prompt is not None)
-            return code
+    language = texts.detect_language(loaded.settings.language, os.environ)
+    person = options["prompt"] is None and not options["json"] and os.isatty(0)
+    wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"])
+    until, waiting = time.monotonic() + HELD_S, ""
+    while True:  # who holds the home may end just now, or not be there yet
+        with ExitStack() as holding:
+            try:
+                holding.enter_context(home.hold("rumi chat"))
+            except HomeHeld as error:
+                held = error
+            else:
+                return await _hold(home, loaded, chat_id, new, options)
+        try:
+            return await _attach(home, wish, options)
+        except NotThere:
+            if time.monotonic() > until:
+                raise held from None
+        if not waiting and time.monotonic() > until - HELD_S + QUIET_S:
+            waiting = home.holder()
+            _say(texts.waiting_for(language, waiting))
+        await trio.sleep(AGAIN_S)
+
+
+async def _attach(home: "Home", wish: "Wish", options: dict[str, Any]) -> int:
+    from rumi import texts
+    from rumi.control.paths import socket_path
+    from rumi.terminal import TerminalOptions, run_terminal
+    from rumi.windows import NotThere, attach
+
+    holder = home.holder()
+    if not holder:
+        raise NotThere("Nobody holds the home any more.")
+    async with attach(socket_path(home.run, home.installation()), wish, holder) as chat:
+        _say(texts.attached(wish.language, holder, chat.model))
+        here = Path.cwd()
+        if (here / ".rumi" / "skills").is_dir() and chat.project != str(here):
+            _say(texts.other_project(wish.language))
+        terminal = TerminalOptions(
+            language=wish.language,
+            history_path=home.terminal_history,
+            model=chat.model,
+            engine=chat.engine,
+            **options,
+        )
+        return await run_terminal(chat, terminal)
+
+
+async def _hold(home: "Home", loaded: "Loaded", chat_id: str, new: bool, options: dict[str, Any]) -> int:
+    from rumi.app import open_app
+    from rumi.building import ready_engine
+    from rumi.chats import leave
+    from rumi.terminal import TerminalOptions, run_terminal, show_progress
+    from rumi.texts import saving, windows_at_work
+    from rumi.windows import let_windows_finish
+
+    async with show_progress() as steps:
+        engine = await ready_engine(home, loaded, steps.step)
+    async with open_app(home, loaded, engine, project=Path.cwd()) as app:
+        for note in app.notes:
+            click.echo(note, err=True)
+        if new:
+            await app.inbox.begin_anew(chat_id)
+        language = app.means.language
+        terminal = TerminalOptions(
+            language=language,
+            history_path=home.terminal_history,
+            model=app.models.name,
+            engine=app.engine.kind,
+            **options,
+        )
+        code = await run_terminal(app.chat(chat_id), terminal)
+        patience_s = 0 if code == INTERRUPTED else app.means.limits.turn.timeout_s
+        await let_windows_finish(
+            app.windows, app.inbox, lambda count: _say(windows_at_work(language, count)), patience_s
+        )
+        tell = partial(_say, saving(language))
+        await leave(app.inbox, chat_id, tell, for_now=terminal.prompt is not None)
+        return code
 
 
 def _say(line: str) -> None:

@@ -30,6 +30,8 @@ def _let_many_files_be_open() -> None:
 
 
 async def _serve(web: str | None) -> None:
+    import trio
+
     from rumi import texts
     from rumi.app import open_app
     from rumi.building import ready_engine
@@ -53,11 +55,17 @@ async def _serve(web: str | None) -> None:
             for note in app.notes:
                 _say(note)
             assert app.telegram is not None
-            if entrance is None or app.page is None:
-                await serve(app.telegram, app.inbox, language, _say, told)
-            else:
+            if entrance is not None:
                 entrance.introduce()
-                await serve(app.telegram, app.inbox, language, _say, told, app.page.wind_down)
+
+            def wind_down() -> None:
+                app.windows.wind_down()
+                if app.page is not None:
+                    app.page.wind_down()
+
+            await serve(app.telegram, app.inbox, language, _say, told, wind_down)
+            with trio.move_on_after(1):
+                await app.windows.done()
 
 
 def _entrance(web: str | None, language: "Language") -> "AbstractContextManager[Entrance | None]":

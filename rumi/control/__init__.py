@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from rumi.control.paths import socket_path
 
 if TYPE_CHECKING:
-    from rumi.control.client import ControlClient, NotRunning, connect
-    from rumi.control.server import Call, ControlServer, Stream, Wire
+    from rumi.control.client import ControlClient, connect
+    from rumi.control.server import Call, ControlServer, Stream
     from rumi.control.stacks import dump_on_signal
+    from rumi.control.streams import NotRunning, open_stream
+    from rumi.control.wire import Wire, WireClosed
 
 __all__ = [
     "Call",
@@ -21,8 +23,10 @@ __all__ = [
     "NotRunning",
     "Stream",
     "Wire",
+    "WireClosed",
     "connect",
     "dump_on_signal",
+    "open_stream",
     "socket_path",
 ]
 
@@ -30,10 +34,12 @@ _PLACES = {
     "Call": "server",
     "ControlServer": "server",
     "Stream": "server",
-    "Wire": "server",
+    "Wire": "wire",
+    "WireClosed": "wire",
     "ControlClient": "client",
-    "NotRunning": "client",
+    "NotRunning": "streams",
     "connect": "client",
+    "open_stream": "streams",
     "dump_on_signal": "stacks",
 }
 

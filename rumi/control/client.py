@@ -8,16 +8,13 @@ from pathlib import Path
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
+from rumi.control.streams import NotRunning
 from rumi.errors import RumiError
 
 TIMEOUT_S = 65.0
 """Longer than the other side waits for a chat: what it has to say about that is better than our guess."""
 HOST = "rumi"
 """A name for the handshake's Host header; there is no host behind a Unix socket."""
-
-
-class NotRunning(RumiError):
-    """No process answers on this home."""
 
 
 class ControlClient:
@@ -54,7 +51,7 @@ async def connect(path: Path) -> AsyncIterator[ControlClient]:
     try:
         stream = await trio.open_unix_socket(path)
     except OSError:
-        raise NotRunning("No Rumi is running on this home.", "Start one with: rumi chat") from None
+        raise NotRunning from None
     async with trio.open_nursery() as nursery:
         connection = await wrap_client_stream(nursery, stream, HOST, "/")
         try:

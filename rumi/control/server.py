@@ -1,11 +1,12 @@
-"""The control socket's server: JSON messages over a WebSocket over a Unix socket.
+"""The control socket's server: JSON objects, a line each or a WebSocket's message each, over a Unix socket.
 
 A request is `{"call": NAME, …}`; its answer `{"ok": true, "result": …}` or `{"ok": false, "error": …}`.
 `{"stream": NAME, …}` hands the connection over to what goes on, until either side leaves. Status is read
 from the tree without asking an actor, so it is answered however busy they are.
 
-Whoever has one question and no WebSocket sends it as a line that begins with `{`, and gets its answer as a
-line: scripts ask for the status often, and a handshake takes them longer than the answer.
+What begins with `{` are lines, of which a connection has one question or one stream: scripts ask for the
+status often, and a handshake takes them longer than the answer. Over a WebSocket any number of calls may
+follow each other.
 """
 
 import json
@@ -13,53 +14,46 @@ import logging
 import os
 import socket
 import stat
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Protocol
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
 from actors import Actor
+from rumi.control.wire import MAX_LINE_BYTES, LineWire, Wire, WireClosed, decode, encode
 from rumi.errors import RumiError
 
 logger = logging.getLogger(__name__)
 
 Call = Callable[[Mapping[str, object]], Awaitable[object]]
 
-
-class Wire(Protocol):
-    """A connection that was handed over: objects both ways, as JSON. Both raise `ConnectionClosed`."""
-
-    async def send(self, message: Mapping[str, object]) -> None:
-        """Send an object; waits where the other side does not read."""
-        ...
-
-    async def receive(self) -> Mapping[str, object]:
-        """The next object."""
-        ...
-
-
 Stream = Callable[[Mapping[str, object], Wire], Awaitable[None]]
 """What goes on with a connection after its first request. It ends when the connection does."""
 
 HANDSHAKE_S = 5.0
-MAX_REQUEST_BYTES = 16_000_000
-"""What somebody types or pipes into a window is one message."""
 
 
-class _Wire:
+class WebSocketWire:
     """A `Wire` on a WebSocket."""
 
     def __init__(self, connection: WebSocketConnection) -> None:
         self._connection = connection
 
     async def send(self, message: Mapping[str, object]) -> None:
-        await self._connection.send_message(json.dumps(message))  # ASCII: halves of surrogate pairs too
+        """Send an object as a message."""
+        try:
+            await self._connection.send_message(encode(message).decode("ascii"))
+        except ConnectionClosed:
+            raise WireClosed from None
 
     async def receive(self) -> Mapping[str, object]:
-        found = json.loads(await self._connection.get_message())
-        return found if isinstance(found, dict) else {}
+        """The object that the next message holds."""
+        try:
+            return decode(await self._connection.get_message())
+        except ConnectionClosed:
+            raise WireClosed from None
 
 
 class ControlServer(Actor[None]):
@@ -78,6 +72,7 @@ class ControlServer(Actor[None]):
         self._streams = streams or {}
         self._beside = beside
         self._connections = 0
+        self._open: Counter[str] = Counter()
 
     async def started(self) -> None:
         """Open the socket.
@@ -101,9 +96,13 @@ class ControlServer(Actor[None]):
         async with trio.open_nursery() as nursery:
             await trio.serve_listeners(self._connection, [listener], handler_nursery=nursery)
 
+    def doing(self) -> str:
+        """What goes on over connections that were handed over."""
+        return ", ".join(f"{count} × {name}" for name, count in sorted((+self._open).items()))
+
     def figures(self) -> Mapping[str, object]:
-        """How many clients are connected."""
-        return {"connections": self._connections}
+        """How many clients are connected, and how many of them follow which stream."""
+        return {"connections": self._connections, "streams": dict(+self._open)}
 
     async def _connection(self, stream: trio.SocketStream) -> None:
         """Serve one client until it leaves. Its faults are its own."""
@@ -112,10 +111,11 @@ class ControlServer(Actor[None]):
             with trio.fail_after(HANDSHAKE_S):
                 first = await stream.socket.recv(1, socket.MSG_PEEK)
             if first == b"{":
-                await self._one_line(stream)
+                await self._lines(stream)
             else:
                 await self._websocket(stream)
         except* (
+            WireClosed,
             ConnectionClosed,
             OSError,
             ValueError,
@@ -128,30 +128,40 @@ class ControlServer(Actor[None]):
         finally:
             self._connections -= 1
 
-    async def _one_line(self, stream: trio.SocketStream) -> None:
-        line = bytearray()
+    async def _lines(self, stream: trio.SocketStream) -> None:
+        wire = LineWire(stream)
         with trio.fail_after(HANDSHAKE_S):
-            while not line.endswith(b"\n") and len(line) < MAX_REQUEST_BYTES:
-                more = await stream.receive_some(65_536)
-                if not more:
-                    return
-                line += more
-        await stream.send_all((await self._answer(bytes(line))).encode("utf-8", "backslashreplace") + b"\n")
+            first = await wire.line()
+        if (handed := self._handed_over(first)) is not None:
+            await self._stream(*handed, wire)
+        else:
+            await wire.send_line((await self._answer(first)).encode("utf-8", "backslashreplace"))
         await stream.aclose()
 
     async def _websocket(self, stream: trio.SocketStream) -> None:
         async with trio.open_nursery() as nursery:
             with trio.fail_after(HANDSHAKE_S):
-                request = await wrap_server_stream(nursery, stream, max_message_size=MAX_REQUEST_BYTES)
+                request = await wrap_server_stream(nursery, stream, max_message_size=MAX_LINE_BYTES)
                 connection = await request.accept()
             async with connection:
                 while True:
                     text = await connection.get_message()
                     if (handed := self._handed_over(text)) is not None:
-                        name, asked = handed
-                        await self._streams[name](asked, _Wire(connection))
+                        await self._stream(*handed, WebSocketWire(connection))
                         return
                     await connection.send_message(await self._answer(text))
+
+    async def _stream(self, name: str, asked: Mapping[str, object], wire: Wire) -> None:
+        """Let what goes on have the connection. Its faults end this connection and nothing else."""
+        self._open[name] += 1
+        try:
+            await self._streams[name](asked, wire)
+        except* WireClosed:
+            pass
+        except* Exception as error:
+            logger.error("the stream %s failed", name, exc_info=error)
+        finally:
+            self._open[name] -= 1
 
     def _handed_over(self, text: str | bytes) -> tuple[str, Mapping[str, object]] | None:
         """The stream that is asked for, and how; None for a call."""

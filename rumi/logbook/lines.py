@@ -56,7 +56,7 @@ def clean(text: object) -> str:
 def _mark(entry: Entry) -> str:
     if troubled(entry):
         return "✗"
-    return {"turn_started": "▶", "turn_finished": "■", "confirm": "?", "restarted": "↻"}.get(
+    return {"turn_started": "▶", "turn_finished": "■", "confirm": "?", "restarted": "↻", "waiting": "⏳"}.get(
         str(entry.get("event")), "·"
     )
 
@@ -79,6 +79,8 @@ def _words(entry: Entry, language: Language) -> str:
             return texts.log_confirmed(language, str(entry.get("verdict") or ""))
         case "replied":
             return texts.log_replied(language)
+        case "waiting":
+            return texts.log_waiting(language, float(entry.get("seconds") or 0), str(entry.get("why") or ""))
         case "crashed" | "restarted" | "failed" as event:
             return texts.log_actor(
                 language, event, str(entry.get("actor") or ""), str(entry.get("error") or "")

@@ -7,7 +7,7 @@ from typing import Protocol
 import trio
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.chats import ChatEvent, ChatPort, Replied, TurnStarted
+from rumi.chats import ChatEvent, ChatPort, Replied, TurnStarted, turn_of
 from rumi.terminal.words import Words, is_stop
 
 _KEPT_RESULTS = 256
@@ -36,6 +36,10 @@ class View(Protocol):
         """A final reply of an earlier time, which no one has seen yet."""
         ...
 
+    async def elsewhere(self, text: str) -> None:
+        """A message became a turn that was sent by somebody else than this conversation."""
+        ...
+
     async def stopping(self, presses: int) -> None:
         """The user wants what is running to stop, for the first, second… time."""
         ...
@@ -48,22 +52,32 @@ class View(Protocol):
 class Conversation:
     """Sends messages and shows what comes back, until it is cancelled.
 
-    `busy` says whether a message is unanswered or a turn runs; `confirming` what the turn wants to know,
-    `sent` how many messages went out.
+    Others may write in the same chat. A person is shown their turns too, though not their commands;
+    a conversation that is `alone` shows only what belongs to its own messages. With `yes` the questions of
+    its own turns are answered with yes.
+
+    `busy` says whether a message is unanswered or a turn runs, `owing` whether that is one of its own;
+    `confirming` what the turn wants to know, `sent` how many messages went out.
     """
 
-    def __init__(self, port: ChatPort, view: View, words: Words, *, yes: bool = False) -> None:
+    def __init__(
+        self, port: ChatPort, view: View, words: Words, *, yes: bool = False, alone: bool = False
+    ) -> None:
         self.view = view
         self.confirming: ConfirmationAsked | None = None
         self.sent = 0
         self._port = port
         self._words = words
         self._yes = yes
+        self._alone = alone
         self._sending = 0
         self._open: dict[int, str] = {}
+        self._own: OrderedDict[int, str] = OrderedDict()
         self._results: OrderedDict[int, Settled] = OrderedDict()
         self._seen: set[int] = set()
         self._turn = ""
+        self._turn_is_own = False
+        self._judged = ("", False)
         self._finished: tuple[str, TurnFinished] | None = None
         self._presses = 0
         self._changed = trio.Event()
@@ -72,6 +86,11 @@ class Conversation:
     def busy(self) -> bool:
         """Whether something is still to be answered."""
         return bool(self._open or self._sending or self._turn)
+
+    @property
+    def owing(self) -> bool:
+        """Whether something of its own is still to be answered."""
+        return bool(self._open or self._sending or (self._turn and self._turn_is_own))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Show earlier replies, then all that happens. Runs until cancelled.
@@ -98,8 +117,9 @@ class Conversation:
         self.sent += 1
         try:
             number = await self._port.send(text)
-            if number not in self._results:
-                self._open[number] = text
+            self._open[number] = self._own[number] = text
+            while len(self._own) > _KEPT_RESULTS:
+                self._own.popitem(last=False)
         finally:
             self._sending -= 1
             self._notify()
@@ -125,9 +145,9 @@ class Conversation:
             await self.changed()
         return self._results[number]
 
-    async def idle(self) -> None:
-        """Return when nothing is unanswered."""
-        while self.busy:
+    async def quiet(self) -> None:
+        """Return when nothing of its own is unanswered."""
+        while self.owing:
             await self.changed()
 
     async def changed(self) -> None:
@@ -141,11 +161,17 @@ class Conversation:
         self._changed = trio.Event()
 
     async def _take(self, event: ChatEvent) -> None:
+        own = await self._is_own(event)
+        if not own and (self._alone or not event.turn):
+            return
+        if event.turn not in ("", self._turn) and not isinstance(event.what, Replied | TurnFinished):
+            self._turn, self._turn_is_own = event.turn, own
         match event.what:
             case Replied() as reply:
                 await self._reply(event, reply)
-            case TurnStarted():
-                self._turn = event.turn
+            case TurnStarted(text):
+                if not own:
+                    await self.view.elsewhere(text)
                 await self.view.event(event)
             case TurnFinished() as finished:
                 self._finished = (event.turn, finished)
@@ -154,7 +180,7 @@ class Conversation:
             case ConfirmationAsked() as asked:
                 await self.view.event(event)
                 self._port.shown(asked.id)
-                if self._yes:
+                if self._yes and own:
                     await self.view.notice(self._words.confirmed)
                     await self.answer(True)
                 else:  # not sooner: nobody is to answer what has not been shown
@@ -167,6 +193,23 @@ class Conversation:
                 await self.view.event(event)
         self._notify()
 
+    async def _is_own(self, event: ChatEvent) -> bool:
+        """Whether it belongs to a message of this conversation.
+
+        What is being sent has no number yet, and may be answered before it is told its own.
+        """
+        numbers = event.what.messages if isinstance(event.what, Replied) else ()
+        if event.turn == self._judged[0] and not numbers:
+            return self._judged[1]
+        while True:
+            own = any(event.turn == turn_of(number) or number in numbers for number in self._own)
+            if own or not self._sending:
+                break
+            await self.changed()
+        if not numbers:
+            self._judged = (event.turn, own)
+        return own
+
     async def _reply(self, event: ChatEvent, reply: Replied) -> None:
         finished = await self._end_of_turn(event, reply)
         settled = Settled(reply, finished)
@@ -175,8 +218,8 @@ class Conversation:
             await self.view.reply(event, settled)
             await self._port.delivered(reply.delivery)
         for number in reply.messages:
-            self._open.pop(number, None)
-            self._results[number] = settled
+            if self._open.pop(number, None) is not None:
+                self._results[number] = settled
         while len(self._results) > _KEPT_RESULTS:
             self._results.popitem(last=False)
 

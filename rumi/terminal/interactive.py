@@ -84,7 +84,10 @@ async def _serve(
     typed: trio.MemoryReceiveChannel[_Input],
     send: trio.MemorySendChannel[_Input],
 ) -> int:
-    """Do what is typed until it is time to leave; the exit code. A turn that runs then is stopped first."""
+    """Do what is typed until it is time to leave; the exit code.
+
+    A turn that was begun here and runs then is stopped first; one that somebody else began goes on.
+    """
     code: int | None = None
 
     async def tell_when_quiet() -> None:
@@ -115,7 +118,7 @@ async def _serve(
                     break
             if leaving is not None and code is None:
                 code = leaving
-                if not conversation.busy:
+                if not conversation.owing:
                     break
                 await conversation.interrupt()
                 nursery.start_soon(tell_when_quiet)

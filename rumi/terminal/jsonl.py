@@ -97,6 +97,10 @@ class JsonView:
         """A reply of an earlier time: a notice."""
         await self.notice(f"{self._words.earlier} {reply.text}")
 
+    async def elsewhere(self, text: str) -> None:
+        """A notice."""
+        await self.notice(f"{self._words.elsewhere} {text}")
+
     async def stopping(self, presses: int) -> None:
         """A notice."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)

@@ -164,6 +164,12 @@ class LiveView:
         self._print(Text(clean(reply.text).strip()))
         await self._end()
 
+    async def elsewhere(self, text: str) -> None:
+        """What somebody else sent."""
+        said = Text.assemble((clean(text), "bold"), f"  {self._words.elsewhere}", style="dim")
+        self._print(hanging(Text("› ", "dim"), said), gap=True)
+        await self._draw()
+
     async def typed(self, text: str) -> None:
         """What the person sent."""
         self._print(hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)

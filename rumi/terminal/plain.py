@@ -70,6 +70,10 @@ class PlainView:
         writer = self._errors if self._failures_apart else self._output
         await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
+    async def elsewhere(self, text: str) -> None:
+        """What somebody else sent."""
+        await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
+
     async def stopping(self, presses: int) -> None:
         """Say that the first Ctrl-C was heard, and what the next one does."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
@@ -100,7 +104,7 @@ async def converse(
             nonlocal code
             async for number in signals:
                 stays = Asked.of(number) is Asked.STOP and prompt is not None
-                if not conversation.busy:
+                if not (conversation.busy if stays else conversation.owing):
                     if stays and prompt is not None:
                         await prompt.write(f"\n{PROMPT}")
                         continue
@@ -155,7 +159,7 @@ async def _answers_a_question(
     What a person typed before the question was there is no answer to it.
     """
     early = person and conversation.confirming is None
-    while conversation.busy:
+    while conversation.owing if text is None else conversation.busy:
         if conversation.confirming is None:
             await conversation.changed()
         elif text is not None and is_answer(text) and not early:

@@ -67,8 +67,8 @@ async def _run(
         return await interact(port, options, streams, signals)
     else:
         view = PlainView(streams.output, streams.errors, words)
-    conversation = Conversation(port, view, words, yes=options.yes)
     person = streams.input.terminal and not options.json
+    conversation = Conversation(port, view, words, yes=options.yes, alone=not person)
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
     return await converse(conversation, streams.input, signals, words=words, prompt=prompt)
 
@@ -87,7 +87,7 @@ async def _once(
         return 0
 
     def conversation(view: View) -> Conversation:
-        return Conversation(port, view, words, yes=options.yes)
+        return Conversation(port, view, words, yes=options.yes, alone=True)
 
     if options.json:
         view: View = JsonView(streams.output, streams.errors, words)

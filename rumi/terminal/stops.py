@@ -30,8 +30,8 @@ class Asked(enum.Enum):
 
 
 async def until_stopped(conversation: Conversation, words: Words) -> None:
-    """Return when nothing runs any more, after `STOP_WAIT_S` seconds at the latest."""
+    """Return when nothing of the conversation runs any more, after `STOP_WAIT_S` seconds at the latest."""
     with trio.move_on_after(STOP_WAIT_S) as bound:
-        await conversation.idle()
+        await conversation.quiet()
     if bound.cancelled_caught:
         await conversation.view.notice(words.not_confirmed)

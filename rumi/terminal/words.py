@@ -29,6 +29,7 @@ class Words:
     truncated: str
     more_lines: str
     earlier: str
+    elsewhere: str
     yes: str
     no: str
     yes_or_no: str
@@ -59,6 +60,7 @@ _WORDS: dict[Language, Words] = {
         truncated="truncated",
         more_lines="… {count} more lines",
         earlier="Earlier:",
+        elsewhere="(in another window)",
         yes="yes",
         no="no",
         yes_or_no="yes/no",
@@ -98,6 +100,7 @@ _WORDS: dict[Language, Words] = {
         truncated="recortado",
         more_lines="… {count} líneas más",
         earlier="De antes:",
+        elsewhere="(en otra ventana)",
         yes="sí",
         no="no",
         yes_or_no="sí/no",

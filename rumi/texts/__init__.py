@@ -17,6 +17,7 @@ from rumi.texts.memory import (
     still_learning,
 )
 from rumi.texts.operating import (
+    attached,
     gave_up,
     log_actor,
     log_columns,
@@ -26,6 +27,10 @@ from rumi.texts.operating import (
     log_replied,
     log_turn_finished,
     log_turn_started,
+    log_waiting,
+    other_project,
+    waiting_for,
+    windows_at_work,
 )
 from rumi.texts.page import page_is_open, page_link, page_words
 from rumi.texts.questions import SHOWN_CHARS, Deed, Verdict, question, verdict, yes_or_no
@@ -86,6 +91,7 @@ __all__ = [
     "Language",
     "Verdict",
     "answer_button",
+    "attached",
     "breaker",
     "busy",
     "chat_status",
@@ -114,6 +120,7 @@ __all__ = [
     "log_replied",
     "log_turn_finished",
     "log_turn_started",
+    "log_waiting",
     "lost_command",
     "memory_title",
     "memory_usage",
@@ -127,6 +134,7 @@ __all__ = [
     "not_your_question",
     "nothing_running",
     "nothing_to_retry",
+    "other_project",
     "page_is_open",
     "page_link",
     "page_words",
@@ -152,6 +160,8 @@ __all__ = [
     "unknown_command",
     "unsupported",
     "verdict",
+    "waiting_for",
     "winding_down",
+    "windows_at_work",
     "yes_or_no",
 ]

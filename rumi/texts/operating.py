@@ -14,6 +14,45 @@ def gave_up(language: Language) -> str:
     )
 
 
+def attached(language: Language, holder: str, model: str) -> str:
+    """The first line of a window on another process."""
+    return pick(language, f"Ventana de {holder} · modelo {model}", f"A window on {holder} · model {model}")
+
+
+def other_project(language: Language) -> str:
+    """The skills of the folder in which a window was opened do not count."""
+    return pick(
+        language,
+        "Las habilidades de esta carpeta (.rumi/skills) no cuentan acá: ese Rumi empezó en otra.",
+        "The skills of this folder (.rumi/skills) do not count here: that Rumi began in another one.",
+    )
+
+
+def waiting_for(language: Language, holder: str) -> str:
+    """The home is held by something that takes no windows, or not yet."""
+    return pick(language, f"Esperando a {holder}…", f"Waiting for {holder}…")
+
+
+def windows_at_work(language: Language, count: int) -> str:
+    """Whoever leaves would end what other windows are at."""
+    if count == 1:
+        return pick(
+            language,
+            "Espero a que termine lo que hace otra ventana; Ctrl-C lo corta.",
+            "Waiting for what another window is at; Ctrl-C ends it.",
+        )
+    return pick(
+        language,
+        f"Espero a que termine lo que hacen otras {count} ventanas; Ctrl-C lo corta.",
+        f"Waiting for what {count} other windows are at; Ctrl-C ends it.",
+    )
+
+
+def log_waiting(language: Language, seconds: float, why: str) -> str:
+    """A line of the log: the model is waited for."""
+    return pick(language, f"espera {seconds:.0f} s: {why}", f"waits {seconds:.0f} s: {why}")
+
+
 def log_turn_started(language: Language, turn: str) -> str:
     """A line of the log."""
     return pick(language, f"empieza el turno {turn}", f"turn {turn} begins")

@@ -110,12 +110,11 @@ def processes(words: str) -> list[str]:
 
 
 @pytest.mark.bubblewrap
-def test_a_second_holder_is_told_who_has_the_home(bubblewrap: Program) -> None:
+def test_a_home_that_is_held_is_asked_through_its_holder(bubblewrap: Program) -> None:
     first = bubblewrap.start("chat")
     try:
         wait_for(lambda: bubblewrap.run("status", code=None).returncode == 0)
-        done = bubblewrap.run("chat", "-p", "hi", code=2)
-        assert f"process {first.pid}" in done.stderr
+        assert f"rumi chat (process {first.pid})" in bubblewrap.run("chat", "-p", "run date").stderr
         status = json.loads(bubblewrap.run("status", "--json").stdout)
         assert next(child["id"] for child in status["tree"]["children"]) == "journal"
         assert bubblewrap.run("stop", "cli").stdout == "Nothing is running.\n"

@@ -18,7 +18,7 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
+from rumi.chats import ChatEvent, Happening, Replied, TurnStarted, turn_of
 from rumi.models import TextDelta, ToolCall, Usage
 from rumi.tools import ToolResult
 
@@ -147,7 +147,7 @@ class ScriptedChat:
         else:
             self._scope = trio.CancelScope()
             self._sharing = [number]
-            self.nursery.start_soon(self._turn, f"t{number}", text)
+            self.nursery.start_soon(self._turn, number, text)
         return number
 
     def _tell(self, turn: str, what: Happening) -> None:
@@ -161,12 +161,13 @@ class ScriptedChat:
         self._delivery += 1
         self._tell(turn, Replied(self._delivery, messages, text))
 
-    async def _turn(self, turn: str, text: str) -> None:
+    async def _turn(self, number: int, text: str) -> None:
         assert self._scope is not None
+        turn = turn_of(number)
         finished: TurnFinished | None = None
         with self._scope:
             self.began.set()
-            self._tell(turn, TurnStarted(text))
+            self._tell(turn, TurnStarted(text, number))
             finished = await self._play(turn, self.scripts.get(text, answering(text)))
         if self._scope.cancelled_caught or finished is None:
             await trio.sleep(self.stop_s)

@@ -23,7 +23,7 @@ async def events(chat: ScriptedChat, *lines: str, prompt: str | None = None) -> 
     output, errors = Page(), Page()
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        conversation = Conversation(chat, JsonView(output, errors, WORDS), WORDS)
+        conversation = Conversation(chat, JsonView(output, errors, WORDS), WORDS, alone=True)
         source = Typist(*((0.0, line) for line in lines))
         if prompt is None:
             await converse(conversation, source, signals(), words=WORDS)

@@ -70,7 +70,7 @@ async def play(
         chat.nursery = nursery
         view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
         nursery.start_soon(view.run)
-        await once(Conversation(chat, view, WORDS, yes=True), "hi", signals(*at), words=WORDS)
+        await once(Conversation(chat, view, WORDS, yes=True, alone=True), "hi", signals(*at), words=WORDS)
         nursery.cancel_scope.cancel()
     assert sheet.live == []
     return sheet

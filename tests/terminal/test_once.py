@@ -6,7 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent import Reason, Thinking
-from rumi.chats import Replied
+from rumi.chats import Replied, TurnStarted, turn_of
 from rumi.models import Discarded, Waiting
 from rumi.terminal.conversation import Conversation
 from rumi.terminal.once import once
@@ -40,7 +40,7 @@ async def run_once(
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
         view = PlainView(output, errors, WORDS, failures_apart=True)
-        conversation = Conversation(chat, view, WORDS, yes=yes)
+        conversation = Conversation(chat, view, WORDS, yes=yes, alone=True)
         code = await once(conversation, text, arriving or signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     return code, output.text, errors.text
@@ -96,7 +96,7 @@ async def test_a_chat_that_is_busy_with_something_else_is_a_failure(autojump_clo
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
         await chat.send("first")
-        conversation = Conversation(chat, PlainView(output := Page(), Page(), WORDS), WORDS)
+        conversation = Conversation(chat, PlainView(output := Page(), Page(), WORDS), WORDS, alone=True)
         code = await once(conversation, "second", signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     assert (code, output.text) == (1, BUSY + "\n")
@@ -104,10 +104,9 @@ async def test_a_chat_that_is_busy_with_something_else_is_a_failure(autojump_clo
 
 async def test_a_turn_whose_end_nobody_told_has_crashed(autojump_clock: MockClock) -> None:
     class Crashing(ScriptedChat):
-        async def _turn(self, turn: str, text: str) -> None:
-            from rumi.chats import TurnStarted
-
-            self._tell(turn, TurnStarted(text))
+        async def _turn(self, number: int, text: str) -> None:
+            turn = turn_of(number)
+            self._tell(turn, TurnStarted(text, number))
             self._reply(turn, tuple(self._sharing), "❌ Something failed and was restarted.")
 
     code, output, errors = await run_once(Crashing())

@@ -36,7 +36,7 @@ async def run_lines(
     output, errors = Page(), Page()
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        conversation = Conversation(chat, PlainView(output, errors, WORDS), WORDS)
+        conversation = Conversation(chat, PlainView(output, errors, WORDS), WORDS, alone=prompt is None)
         code = await converse(conversation, lines, arriving or signals(), words=WORDS, prompt=prompt)
         nursery.cancel_scope.cancel()
     return code, output.text, errors.text

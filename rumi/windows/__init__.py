@@ -1,0 +1,33 @@
+"""Windows: terminals of other processes on this one's chats, over the control socket.
+
+    window                                     the process that holds the home
+    {"stream":"chat", "version":1, …}     →
+                                          ←    {"opened": {…}}, or {"refused": …, "code": …}
+    {"do":"send", "id":1, "text":…}       →
+                                          ←    {"done":1, "number":17}, or {"done":1, "refused":…}
+                                          ←    {"event": {…}}, as the chat tells them
+    {"do":"shown" | "delivered", …}       →
+
+`Windows` is the holder's side of it, `attach` the window's; `shape` is what an event looks like on the way.
+A window that goes, however it does, leaves nothing behind: the turn that it began is stopped. What it is too
+slow to take is bounded as for everybody who listens, and delays nobody. `live` is the other thing that can be
+followed: what happens in the whole house.
+"""
+
+from rumi.windows.ending import let_windows_finish
+from rumi.windows.holder import About, Windows
+from rumi.windows.live import Live, of_the_tree
+from rumi.windows.remote import Gone, NotThere, RemoteChat, Wish, attach
+
+__all__ = [
+    "About",
+    "Gone",
+    "Live",
+    "NotThere",
+    "RemoteChat",
+    "Windows",
+    "Wish",
+    "attach",
+    "let_windows_finish",
+    "of_the_tree",
+]

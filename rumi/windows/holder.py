@@ -1,0 +1,191 @@
+"""The holder's side: windows of other processes on the chats of this one."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import trio
+
+from actors import ActorError
+from rumi import texts
+from rumi.chats import HubSubscription, Inbox, LocalChat, Means, check_chosen_chat_id
+from rumi.control import Wire, WireClosed
+from rumi.errors import RumiError, UsageError
+from rumi.texts import Language
+from rumi.windows.shape import VERSION, reply_to_json, to_json
+
+STUCK_S = 300.0
+"""A window that takes nothing for so long is let go."""
+
+LOOK_S = 0.02
+"""How often it is looked whether the windows have been told everything, when the program is about to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What this process is, for its windows. `project` is the folder whose skills count, if one's do."""
+
+    model: str
+    engine: str
+    project: str = ""
+
+    def check(self, option: str, wanted: object, own: str) -> None:
+        """Refuse what a window cannot have."""
+        if wanted not in (None, "auto", own):
+            raise UsageError(
+                f"{option} {wanted} cannot take effect: the Rumi that is running uses {own}.",
+                "Leave it out, or end that one first.",
+            )
+
+
+@dataclass(eq=False, slots=True)
+class _Window:
+    """One window: what it listens to, and the messages that came by it and have no reply yet."""
+
+    chat: str
+    person: bool
+    language: Language
+    events: HubSubscription
+    sent: set[int] = field(default_factory=set)
+    telling: bool = False
+
+
+class Windows:
+    """Serves windows: `serve` is the stream `chat` of the control socket."""
+
+    def __init__(self, inbox: Inbox, means: Means, about: About) -> None:
+        self._inbox = inbox
+        self._means = means
+        self._about = about
+        self._open: set[_Window] = set()
+        self._ending = False
+
+    # The end of the program
+
+    def wind_down(self) -> None:
+        """The program is about to end: no window is opened any more, no message taken."""
+        self._ending = True
+
+    def at_work(self) -> int:
+        """How many windows have something to wait for: a reply, or, without a person, their own end."""
+        return sum(self._works(window) for window in self._open)
+
+    async def done(self) -> None:
+        """Return when none has, and all of them have been told everything."""
+        while self.at_work():  # noqa: ASYNC110  # at the end of the program, of things in several places
+            await trio.sleep(LOOK_S)
+
+    def _works(self, window: _Window) -> bool:
+        window.sent &= self._means.in_hand.untold.get(window.chat, set())
+        return bool(window.sent or window.events.behind or window.telling or not window.person)
+
+    # One window
+
+    async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
+        """Open a window as it was asked for, and serve it until it goes. Then its turn is stopped."""
+        try:
+            window = await self._opened(request)
+        except RumiError as error:
+            await wire.send({**_refused(error), "ending": self._ending})
+            return
+        try:
+            await wire.send({"opened": {"model": self._about.model, "engine": self._about.engine,
+                                        "project": self._about.project}})  # fmt: skip
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._tell, window, wire, nursery.cancel_scope)
+                with suppress(WireClosed):
+                    await self._listen(window, wire)
+                nursery.cancel_scope.cancel()
+        finally:
+            window.events.close()
+            self._open.discard(window)
+        await self._gone(window)
+
+    async def _opened(self, request: Mapping[str, object]) -> _Window:
+        if request.get("version") != VERSION:
+            raise RumiError(
+                "The Rumi that is running is another version than this one.", "Restart it, then try again."
+            )
+        if self._ending:
+            raise _Ending
+        chat = check_chosen_chat_id(str(request.get("chat")))
+        self._about.check("--model", request.get("model"), self._about.model)
+        self._about.check("--sandbox", request.get("sandbox"), self._about.engine)
+        language: Language = "es" if request.get("language") == "es" else "en"
+        if request.get("new"):
+            if chat in self._means.in_hand.untold:
+                raise RumiError(texts.busy(language))
+            await self._inbox.begin_anew(chat)
+        events = self._means.hub.subscribe(chat, entering=True)
+        window = _Window(chat, bool(request.get("person")), language, events)
+        self._open.add(window)
+        return window
+
+    async def _gone(self, window: _Window) -> None:
+        """Stop what it began, and learn from what a person said who has left."""
+        with suppress(ActorError):
+            await self._inbox.withdraw(window.chat, window.sent)
+            if window.person and all(other.chat != window.chat for other in self._open):
+                await self._inbox.ask_to_learn(window.chat)
+                await self._inbox.learn_now(window.chat)
+
+    async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
+        """Send what the chat tells. One that does not read holds up nobody, and not for ever."""
+        while True:
+            window.telling = False
+            event = await window.events.receive()
+            window.telling = True
+            with trio.move_on_after(STUCK_S) as patience, suppress(WireClosed):
+                await wire.send({"event": to_json(event)})
+            if patience.cancelled_caught:
+                scope.cancel()
+                return
+
+    async def _listen(self, window: _Window, wire: Wire) -> None:
+        """Do what the window asks for, one after the other, until it goes."""
+        chat = LocalChat(window.chat, self._inbox, self._means, window.language)
+        while True:
+            request = await wire.receive()
+            match request:
+                case {"do": "shown", "question": str(question)}:
+                    chat.shown(question)
+                case {"do": "delivered", "delivery": int(delivery)}:
+                    with suppress(ActorError):
+                        await chat.delivered(delivery)
+                case {"do": "send", "id": id, "text": str(text)}:
+                    await wire.send({"done": id, **await self._sent(window, chat, text)})
+                case {"do": "undelivered", "id": id}:
+                    await wire.send({"done": id, **await _undelivered(chat)})
+                case _:
+                    raise WireClosed("not understood")
+
+    async def _sent(self, window: _Window, chat: LocalChat, text: str) -> Mapping[str, object]:
+        try:
+            if self._ending:
+                raise _Ending
+            number = await chat.send(text)
+        except RumiError as error:
+            return _refused(error)
+        except ActorError:
+            return _refused(RumiError("The message could not be stored.", "Send it again."))
+        self._works(window)  # forgets those that were replied to
+        window.sent.add(number)
+        return {"number": number}
+
+
+class _Ending(RumiError):
+    def __init__(self) -> None:
+        super().__init__("The Rumi that is running is about to end.", "Start it again with: rumi chat")
+
+
+async def _undelivered(chat: LocalChat) -> Mapping[str, object]:
+    try:
+        return {"replies": [reply_to_json(reply) for reply in await chat.undelivered()]}
+    except (ActorError, RumiError) as error:
+        why = error if isinstance(error, RumiError) else RumiError(f"The chat {chat.chat} does not start.",
+                                                                   "Look at: rumi status")  # fmt: skip
+        return _refused(why)
+
+
+def _refused(error: RumiError) -> Mapping[str, object]:
+    return {"refused": error.message, "advice": error.advice, "code": error.exit_code}

@@ -1,0 +1,203 @@
+"""Live events: what happens in the whole house, for programs that follow it over the control socket.
+
+`docs/status.md` describes the shape. Names and fields are those of the audit log, where it has them.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import trio
+
+from actors import RestartLimitExceeded, TreeEvent
+from rumi import __version__
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
+from rumi.chats import ChatEvent, Hub, HubSubscription, Replied, TurnStarted
+from rumi.control import Wire, WireClosed
+from rumi.models import Waiting
+
+VERSION = 1
+"""Goes up when a field goes or means something else, not when one is added."""
+
+MOST_WAITING = 2000
+"""Events that a reader may be behind; of one that is further behind the oldest are lost, and counted."""
+
+STUCK_S = 300.0
+"""A reader that takes nothing for so long is let go."""
+
+Item = dict[str, Any]
+
+
+class _Reader:
+    """What waits for one reader, and what it wants to hear of."""
+
+    def __init__(self, request: Mapping[str, object]) -> None:
+        self._chats = _names(request.get("chats"))
+        self._events = _names(request.get("events"))
+        self._waiting: deque[Item] = deque()
+        self._lost = 0
+        self._arrived = trio.Event()
+
+    def put(self, item: Item) -> None:
+        """Add an event, if it is wanted."""
+        if self._chats and item["chat"] not in self._chats:
+            return
+        if self._events and item["event"] not in self._events:
+            return
+        if len(self._waiting) >= MOST_WAITING:
+            self._waiting.popleft()
+            self._lost += 1
+        self._waiting.append(item)
+        self._arrived.set()
+
+    async def take(self) -> Item:
+        """The next event; behind a gap, how many are missing."""
+        if not self._waiting:
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            return _item(time.time(), "lost", "", "", count=lost)
+        return self._waiting.popleft()
+
+
+class Live:
+    """Serves readers: `serve` is the stream `events` of the control socket."""
+
+    def __init__(self, hub: Hub, now: Callable[[], float] = time.time) -> None:
+        self._hub = hub
+        self._now = now
+        self._readers: set[_Reader] = set()
+
+    def tree_happened(self, event: TreeEvent) -> None:
+        """Tell an event of the tree, if it is worth it. Quickly: the tree is in the middle of its work."""
+        told = of_the_tree(event)
+        if told is not None and self._readers:
+            name, chat, more = told
+            item = _item(self._now(), name, chat, "", **more)
+            for reader in self._readers:
+                reader.put(item)
+
+    async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
+        """Send what happens from now on, until the reader goes."""
+        reader = _Reader(request)
+        with self._hub.listening() as events:
+            self._readers.add(reader)
+            try:
+                await wire.send({"events": VERSION, "program": __version__})
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_hear, events, reader)
+                    nursery.start_soon(_until_it_goes, wire, nursery.cancel_scope)
+                    await _send(reader, wire)
+                    nursery.cancel_scope.cancel()
+            finally:
+                self._readers.discard(reader)
+
+
+async def _hear(events: HubSubscription, reader: _Reader) -> None:
+    while True:
+        item = of_a_chat(await events.receive())
+        if item is not None:
+            reader.put(item)
+
+
+async def _send(reader: _Reader, wire: Wire) -> None:
+    """Return when the reader takes nothing any more, or is gone."""
+    try:
+        while True:
+            item = await reader.take()
+            with trio.fail_after(STUCK_S):
+                await wire.send(item)
+    except (WireClosed, trio.TooSlowError):
+        return
+
+
+async def _until_it_goes(wire: Wire, scope: trio.CancelScope) -> None:
+    """What a reader says is nothing to us; that it says no more means that it is gone."""
+    try:
+        while True:
+            await wire.receive()
+    except WireClosed:
+        scope.cancel()
+
+
+def of_a_chat(event: ChatEvent) -> Item | None:
+    """An event of a chat, if it is one of those that are told."""
+
+    def item(name: str, **more: object) -> Item:
+        return _item(event.time, name, event.chat, event.turn, **more)
+
+    match event.what:
+        case TurnStarted(_, message):
+            return item("turn_started", message=message)
+        case ToolStarted(call, _):
+            return item("tool_started", id=call.id, tool=call.name, arguments=call.arguments)
+        case ToolFinished(call, result):
+            return item(
+                "command" if call.name == "bash" else "tool",
+                id=call.id,
+                tool=call.name,
+                ok=result.ok,
+                exit_code=result.exit_code,
+                duration_ms=result.duration_ms,
+                truncated=result.truncated,
+            )
+        case Waiting(seconds, why):
+            return item("waiting", seconds=round(seconds, 3), why=why)
+        case ConfirmationAsked(id, text):
+            return item("confirm", id=id, text=text)
+        case ConfirmationEnded(id, verdict):
+            return item("confirmed", id=id, verdict=verdict)
+        case TurnFinished(reason, _, usage):
+            return item(
+                "turn_finished",
+                stopped_reason=reason,
+                prompt_tokens=usage.prompt_tokens,
+                completion_tokens=usage.completion_tokens,
+            )
+        case Replied(_, messages, _):
+            return item("replied", messages=list(messages))
+        case _:
+            return None
+
+
+def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:
+    """An event of the tree that is worth telling: its name, the chat that it is about, and more."""
+    names = {"crashed": "crashed", "restarted": "restarted", "limit_reached": "failed"}
+    name = names.get(event.kind)
+    if name is None:
+        return None
+    more = {"actor": event.path, "incarnation": event.incarnation, "error": _one_line(event.error)}
+    return name, _chat_of(event.path), more
+
+
+def _chat_of(path: str) -> str:
+    """The chat that an actor belongs to, empty for those of the whole house."""
+    match path.split("/")[1:]:
+        case ["chats", chat]:
+            return chat
+        case ["sandboxes", sandbox]:
+            return sandbox.removeprefix("sandbox:")
+        case _:
+            return ""
+
+
+def _one_line(error: BaseException | None) -> str:
+    """What went wrong, without the groups that it came in; of a limit, what led to it."""
+    if isinstance(error, RestartLimitExceeded):
+        error = error.__cause__ or error
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if error is None:
+        return ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__
+
+
+def _item(at: float, name: str, chat: str, turn: str, **more: object) -> Item:
+    return {"time": round(at, 3), "event": name, "chat": chat, "turn": turn, **more}
+
+
+def _names(found: object) -> frozenset[str]:
+    return frozenset(str(each) for each in found) if isinstance(found, list) else frozenset()

@@ -1,0 +1,237 @@
+"""The window's side: a chat of the process that holds the home, as a front end uses any chat."""
+
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from rumi.chats import ChatEvent, Hub, HubSubscription, Replied
+from rumi.control import NotRunning, Wire, WireClosed, open_stream
+from rumi.errors import RumiError, UsageError
+from rumi.texts import Language
+from rumi.windows.shape import VERSION, from_json, reply_from_json
+
+OPEN_S = 20.0
+"""How long a process may take to open a window; with a new session it may have to end a sandbox."""
+
+LEAVE_S = 1.0
+"""How long whoever leaves waits until what was said last is out, such as that a reply was read."""
+
+LAST_WORDS_S = 0.05
+"""Between the last event and the news that there will be no more: what was told is to be settled first."""
+
+
+class NotThere(RumiError):
+    """Nobody takes windows on this home now: it is held by nobody, or by a process that starts or ends."""
+
+
+class Gone(RumiError):
+    """The process that the window was attached to has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a window is opened for. `person`: somebody sits in front of it and decides when it closes.
+
+    A `model` or a `sandbox` that is wanted must be the holder's own: it has but one of each.
+    """
+
+    chat: str
+    person: bool
+    language: Language
+    new: bool = False
+    model: str | None = None
+    sandbox: str | None = None
+
+
+class _Listening:
+    """What was told so far, and then that there will be no more."""
+
+    def __init__(self, chat: "RemoteChat", events: HubSubscription) -> None:
+        self._chat = chat
+        self._events = events
+
+    async def receive(self) -> ChatEvent:
+        """The next event. Cancelled, it loses nothing.
+
+        Raises:
+            Gone: there will be no more.
+        """
+        if not self._events.behind:
+            with trio.CancelScope() as waiting, self._chat.ending(waiting):
+                return await self._events.receive()
+            if not self._events.behind:
+                await trio.sleep(LAST_WORDS_S)
+                raise self._chat.gone()
+        return await self._events.receive()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._events.close()
+
+
+class RemoteChat:
+    """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
+
+    `model` and `engine` are those of that process, `project` the folder whose skills count there.
+    """
+
+    def __init__(self, wire: Wire, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str) -> None:
+        self.chat = wish.chat
+        self.model = str(opened.get("model", ""))
+        self.engine = str(opened.get("engine", ""))
+        self.project = str(opened.get("project", ""))
+        self._ended = False
+        self._waiting: set[trio.CancelScope] = set()
+        self._written = trio.Event()
+        self._wire = wire
+        self._gone = (gone, advice)
+        self._hub = Hub()
+        self._early: HubSubscription | None = self._hub.subscribe(self.chat)
+        self._asked = 0
+        # Without a limit: what a person types is little, and what a program sends waits for its answer.
+        self._out, self._to_send = trio.open_memory_channel[Mapping[str, object]](math.inf)
+        self._answers: dict[int, trio.MemorySendChannel[Mapping[str, Any]]] = {}
+
+    def gone(self) -> Gone:
+        """The news that the process has ended."""
+        return Gone(*self._gone)
+
+    @contextmanager
+    def ending(self, scope: trio.CancelScope) -> Iterator[None]:
+        """Cancel what waits in the block when the process has ended."""
+        if self._ended:
+            scope.cancel()
+        self._waiting.add(scope)
+        try:
+            yield
+        finally:
+            self._waiting.discard(scope)
+
+    async def follow(self) -> None:
+        """Take what comes, until the process ends or this is cancelled."""
+        try:
+            with suppress(WireClosed, KeyError, TypeError, ValueError):
+                while True:
+                    self._take(await self._wire.receive())
+        finally:
+            self._ended = True
+            for scope in self._waiting:
+                scope.cancel()
+            for answer in self._answers.values():
+                answer.close()
+
+    async def write(self) -> None:
+        """Send what there is to send, until there will be no more."""
+        try:
+            with suppress(WireClosed):
+                async for message in self._to_send:
+                    await self._wire.send(message)
+        finally:
+            self._written.set()
+
+    async def leave(self) -> None:
+        """There will be no more to send; what there is goes out."""
+        self._out.close()
+        with trio.move_on_after(LEAVE_S, shield=True):
+            await self._written.wait()
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        if "event" in message:
+            self._hub.publish(from_json(message["event"]))
+        elif message["done"] in self._answers:
+            self._answers[message["done"]].send_nowait(message)
+
+    async def _ask(self, do: str, **more: object) -> Mapping[str, Any]:
+        self._asked += 1
+        id = self._asked
+        send, answer = trio.open_memory_channel[Mapping[str, Any]](math.inf)
+        self._answers[id] = send
+        try:
+            if self._ended:
+                raise self.gone()
+            self._out.send_nowait({"do": do, "id": id, **more})
+            found = await answer.receive()
+        except trio.EndOfChannel:
+            raise self.gone() from None
+        finally:
+            del self._answers[id]
+        if "refused" in found:
+            raise _refusal(found)
+        return found
+
+    # As a front end uses it
+
+    async def send(self, text: str) -> int:
+        """Store a message or a command and hand it to the chat; its number.
+
+        Raises:
+            RumiError: it was not stored.
+            Gone: the process has ended; whether it was stored is not known.
+        """
+        number: int = (await self._ask("send", text=text))["number"]
+        return number
+
+    def subscribe(self) -> _Listening:
+        """Listen; the first who does gets what was told since the window was opened."""
+        events, self._early = self._early or self._hub.subscribe(self.chat), None
+        return _Listening(self, events)
+
+    async def undelivered(self) -> list[Replied]:
+        """Replies that no one has acknowledged, oldest first."""
+        return [reply_from_json(reply) for reply in (await self._ask("undelivered"))["replies"]]
+
+    def shown(self, question: str) -> None:
+        """A person can read the question."""
+        self._out.send_nowait({"do": "shown", "question": question})
+
+    async def delivered(self, delivery: int) -> None:
+        """A person has it. A process that has ended shows it once more, to whoever comes next."""
+        self._out.send_nowait({"do": "delivered", "delivery": delivery})
+        await trio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteChat]:
+    """Open a window on the process `holder`, by its control socket at `path`, for as long as the block lasts.
+
+    Raises:
+        NotThere: nobody takes windows there now.
+        RumiError: this one is refused.
+    """
+    try:
+        async with open_stream(path, "chat", version=VERSION, **asdict(wish)) as wire:
+            with trio.move_on_after(OPEN_S) as patience:
+                answer: Mapping[str, Any] = await wire.receive()
+            if patience.cancelled_caught:
+                raise RumiError(f"{holder} does not answer.", "Try again, or look at its log.")
+            if "opened" not in answer:
+                raise _refusal(answer)
+            gone = (f"{holder} has ended, and this window with it.", "Start again with: rumi chat")
+            chat = RemoteChat(wire, wish, answer["opened"], *gone)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(chat.follow)
+                nursery.start_soon(chat.write)
+                try:
+                    yield chat
+                finally:
+                    await chat.leave()
+                nursery.cancel_scope.cancel()
+    except (NotRunning, WireClosed):
+        raise NotThere(f"{holder} takes no windows now.", "Try again in a moment.") from None
+
+
+def _refusal(message: Mapping[str, Any]) -> RumiError:
+    """What the process has against it; from one that knows no windows at all, that it is another version."""
+    if message.get("ending"):
+        return NotThere(message["refused"], message["advice"])
+    if "refused" not in message:
+        return RumiError(
+            "The Rumi that is running is another version than this one.", "Restart it, then try again."
+        )
+    kind = UsageError if message.get("code") == UsageError.exit_code else RumiError
+    return kind(message["refused"], message["advice"])
