@@ -105,6 +105,52 @@ def test_a_projects_code_is_trusted_as_it_is(rumi: Program, tmp_path: Path) -> N
     assert "There is no skill" in inside(rumi, tmp_path, "info", "build", code=1)
 
 
+@pytest.mark.bubblewrap
+def test_a_running_chat_uses_what_was_edited_and_not_what_was_switched_off(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    skills = tmp_path / "home" / "skills"
+    bubblewrap.env["RUMI_MODEL__DEFAULT"] = "offline"
+    process = bubblewrap.start("chat")
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def see(words: str) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("use skill mine: this\n")
+        process.stdin.flush()
+        while words not in (line := process.stdout.readline()):
+            assert line, f"it ended without saying {words}"
+
+    try:
+        for body in ("First way.", "Another way."):
+            write_skill(skills, "mine", body=body)
+            see(body)
+        assert bubblewrap.run("skills", "disable", "mine").stdout == "mine is off.\n"
+        see("The skill mine is off.")
+        bubblewrap.run("skills", "enable", "mine")
+        see("Another way.")
+        assert process.communicate(timeout=60)[0].count("way.") == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.bubblewrap
+def test_one_turn_uses_a_skill_in_both_languages_and_what_goes_wrong_in_its_code_is_the_answer(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    bubblewrap.env["RUMI_MODEL__DEFAULT"] = "offline"
+    bubblewrap.run("skills", "create", "count-files", "--code")
+    said = bubblewrap.run("chat", "-p", "write a.txt: x; then use skill count-files: hello").stdout
+    assert "The skill count-files has run:\nhello\n\nFiles:\na.txt" in said
+    code = tmp_path / "home" / "skills" / "count-files" / "skill.py"
+    code.write_text(code.read_text().replace('"bash"', '"teleport"'))
+    said = bubblewrap.run("chat", "-p", "usa skill count_files: hola").stdout
+    assert "The skill count-files failed: ToolFailed: there is no tool 'teleport'" in said
+
+
 def test_the_help_fits_eighty_columns(rumi: Program) -> None:
     for words in ((), ("list",), ("info",), ("enable",), ("disable",), ("create",), ("trust",)):
         said = rumi.run("skills", *words, "--help").stdout
