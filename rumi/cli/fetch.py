@@ -31,20 +31,30 @@ def command(url: str | None, check: bool) -> None:
 
 
 async def _fetch(url: str) -> str:
-    """Word for word what the tool tells the model; it has nothing in it that a terminal would obey."""
+    """Word for word what the tool tells the model; it has nothing in it that a terminal would obey.
+
+    Raises:
+        FetchError: nothing came; says why in one line, without the marks that are there for models.
+    """
     from rumi.config import home_from, load_settings
     from rumi.settings import web_settings_of
     from rumi.tools import WebFetch
+    from rumi.tools.marked import one_line
     from rumi.web import FetchError, Method, Page, fetch_once
 
     settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
+    failed: list[FetchError] = []
 
     async def fetch(url: str, method: Method) -> Page:
-        return await fetch_once(url, settings, method)
+        try:
+            return await fetch_once(url, settings, method)
+        except FetchError as error:
+            failed.append(error)
+            raise
 
     result = await WebFetch(fetch).call({"url": url})
-    if not result.ok:
-        raise FetchError(result.content)
+    if failed:
+        raise FetchError(f"not fetched: {one_line(str(failed[0]))}")
     return result.content
 
 

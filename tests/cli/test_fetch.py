@@ -15,6 +15,12 @@ PAGE = b"""<!doctype html><title>Rivers</title><nav>Home</nav><main><h1>Rivers</
 
 class Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path == "/inside":
+            self.send_response(302)
+            self.send_header("Location", "http://10.0.0.1/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(PAGE)))
@@ -51,3 +57,12 @@ def test_an_inner_address_is_refused_with_the_reason_and_an_exit_code(tmp_path: 
     assert "127.0.0.1 is not public: loopback." in refused.stderr
     assert f"Port {site.partition(':')[2]} " in rumi.run("fetch", f"http://{site}/", code=1).stderr
     assert "no valid URL" in rumi.run("fetch", "example.com", code=1).stderr
+
+
+def test_what_a_redirect_led_to_is_told_in_one_line(tmp_path: Path, site: str) -> None:
+    rumi = Program(tmp_path / "home", {"RUMI_FETCH__ALLOW": f'["{site}"]'})
+    told = rumi.run("fetch", f"http://{site}/inside", code=1).stderr
+    assert told.startswith(
+        "rumi: not fetched: After a redirect to 10.0.0.1: 10.0.0.1 is not public: private."
+    )
+    assert told.count("\n") == 1
