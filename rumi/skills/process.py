@@ -20,6 +20,7 @@ import trio
 from rumi.child import give_up, live_as_long_as
 from rumi.frames import Frames, NoFrame, framed
 from rumi.skills.context import CannotDo, Context
+from rumi.skills.family import adopt_orphans, end_descendants
 from rumi.skills.format import CODE, class_name
 from rumi.skills.types import Reply
 
@@ -128,15 +129,18 @@ def described(error: BaseException, folder: Path) -> str:
 
 
 async def serve(answers: int, requests: int) -> None:
-    """One run."""
+    """One run. When it is told how it ended, nothing that it has started is left."""
     parent = Parent(answers, requests)
     await parent.tell({"ready": True})
-    await parent.tell(await work(parent, await parent.receive()))
+    said = await work(parent, await parent.receive())
+    end_descendants(os.getpid())
+    await parent.tell(said)
 
 
 def main() -> None:
     """Keep the two pipes to ourselves: what a skill prints goes to standard error."""
     live_as_long_as(int(sys.argv[1]), whole_group=True)
+    adopt_orphans()
     os.nice(NICE)
     give_up({resource.RLIMIT_AS: MEMORY_BYTES, resource.RLIMIT_CORE: 0})
     answers, requests = os.dup(0), os.dup(1)

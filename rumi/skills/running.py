@@ -21,6 +21,7 @@ import trio
 from rumi.errors import RumiError
 from rumi.frames import Frames, FrameTooLong, NoFrame, framed
 from rumi.skills.actor import Offload
+from rumi.skills.family import PAUSE_S, kill_descendants
 from rumi.skills.folder import snapshot
 from rumi.skills.trust import TrustedSkills
 from rumi.skills.types import Reply, Skill, SkillError
@@ -142,8 +143,12 @@ async def _process(name: str) -> AsyncIterator[trio.Process]:
 
 
 async def _end(process: trio.Process) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # before it is reaped, while the number is still its own
+    with suppress(ProcessLookupError):  # before it is reaped, while the number is still its own
+        os.killpg(process.pid, signal.SIGSTOP)  # it starts nothing more
+        with trio.move_on_after(END_S, shield=True):
+            while kill_descendants(process.pid):  # noqa: ASYNC110  # they go when they go
+                await trio.sleep(PAUSE_S)
+        os.killpg(process.pid, signal.SIGKILL)
     with trio.move_on_after(END_S, shield=True):
         await process.wait()
         await _emptied(process.pid)

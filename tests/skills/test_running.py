@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -253,6 +254,34 @@ async def test_cancelled_it_leaves_no_process_nor_what_it_has_started(tmp_path: 
             await started.wait()
         _until(lambda: alive(marker))  # an exec gives its name a moment after it has succeeded
         nursery.cancel_scope.cancel()
+    assert not alive(marker)
+
+
+@pytest.mark.parametrize("rest", ["", "time.sleep(1000)", "raise ValueError"])
+async def test_what_it_has_started_in_a_session_of_its_own_ends_with_it_however_it_does(
+    tmp_path: Path, rest: str
+) -> None:
+    marker = f"88{os.getpid()}.5"
+    skill = made(
+        tmp_path,
+        f"""
+        subprocess.run(["sh", "-c", "setsid sleep {marker} & setsid sh -c 'sleep {marker}; true' &"])
+        await context.tool("echo", text="started")
+        {rest}
+        """,
+        head="import subprocess, time",
+    )
+    seen: list[bool] = []
+
+    class Looks(Chat):
+        async def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+            _until(lambda: len(alive(marker)) == 3)
+            seen.append(True)
+            return await super().call(name, arguments)
+
+    with suppress(SkillError):
+        await run(tmp_path, skill, Looks(), own_s=1.0)
+    assert seen
     assert not alive(marker)
 
 
