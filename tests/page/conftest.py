@@ -1,4 +1,4 @@
-"""One Rumi with its page for all tests here, and one browser."""
+"""One Rumi with its page for all tests of a module, and one browser."""
 
 import os
 import shutil
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(tmp_path_factory.mktemp("page") / "home") as served:
         yield served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     from playwright.sync_api import sync_playwright
 

@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 
 import trio
 
+from rumi.agent import TurnFinished
 from rumi.app import App, open_app
+from rumi.chats import ChatEvent
 from rumi.chats.chat import Deliver
 from rumi.config import Loaded, load_settings
 from rumi.home import Home
@@ -32,10 +34,12 @@ ELSEWHERE = "https://elsewhere.test/secret?x=1"
 
 
 def obeys(body: Body) -> Behaviour:
-    """`read URL` reads the page and then opens an address that nobody gave; `shows` answers with Markdown;
-    `cost` runs a command and speaks of it; else as in other tests."""
+    """`grow WORD` says it forty times, slowly; `read URL` reads the page and then opens an address that
+    nobody gave; `shows` answers with Markdown; else as in other tests."""
     word, _, rest = last_user_text(body).partition(" ")
     results = answered_calls(body)
+    if word == "grow":
+        return Answer(f"{rest} " * 40, pieces=8, pause_s=0.1)
     if word == "shows":
         return Answer(rest.replace("\\n", "\n"), pieces=8)
     if word == "read":
@@ -165,6 +169,12 @@ class Served:
         actor = self.app.inbox.lookup(chat)
         assert actor is not None
         self.do(actor.tell_nowait, Deliver(0, None, "en"))  # type: ignore[arg-type]
+
+    def crash_page(self) -> None:
+        """Make the page's server crash: by an event that is none."""
+        assert self.app.page is not None
+        nonsense = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
+        self.do(self.app.page.events.put, nonsense)
 
     def restarts(self, id: str) -> int:
         """Of that child of the root's, and of those below it."""

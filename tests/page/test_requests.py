@@ -12,8 +12,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rumi.agent import TurnFinished
-from rumi.chats import ChatEvent
 from rumi.errors import UsageError
 from rumi.page.address import STUCK_MS, Bound, listen
 from rumi.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
@@ -255,11 +253,8 @@ def test_connections_are_bounded(served: Served) -> None:
 def test_a_page_that_crashes_comes_back_with_its_sessions_and_takes_nobody_with_it(
     served: Served, client: httpx.Client
 ) -> None:
-    page = served.app.page
-    assert page is not None
     before = {id: served.do(served.restarts, id) for id in ("page", "chats", "journal")}
-    nonsense = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
-    served.do(page.events.put, nonsense)
+    served.crash_page()
     served.until(lambda: served.restarts("page") > before["page"])
     assert client.get("/").status_code == 200  # it waits at the socket until somebody serves it
     assert served.do(served.restarts, "chats") == before["chats"]

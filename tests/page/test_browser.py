@@ -1,0 +1,239 @@
+"""The page in Chromium, used as a person would."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
+
+from tests.page.served import ELSEWHERE, Served
+
+pytestmark = pytest.mark.browser
+
+
+class Seen:
+    """What a browser did beside what it showed: complaints, and requests that went elsewhere."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.complaints: list[str] = []
+        self._url = url
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+        context.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
+        context.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith(f"{self._url}/"):
+            self.complaints.append(f"asked for {request.url}")
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Iterator[Page]:
+    """A window that has just come in. It may complain of nothing and ask nobody else for anything."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    seen = Seen(context, served.url)
+    page = context.new_page()
+    page.goto(served.new_link())
+    expect(page.locator("#connection")).to_have_text("live")
+    yield page
+    context.close()
+    assert seen.complaints == []
+
+
+def say(page: Page, text: str) -> None:
+    page.fill("#message", text)
+    page.press("#message", "Enter")
+
+
+def test_a_message_is_answered_as_the_answer_grows_and_stays_after_a_reload(page: Page) -> None:
+    other = page.context.new_page()
+    other.goto("/".join(page.url.split("/")[:3]))
+    say(page, "grow moss")
+    running = page.locator(".entry.answer.running .text")
+    lengths = set[int]()
+    while page.locator(".entry.answer.running, .entry.you.sending").count() or not lengths:
+        lengths.update(len(text) for text in running.all_text_contents())
+    assert len(lengths) > 2
+    answer = page.locator(".entry.answer.done").last
+    expect(answer).to_contain_text("moss " * 39)
+    expect(other.locator(".entry.answer.done").last).to_contain_text("moss " * 39)
+    expect(page.locator("#turns tbody tr").first).to_contain_text("web")
+    page.reload()
+    expect(page.locator(".entry.you").last).to_have_text("grow moss")
+    expect(page.locator(".entry.answer.done").last).to_contain_text("moss " * 39)
+
+
+def test_stop_works_by_button_and_by_escape(page: Page) -> None:
+    def by_button() -> None:
+        page.click("#stop")
+
+    def by_escape() -> None:
+        page.press("#message", "Escape")
+
+    for stop in (by_button, by_escape):
+        expect(page.locator("#stop")).to_be_disabled()
+        say(page, "hang")
+        expect(page.locator("#stop")).to_be_enabled()
+        stop()
+        expect(page.locator(".entry.answer").last).to_contain_text("⏹ Stopped.")
+        expect(page.locator("#stop")).to_be_disabled()
+
+
+def test_what_the_turn_asks_is_answered_by_button_and_by_keys(page: Page, served: Served) -> None:
+    say(page, f"read http://{served.site}/")
+    expect(page.locator("#question-text")).to_contain_text(ELSEWHERE)
+    expect(page.locator("#message")).to_be_focused()  # an Enter that was on its way is no yes
+    page.click("#no")
+    expect(page.locator(".asked").last).to_contain_text("No.")
+    expect(page.locator("#question")).to_be_hidden()
+    expect(page.locator("#stop")).to_be_disabled()
+    say(page, f"read http://{served.site}/")
+    expect(page.locator("#question")).to_be_visible()
+    expect(page.locator("#question-text")).to_contain_text(ELSEWHERE)
+    page.keyboard.press("Shift+Tab")
+    expect(page.locator("#no")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".asked").last).to_contain_text("Yes.")
+    expect(page.locator("#message")).to_be_focused()
+    expect(page.locator("#stop")).to_be_disabled()
+
+
+def test_a_restart_appears_within_a_second(page: Page, served: Served) -> None:
+    served.say("somebody", "say hello")
+    expect(page.locator("#chats")).to_contain_text("somebody")
+    page.evaluate("""() => {
+        window.seen = new Promise((tell) => new MutationObserver(() => {
+            const row = document.querySelector("#tree tr[data-key='rumi/chats/somebody'] td:nth-child(3)");
+            const list = document.getElementById("restarted").textContent;
+            if (row && row.textContent === "1" && list.includes("chats/somebody restarted")) tell(Date.now());
+        }).observe(document.body, {subtree: true, childList: true, characterData: true}));
+    }""")
+    happened = time.time()
+    served.crash("somebody")
+    assert page.evaluate("window.seen") / 1000 - happened < 1
+
+
+HOSTILE = (
+    r"""<img src=x onerror="document.title='x'"><script>document.title='x'</script>
+[click](javascript:document.title='x') [here](http://real.test/"onclick="x) <a href=//evil.test>a</a>
+**<b>bold</b>** `<i>code</i>` http://real.test/?q=<s>
+"""
+    + "w" * 500
+)
+
+
+def test_what_others_have_written_is_text(page: Page, served: Served) -> None:
+    text = HOSTILE.replace("\n", "\\n")
+    say(page, f"shows {text}")
+    answer = page.locator(".entry.answer.done").last
+    expect(answer).to_contain_text("<script>")
+    served.say("b-u-b_" + "x" * 58, "sh <b>bold</b>")
+    expect(page.locator("#turns")).to_contain_text("b-u-b_")
+    assert page.locator("main :is(img, script, b, i, s, iframe)").count() == 0
+    links = page.locator(".entry a").evaluate_all("all => all.map((each) => each.href)")
+    assert links
+    assert all(re.match(r"http://real\.test/", link) for link in links)
+    expect(page).to_have_title("Rumi")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert page.evaluate("log.scrollWidth - log.clientWidth") <= 0
+
+
+def test_code_from_elsewhere_does_not_run_there(browser: Browser, served: Served) -> None:
+    page = browser.new_page()
+    page.goto(served.new_link())
+    expect(page.locator("#connection")).to_have_text("live")
+    page.evaluate("""async () => {
+        const add = (tag, more) => document.body.append(Object.assign(document.createElement(tag), more));
+        add("script", {textContent: "document.title = 'inline'"});
+        add("script", {src: "data:text/javascript,document.title='data'"});
+        add("div", {innerHTML: "<img src=x onerror=\\"document.title='handler'\\">"});
+        await fetch("https://elsewhere.test/").catch(() => {});
+        await new Promise((tell) => setTimeout(tell, 50));
+    }""")
+    expect(page).to_have_title("Rumi")
+    page.close()
+
+
+WHERE = """() => {
+    const at = document.activeElement;
+    if (at.closest(".entry")) return at.tagName;
+    return at.id || at.getAttribute("aria-labelledby") || at.getAttribute("href") || at.tagName;
+}"""
+
+
+def test_keys_are_enough(page: Page) -> None:
+    say(page, "sh say something")
+    expect(page.locator(".entry.answer.done details").last).to_be_visible()
+    expect(page.locator("#stop")).to_be_disabled()
+    page.focus(".skip")
+    places = [page.evaluate(WHERE)]
+    while places[-1:] != ["BODY"]:
+        page.keyboard.press("Tab")
+        places.append(page.evaluate(WHERE))
+        if places[-1] != "BODY":
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", places
+    titles = ["chats-title", "tree-title", "turns-title"]
+    assert [place for place in places if place not in ("SUMMARY", "PRE", "A")] == [
+        "#message", "logout", "log", "message", "send", *titles, "BODY",
+    ]  # fmt: skip
+    assert "SUMMARY" in places  # what a tool said is folded
+    page.focus("#message")
+    page.keyboard.type("say one")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("two")
+    page.keyboard.press("Enter")
+    expect(page.locator(".entry.you").last).to_have_text("say one\ntwo")
+    expect(page.locator(".entry.answer.done").last).to_have_text(re.compile("one\ntwo"))
+    expect(page.locator("#message")).to_have_value("")
+
+
+def test_an_old_link_and_a_wrong_one_lead_to_the_terminal(browser: Browser, served: Served) -> None:
+    page = browser.new_page()
+    link = served.new_link()
+    page.goto(link)
+    expect(page.locator("#connection")).to_have_text("live")
+    page.context.clear_cookies()
+    for wrong in (link, f"{served.url}/login?code=guessed", served.url):
+        answer = page.goto(wrong)
+        assert answer is not None
+        assert answer.status == 403
+        expect(page.locator("h1")).to_have_text("Closed")
+    page.goto(served.link)
+    expect(page.locator("#connection")).to_have_text("live")
+    page.click("#logout")
+    expect(page.locator("h1")).to_have_text("Closed")
+    page.close()
+
+
+def test_a_window_comes_back_with_the_server_and_says_when_its_session_is_over(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with Served(tmp_path / "home") as first:
+        page = browser.new_page()
+        page.goto(first.link)
+        say(page, "say before")
+        expect(page.locator(".entry.answer.done")).to_contain_text("before")
+        first.crash_page()
+        expect(page.locator("#connection")).to_have_text("no connection; trying again…")
+        expect(page.locator("#connection")).to_have_text("live")
+        expect(page.locator(".entry.answer.done")).to_contain_text("before")
+        where = first.url.removeprefix("http://")
+    expect(page.locator("#connection")).to_have_text("no connection; trying again…")
+    with Served(tmp_path / "home", where=where, RUMI_LANGUAGE="es") as second:
+        expect(page.locator("#notice")).to_contain_text("a new link in the terminal")
+        page.goto(second.link)
+        expect(page.locator("#connection")).to_have_text("en vivo")
+        expect(page.locator("#send")).to_have_text("Mandar")
+        expect(page.locator(".entry.answer.done")).to_contain_text("before")
+        assert page.evaluate("document.documentElement.lang") == "es"
+        assert "{{" not in page.content()
+    page.close()
