@@ -4,7 +4,8 @@ Everything that Rumi raises on purpose derives from `RumiError`; `rumi.cli` show
 turns it into the exit code of the process. Anything else that reaches the command line is a fault of ours.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 
 class RumiError(Exception):
@@ -32,3 +33,9 @@ class UsageError(RumiError):
 
 class ConfigError(UsageError):
     """A configuration key that is unknown, or a value that is not allowed."""
+
+
+def error_of(answer: Mapping[str, Any]) -> RumiError:
+    """What another process has answered instead of a result: its `error`, and the exit `code`."""
+    kind = UsageError if answer.get("code") == UsageError.exit_code else RumiError
+    return kind(answer["error"], answer.get("advice", ""))

@@ -9,7 +9,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
 from rumi.control.streams import NotRunning
-from rumi.errors import RumiError
+from rumi.errors import RumiError, error_of
 
 TIMEOUT_S = 65.0
 """Longer than the other side waits for a chat: what it has to say about that is better than our guess."""
@@ -37,7 +37,7 @@ class ControlClient:
         except (ConnectionClosed, trio.TooSlowError):
             raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.") from None
         if not answer["ok"]:
-            raise RumiError(answer["error"])
+            raise error_of(answer)
         return answer["result"]
 
 

@@ -6,14 +6,16 @@ from pathlib import Path
 TIMEOUT_S = 10.0
 
 
-def ask(path: Path, request: bytes) -> bytes:
+def ask(path: Path, request: bytes, timeout_s: float = TIMEOUT_S) -> bytes:
     """Send one request, a line of JSON that begins with `{`; the line that answers it.
+
+    It is empty where the process went away.
 
     Raises:
         OSError: nothing listens there, or it did not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(TIMEOUT_S)
+        connection.settimeout(timeout_s)
         connection.connect(str(path))
         connection.sendall(request + b"\n")
         parts = []

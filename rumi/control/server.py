@@ -1,6 +1,7 @@
 """The control socket's server: JSON objects, a line each or a WebSocket's message each, over a Unix socket.
 
-A request is `{"call": NAME, …}`; its answer `{"ok": true, "result": …}` or `{"ok": false, "error": …}`.
+A request is `{"call": NAME, …}`; its answer `{"ok": true, "result": …}`, or `{"ok": false, "error": …}` with
+the exit `code` that a command should end with.
 `{"stream": NAME, …}` hands the connection over to what goes on, until either side leaves. Status is read
 from the tree without asking an actor, so it is answered however busy they are.
 
@@ -181,7 +182,8 @@ class ControlServer(Actor[None]):
         try:
             return json.dumps({"ok": True, "result": await call(request)}, ensure_ascii=False)
         except RumiError as error:
-            return json.dumps({"ok": False, "error": str(error)}, ensure_ascii=False)
+            refused = {"ok": False, "error": str(error), "code": error.exit_code}
+            return json.dumps(refused, ensure_ascii=False)
         except Exception as error:  # a call's fault is its caller's news, not the end of this server
             logger.error("the control call %s failed", request["call"], exc_info=error)
             return json.dumps({"ok": False, "error": "It failed. The program's log says why."})

@@ -2,9 +2,9 @@
 
     window                                     the process that holds the home
     {"stream":"chat", "version":1, …}     →
-                                          ←    {"opened": {…}}, or {"refused": …, "code": …}
+                                          ←    {"opened": {…}}, or {"error": …, "code": …}
     {"do":"send", "id":1, "text":…}       →
-                                          ←    {"done":1, "number":17}, or {"done":1, "refused":…}
+                                          ←    {"done":1, "number":17}, or {"done":1, "error": …}
                                           ←    {"event": {…}}, as the chat tells them
     {"do":"shown" | "delivered", …}       →
 

@@ -188,4 +188,4 @@ async def _undelivered(chat: LocalChat) -> Mapping[str, object]:
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:
-    return {"refused": error.message, "advice": error.advice, "code": error.exit_code}
+    return {"error": error.message, "advice": error.advice, "code": error.exit_code}

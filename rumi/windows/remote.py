@@ -11,7 +11,7 @@ import trio
 
 from rumi.chats import ChatEvent, Hub, HubSubscription, Replied
 from rumi.control import NotRunning, Wire, WireClosed, open_stream
-from rumi.errors import RumiError, UsageError
+from rumi.errors import RumiError, error_of
 from rumi.texts import Language
 from rumi.windows.shape import VERSION, from_json, reply_from_json
 
@@ -160,7 +160,7 @@ class RemoteChat:
             raise self.gone() from None
         finally:
             del self._answers[id]
-        if "refused" in found:
+        if "error" in found:
             raise _refusal(found)
         return found
 
@@ -228,10 +228,9 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
 def _refusal(message: Mapping[str, Any]) -> RumiError:
     """What the process has against it; from one that knows no windows at all, that it is another version."""
     if message.get("ending"):
-        return NotThere(message["refused"], message["advice"])
-    if "refused" not in message:
+        return NotThere(message["error"], message["advice"])
+    if "error" not in message or "ok" in message:  # as to any request that it does not know
         return RumiError(
             "The Rumi that is running is another version than this one.", "Restart it, then try again."
         )
-    kind = UsageError if message.get("code") == UsageError.exit_code else RumiError
-    return kind(message["refused"], message["advice"])
+    return error_of(message)

@@ -109,6 +109,11 @@ class ScriptedChat:
         """Whether all that was told has been acknowledged."""
         return self._scope is None and self._delivery in (100, *self.acknowledged)
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens yet."""
+        return bool(self._listeners)
+
     def subscribe(self) -> Listener:
         send, receive = trio.open_memory_channel[ChatEvent](math.inf)
         self._listeners.append(send)

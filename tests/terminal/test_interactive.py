@@ -174,6 +174,30 @@ async def test_leaving_during_a_turn_stops_it_first(keys: str) -> None:
         assert talk.chat.acknowledged == [101]
 
 
+async def test_leaving_lets_a_turn_go_on_that_another_window_began() -> None:
+    chat = ScriptedChat({"theirs": [Thinking(1), *tool("sleep 60", took=60.0)]})
+    async with session(chat) as at:
+        await at.window.until(lambda: chat.heard)
+        await at.chat.send("theirs")
+        await at.window.see("› theirs  (in another window)")
+        await at.window.see("$ sleep 60")
+        await at.window.type(CTRL_D)
+        await at.end()
+        assert (at.code, at.chat.texts) == (0, ["theirs"])
+
+
+async def test_ctrl_c_stops_also_what_another_window_began() -> None:
+    chat = ScriptedChat({"theirs": [Thinking(1), *tool("sleep 60", took=60.0)]})
+    async with session(chat) as at:
+        await at.window.until(lambda: chat.heard)
+        await at.chat.send("theirs")
+        await at.window.see("$ sleep 60")
+        await at.window.type(CTRL_C)
+        await at.window.see(STOPPED)
+        await at.leave()
+        assert at.chat.texts == ["theirs", "/stop"]
+
+
 async def test_what_is_typed_during_a_turn_is_busy_and_commands_are_answered() -> None:
     chat = ScriptedChat(
         {"go": [Thinking(1), 1.0, *words("Done."), finish("Done.")]}, {"/status": "it thinks"}

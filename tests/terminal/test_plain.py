@@ -21,6 +21,7 @@ from tests.terminal.scripted import (
     answering,
     finish,
     signals,
+    tool,
 )
 
 WORDS = words_for("en")
@@ -159,3 +160,46 @@ async def test_what_a_person_typed_before_a_question_was_there_is_no_yes_to_it(
     with trio.fail_after(100):
         _, found, _ = await run_lines(chat, Typist((0.0, "ask"), (at, "yes")), prompt=Page())
     assert found.splitlines()[0] == answer
+
+
+async def test_a_program_hears_only_of_its_own_turns_and_a_person_of_others_too(
+    autojump_clock: MockClock,
+) -> None:
+    for prompt in (None, Page()):
+        chat = ScriptedChat({"theirs": [*tool("date", "today"), finish("secret")]}, {"/status": "idle"})
+        chat.scripts["hello"] = [finish("hi")]
+        output, errors = Page(), Page()
+        async with trio.open_nursery() as nursery:
+            chat.nursery = nursery
+            view = PlainView(output, errors, WORDS)
+            conversation = Conversation(chat, view, WORDS, yes=True, alone=prompt is None)
+            await nursery.start(conversation.run)
+            await chat.send("theirs")
+            await chat.send("/status")
+            await trio.sleep(1)
+            assert not conversation.owing
+            number = await conversation.send("hello")
+            await conversation.settled(number)
+            nursery.cancel_scope.cancel()
+        alone = prompt is None
+        assert output.text == ("" if alone else "secret\n") + "hi\n"
+        assert ("(in another window) › theirs" in errors.text) is not alone
+        assert ("date" in errors.text) is not alone
+        assert "idle" not in output.text, "another window's command is its own affair"
+        assert len(chat.acknowledged) == (1 if alone else 2), "what was not shown is not acknowledged"
+
+
+async def test_yes_answers_the_questions_of_ones_own_turns_only(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"theirs": [Ask("send it?", [finish("sent")], [finish("not sent")])]})
+    async with trio.open_nursery() as nursery:
+        chat.nursery = nursery
+        conversation = Conversation(chat, PlainView(Page(), Page(), WORDS), WORDS, yes=True)
+        await nursery.start(conversation.run)
+        await chat.send("theirs")
+        await trio.sleep(1)
+        assert chat.texts == ["theirs"]
+        assert conversation.confirming is not None, "a person may answer it"
+        await conversation.answer(False)
+        await trio.sleep(1)
+        assert (chat.texts, conversation.busy) == (["theirs", "no"], False)
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,148 @@
+"""`rumi chat` on a home that another process holds: windows on it, and what becomes of them."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import BOUND_S, Program
+from tests.cli.test_chat import processes, wait_for
+
+pytestmark = pytest.mark.bubblewrap
+
+
+@contextmanager
+def held(program: Program) -> Iterator["subprocess.Popen[str]"]:
+    """A chat that holds the home and waits for what is typed."""
+    holder = program.start("chat")
+    try:
+        wait_for(lambda: program.run("status", "--json", code=None).returncode == 0)
+        yield holder
+    finally:
+        holder.kill()
+        holder.communicate(timeout=BOUND_S)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return Program(tmp_path_factory.mktemp("windows") / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+
+
+@pytest.fixture(scope="module")
+def holder(home: Program) -> Iterator["subprocess.Popen[str]"]:
+    with held(home) as process:
+        yield process
+
+
+def test_one_turn_lines_and_events_are_as_without_a_holder(
+    home: Program, holder: "subprocess.Popen[str]", tmp_path: Path
+) -> None:
+    done = home.run("chat", "-p", "run echo hola")
+    assert done.stdout == "```\nexit code 0 (… ms)\noutput:\nhola\n```\n".replace(
+        "…", done.stdout.split("(")[1].split(" ms")[0]
+    )
+    assert done.stderr.splitlines()[0] == f"A window on rumi chat (process {holder.pid}) · model offline"
+    alone = Program(tmp_path / "alone", home.env)
+    theirs = alone.events("-p", "write a.txt: one; then read a.txt")
+    ours = home.events("--chat", "work", "-p", "write a.txt: one; then read a.txt")
+    assert [sorted(event) for event in ours] == [sorted(event) for event in theirs]
+    assert [event["event"] for event in ours] == [event["event"] for event in theirs]
+    done = home.run("chat", "--chat", "lines", text="run sleep 600\n/stop\nrun echo later\n")
+    assert done.stdout.index("Stopped") < done.stdout.index("later")
+    home.run("chat", "-p", "run echo 1; then run echo 1", code=3)
+    home.run("chat", "--chat", "tg1", "-p", "hi", code=2)
+    home.run("chat", "--chat", "work", "--new", "-p", "hi")
+
+
+def test_a_model_or_a_sandbox_that_the_holder_has_not_is_wrong_usage(
+    home: Program, holder: "subprocess.Popen[str]"
+) -> None:
+    refused = home.run("chat", "--model", "groq:any", "-p", "hi", code=2)
+    assert refused.stderr == (
+        "rumi: --model groq:any cannot take effect: the Rumi that is running uses offline. "
+        "Leave it out, or end that one first.\n"
+    )
+    home.run("chat", "--sandbox", "docker", "-p", "hi", code=2)
+    home.run("chat", "--model", "offline", "--sandbox", "bubblewrap", "-p", "hi")
+
+
+def test_ctrl_c_in_a_window_stops_its_turn_and_a_window_that_is_killed_leaves_nothing(
+    home: Program, holder: "subprocess.Popen[str]"
+) -> None:
+    one = home.start("chat", "--chat", "one", "-p", "run sleep 631")
+    two = home.start("chat", "--chat", "two", "-p", "run sleep 632")
+    wait_for(lambda: processes("sleep 631") and processes("sleep 632"))
+    busy = home.run("chat", "--chat", "one", "-p", "run date", code=1)
+    assert "Already working" in busy.stdout
+    one.send_signal(signal.SIGINT)
+    _, errors = one.communicate(timeout=30)
+    assert (one.returncode, "Stopped" in errors) == (130, True)
+    assert processes("sleep 632"), "another window's turn goes on"
+    two.send_signal(signal.SIGKILL)
+    two.communicate(timeout=30)
+    wait_for(lambda: not processes("sleep 631") and not processes("sleep 632"))
+    status = json.loads(home.run("status", "--json").stdout)
+    assert status["tree"]["children"][-1]["figures"]["streams"] == {}
+
+
+def test_a_stopped_window_delays_nobody(home: Program, holder: "subprocess.Popen[str]") -> None:
+    window = home.start("chat", "--json", "--chat", "same", "-p", "run sleep 600")
+    assert window.stdout is not None
+    while json.loads(window.stdout.readline())["event"] != "tool_call":
+        pass
+    os.kill(window.pid, signal.SIGSTOP)
+    assert home.run("stop", "same").stdout == "⏹ Stopped.\n"
+    home.run("chat", "--chat", "same", "-p", "run date")
+    os.kill(window.pid, signal.SIGCONT)
+    output, _ = window.communicate(timeout=30)
+    assert json.loads(output.splitlines()[-1])["reason"] == "stopped"
+
+
+def test_when_the_holder_is_killed_its_windows_say_so_and_end(bubblewrap: Program) -> None:
+    with held(bubblewrap) as holder:
+        window = bubblewrap.start("chat", "-p", "run sleep 633")
+        idle = bubblewrap.start("chat", "--json", "--chat", "idle")
+        wait_for(lambda: processes("sleep 633"))
+        holder.kill()
+        for each in (window, idle):
+            output, errors = each.communicate(timeout=10)
+            assert (each.returncode, output.count("answer")) == (1, 0)
+            assert errors.endswith(
+                f"rumi: rumi chat (process {holder.pid}) has ended, and this window with it. "
+                "Start again with: rumi chat\n"
+            )
+    wait_for(lambda: not processes("sleep 633"))
+
+
+def test_a_holder_that_leaves_lets_its_windows_finish_or_with_ctrl_c_ends_them(bubblewrap: Program) -> None:
+    with held(bubblewrap) as holder:
+        window = bubblewrap.start("chat", "--chat", "one", "-p", "run sleep 1")
+        wait_for(lambda: processes("sleep 1$"))
+        assert holder.stdin is not None
+        assert holder.stderr is not None
+        holder.stdin.close()
+        output, _ = window.communicate(timeout=30)
+        assert (window.returncode, "exit code 0" in output) == (0, True)
+        assert "Waiting for what another window is at" in holder.stderr.read()
+        assert holder.wait(30) == 0
+        holder.stdin = None
+    with held(bubblewrap) as holder:
+        window = bubblewrap.start("chat", "--chat", "one", "-p", "run sleep 634")
+        wait_for(lambda: processes("sleep 634"))
+        holder.send_signal(signal.SIGTERM)
+        _, errors = window.communicate(timeout=30)
+        assert (window.returncode, "I was restarted while working on" in errors) == (130, True)
+        assert holder.wait(30) == 130
+
+
+def test_many_that_start_at_once_share_one_home(bubblewrap: Program) -> None:
+    starting = [bubblewrap.start("chat", "--chat", f"c{number}", "-p", f"run echo {number}")
+                for number in range(6)]  # fmt: skip
+    for number, each in enumerate(starting):
+        output, errors = each.communicate(timeout=60)
+        assert (each.returncode, f"\n{number}\n" in output) == (0, True), errors

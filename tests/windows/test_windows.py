@@ -1,0 +1,218 @@
+"""Windows on the chats of another process: real sockets, the real journal and chats."""
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
+from rumi.control import WireClosed, open_stream
+from rumi.errors import RumiError, UsageError
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.tools import ToolResult
+from rumi.windows import Gone, NotThere, Wish, attach, let_windows_finish
+from rumi.windows.shape import VERSION, from_json, to_json
+from tests.windows.holding import HOLDER, holding
+
+BUSY = "⏳ Already working on something. Wait for it, or send /stop."
+STOPPED = "⏹ Stopped."
+CALL = ToolCall("c", "bash", '{"command": "echo \\ud800"}')
+HAPPENINGS: list[Happening] = [
+    TurnStarted("hóla\ud800", 3, "es", 7),
+    Thinking(1),
+    TextDelta("a\n\u2028b"),
+    Discarded(),
+    Waiting(1.5, "rate limit"),
+    ToolStarted(CALL, {"command": "echo"}),
+    ToolFinished(CALL, ToolResult(False, "no", 1, 20, True)),
+    ConfirmationAsked("q", "send it?"),
+    ConfirmationEnded("q", "yes"),
+    TurnFinished("stopped", "⏹", Usage(1, 2)),
+    Replied(4, (1, 2), "⏹"),
+]
+
+
+@pytest.mark.parametrize("what", HAPPENINGS, ids=lambda what: type(what).__name__)
+def test_what_a_chat_tells_comes_through_as_it_is(what: Happening) -> None:
+    event = ChatEvent("cli", "t1", 1.5, what)
+    assert from_json(json.loads(json.dumps(to_json(event)))) == event
+
+
+async def test_a_window_sends_and_sees_the_turn_and_others_see_it_too(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder, holder.window() as one, holder.window() as two:
+        assert await one.ask("hello") == "you said hello"
+        assert (await two.until(TurnStarted)).text == "hello"
+        assert (await two.until(Replied)).text == "you said hello"
+        assert (one.words, two.words) == ("you said hello", "you said hello")
+        assert (one.remote.model, one.remote.engine, one.remote.project) == (
+            "groq:big", "bubblewrap", "/project",
+        )  # fmt: skip
+
+
+async def test_whoever_comes_in_the_middle_of_a_turn_is_told_what_it_is_at(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder, holder.window() as one:
+        await one.send("sleep 60")
+        await holder.until_running("cli", 1)
+        async with holder.window() as two:
+            assert (await two.until(TurnStarted)).text == "sleep 60"
+            assert (await two.until(ToolStarted)).arguments == {"command": "sleep 60"}
+            assert await two.ask("hi") == BUSY
+            assert await two.ask("/stop") == STOPPED
+        assert (await one.until(TurnFinished)).reason == "stopped"
+
+
+async def test_a_window_that_is_gone_has_its_turn_stopped_and_nobody_elses(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder, holder.window("calm") as calm:
+        await calm.send("sleep 60")
+        async with holder.window("cli") as one:
+            await one.send("sleep 60")
+            async with holder.window("calm") as guest:
+                assert await guest.ask("me too") == BUSY
+            await holder.until_running("calm", 1)
+            await holder.until_running("cli", 1)
+        await holder.until_running("cli", 0)
+        await trio.sleep(0.05)
+        await holder.until_running("calm", 1)
+        assert await calm.ask("/stop") == STOPPED
+        (reply,) = await holder.home.chat("cli").undelivered()
+        assert reply.text == STOPPED, "whoever comes next is shown it"
+
+
+async def test_what_nobody_has_read_is_shown_to_the_next_window_once(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder:
+        await holder.home.ask("hello")
+        async with holder.window() as one:
+            (reply,) = await one.remote.undelivered()
+            assert reply.text == "you said hello"
+            await one.remote.delivered(reply.delivery)
+        async with holder.window() as one:
+            assert await one.remote.undelivered() == []
+
+
+async def test_a_window_that_reads_nothing_holds_up_neither_its_chat_nor_other_windows(
+    tmp_path: Path,
+) -> None:
+    long = "x" * 300_000
+    async with holding(tmp_path) as holder:
+        wish = {"version": VERSION, "chat": "cli", "person": True, "language": "en"}
+        async with open_stream(holder.path, "chat", **wish), holder.window() as other:
+            for _ in range(5):
+                assert await other.ask(long) == f"you said {long}"
+            assert await other.ask("/stop") == "Nothing is running."
+
+
+async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_news(tmp_path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        opened, replied = trio.Event(), trio.Event()
+
+        async def look() -> None:
+            with pytest.raises(BaseExceptionGroup) as raised:
+                async with attach(tmp_path / "run" / "control.sock", wish, HOLDER) as remote:
+                    events = remote.subscribe()
+                    await remote.send("hello")
+                    opened.set()
+                    while True:
+                        if isinstance((await events.receive()).what, Replied):
+                            replied.set()
+            (error,) = raised.value.exceptions
+            assert isinstance(error, Gone)
+            assert str(error) == f"{HOLDER} has ended, and this window with it. Start again with: rumi chat"
+
+        wish = Wish("cli", True, "en")
+        async with holding(tmp_path) as holder:
+            nursery.start_soon(look)
+            await opened.wait()
+            await holder.home.means.in_hand.all_told()
+            await holder.windows.done()
+        with trio.fail_after(5):
+            await replied.wait()
+
+
+async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_window(tmp_path: Path) -> None:
+    with pytest.raises(NotThere):
+        async with attach(tmp_path / "none", Wish("cli", True, "en"), HOLDER):
+            pass
+    async with holding(tmp_path) as holder, holder.window() as one:
+        holder.windows.wind_down()
+        with pytest.raises(NotThere):
+            async with attach(holder.path, Wish("cli", True, "en"), HOLDER):
+                pass
+        with pytest.raises(RumiError, match="about to end"):
+            await one.send("hello")
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        ({"model": "offline"}, "--model offline cannot take effect: the Rumi that is running uses groq:big"),
+        ({"sandbox": "docker"}, "--sandbox docker cannot take effect"),
+        ({"chat": "tg1"}, "one of Telegram's chats"),
+        ({"chat": "no id"}, "no chat id"),
+    ],
+)
+async def test_what_a_window_cannot_have_is_wrong_usage(
+    tmp_path: Path, wish: dict[str, str], why: str
+) -> None:
+    async with holding(tmp_path) as holder:
+        with pytest.raises(UsageError, match=why):
+            async with holder.window(**wish):
+                pass
+        async with holder.window(model="groq:big", sandbox="auto") as one:
+            assert await one.ask("hello") == "you said hello"
+
+
+async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder, holder.window() as one:
+        await one.ask("hello")
+        async with holder.window(new=True) as two:
+            assert await two.ask("again") == "you said again"
+            model = holder.home.means.model_for("cli", "en")
+            assert "hello" not in [message.content for message in model.requests[-1].messages]  # type: ignore[attr-defined]
+            await one.send("sleep 60")
+            await holder.until_running("cli", 1)
+            with pytest.raises(RumiError, match="Already working"):
+                async with holder.window(new=True):
+                    pass
+            assert await two.ask("/stop") == STOPPED
+
+
+async def test_before_the_end_windows_finish_what_they_are_at(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder:
+        told: list[int] = []
+        async with holder.window("idle"), holder.window("one") as one:
+            await one.send("sleep 0.2")
+            await holder.until_running("one", 1)
+            await let_windows_finish(holder.windows, holder.home.inbox, told.append, 30)
+            assert (await one.until(Replied)).text == "you said sleep 0.2"
+        assert told == [1]
+
+
+async def test_whoever_is_in_a_hurry_to_end_interrupts_them_and_they_are_told(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder, holder.window() as one:
+        await one.send("sleep 60")
+        await holder.until_running("cli", 1)
+        await let_windows_finish(holder.windows, holder.home.inbox, lambda count: None, 0)
+        assert (await one.until(TurnFinished)).reason == "interrupted"
+        assert "I was restarted while working on: “sleep 60”" in (await one.until(Replied)).text
+
+
+async def test_nonsense_and_other_versions_are_no_windows(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder:
+        async with open_stream(holder.path, "chat", version=99, chat="cli") as wire:
+            assert "another version" in str((await wire.receive())["error"])
+        async with open_stream(holder.path, "chat", version=VERSION, chat="cli", person=True) as wire:
+            await wire.receive()
+            await wire.send({"do": "dance"})
+            with pytest.raises(WireClosed):
+                await wire.receive()
+        async with holder.window() as one:
+            assert await one.ask("hello") == "you said hello"
