@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,6 +49,7 @@ def home_only(home: Path) -> tuple[Source, ...]:
 async def asked(catalogue: Catalogue, *, fresh_s: float = 0.0) -> AsyncIterator[ActorRef[SkillsMessage]]:
     """The actor, running; it looks at the folders each time that it is asked, unless told otherwise."""
     root = Supervisor("root")
-    ref = root.add(ChildSpec("skills", lambda: Skills(catalogue, Threads(), fresh_s=fresh_s)))
+    made = partial(Skills, catalogue, Threads(), fresh_s=fresh_s, fresh_times=1e9)
+    ref = root.add(ChildSpec("skills", made))
     async with root.running():
         yield ref
