@@ -36,6 +36,8 @@ async def _fetch(url: str) -> str:
     Raises:
         FetchError: nothing came; says why in one line, without the marks that are there for models.
     """
+    import trio
+
     from rumi.config import home_from, load_settings
     from rumi.settings import web_settings_of
     from rumi.tools import WebFetch
@@ -52,10 +54,18 @@ async def _fetch(url: str) -> str:
             failed.append(error)
             raise
 
-    result = await WebFetch(fetch).call({"url": url})
+    shown = ""
+
+    async def show() -> None:
+        nonlocal shown
+        shown = (await WebFetch(fetch).call({"url": url})).content
+
+    # In a task of its own: Ctrl-C is raised in the main one, which then cancels what that task has asked for.
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(show)
     if failed:
         raise FetchError(f"not fetched: {one_line(str(failed[0]))}")
-    return result.content
+    return shown
 
 
 async def _check() -> None:

@@ -1,5 +1,6 @@
 """`rumi fetch URL`: what the assistant would get, and in what words it says no."""
 
+import signal
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,13 @@ PAGE = b"""<!doctype html><title>Rivers</title><nav>Home</nav><main><h1>Rivers</
 
 
 class Site(BaseHTTPRequestHandler):
+    waiting = threading.Event()
+
     def do_GET(self) -> None:
+        if self.path == "/slow":
+            self.waiting.set()
+            self.rfile.read(1)
+            return
         if self.path == "/inside":
             self.send_response(302)
             self.send_header("Location", "http://10.0.0.1/")
@@ -66,3 +73,12 @@ def test_what_a_redirect_led_to_is_told_in_one_line(tmp_path: Path, site: str) -
         "rumi: not fetched: After a redirect to 10.0.0.1: 10.0.0.1 is not public: private."
     )
     assert told.count("\n") == 1
+
+
+def test_an_interrupt_ends_a_fetch_that_nobody_answers(tmp_path: Path, site: str) -> None:
+    rumi = Program(tmp_path / "home", {"RUMI_FETCH__ALLOW": f'["{site}"]', "RUMI_FETCH__TIMEOUT_S": "60"})
+    process = rumi.start("fetch", f"http://{site}/slow")
+    assert Site.waiting.wait(30)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=4) == ("", "")  # not after a patience of some seconds
+    assert process.returncode == 130
