@@ -67,11 +67,12 @@ class Page:
             ActorError: the chat or the journal cannot be asked.
         """
         if not self._begun:
-            undelivered = await self.chat.undelivered()
             record = await self.chat.means.journal.ask(Load(CHAT, self._history))
             if not self._begun:  # another window may have been as fast
                 self._begun = True
-                self.transcript.begin((entry.message for entry in record.history), undelivered)
+                self.transcript.begin((entry.turn, entry.message) for entry in record.history)
+            for reply in await self.chat.undelivered():
+                self.transcript.undelivered(reply)
         if len(self.windows) >= MOST_WINDOWS:
             return None
         self.board.look()

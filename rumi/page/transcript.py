@@ -108,21 +108,28 @@ class Transcript:
 
     # What was before
 
-    def begin(self, history: Iterable[Message], undelivered: Iterable[Replied]) -> None:
-        """What earlier processes know of the chat, before anything else. Only a first time counts."""
-        if self.entries:
-            return
-        for message in history:
-            if message.role in ("user", "assistant") and message.content:
+    def begin(self, history: Iterable[tuple[str, Message]]) -> None:
+        """What the journal knows of the session: turns and messages, before what has happened since."""
+        since, self.entries = self.entries, {}
+        followed = {entry.turn for entry in since.values()}
+        for turn, message in history:
+            if message.role in ("user", "assistant") and message.content and turn not in followed:
                 mine = message.role == "user"
                 state: Literal["sent", "done"] = "sent" if mine else "done"
                 self._add(Entry(self._id(), "you" if mine else "answer", state, [_text(message.content)]))
-        for reply in undelivered:
-            last = next(reversed(self.entries.values()), None)
-            if last is not None and last.kind == "answer" and last.growing == reply.text:
-                last.delivery = reply.delivery
-            else:
-                self._reply(reply, 0.0)
+        for entry in since.values():
+            self._add(entry)
+
+    def undelivered(self, reply: Replied) -> None:
+        """A reply that nobody has acknowledged; it may have been told as an event, or be in the history."""
+        if any(entry.delivery == reply.delivery for entry in self.entries.values()):
+            return
+        last = next(reversed(self.entries.values()), None)
+        if last is not None and last.kind == "answer" and last.growing == reply.text:
+            last.delivery = reply.delivery
+            self._changed(last)
+        else:
+            self._reply(reply, 0.0)
 
     # What happens
 
