@@ -98,7 +98,7 @@ def create(name: str, code: bool, description: str) -> None:
 
     NAME is a word such as tidy-folder. It works at once, and has a test of its own.
     """
-    from rumi.skills import TEST, Entry, create_skill
+    from rumi.skills import Entry, create_skill, name_of_test
 
     here = _Here()
     before = here.catalogue.look().find(name)
@@ -110,7 +110,8 @@ def create(name: str, code: bool, description: str) -> None:
             click.echo(f"It stands in for the one from {_source(before.skill)} from now on.")
         else:
             click.echo(f"Here it is hidden by the one from {_source(now)}, {now.folder}")
-    click.echo(f"Write what it does in {folder / 'SKILL.md'}, and try it with: pytest {folder / TEST}")
+    test = folder / name_of_test(name)
+    click.echo(f"Write what it does in {folder / 'SKILL.md'}, and try it with: pytest {test}")
 
 
 @command.command()

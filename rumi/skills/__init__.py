@@ -8,7 +8,7 @@ people decide about skills; `creating` makes new ones, and `trying` lets their t
 from rumi.skills.actor import Ask, Offload, Skills
 from rumi.skills.catalogue import Catalogue, sources
 from rumi.skills.command import skills_command
-from rumi.skills.creating import TEST, create_skill
+from rumi.skills.creating import create_skill, name_of_test
 from rumi.skills.disabled import Disabled, DisabledSkills, set_disabled
 from rumi.skills.folder import Snapshot, snapshot
 from rumi.skills.opening import open_skill
@@ -39,7 +39,6 @@ from rumi.skills.types import (
 )
 
 __all__ = [
-    "TEST",
     "Ask",
     "AskModel",
     "Body",
@@ -73,6 +72,7 @@ __all__ = [
     "TrustedSkills",
     "WhyOff",
     "create_skill",
+    "name_of_test",
     "open_skill",
     "set_disabled",
     "skills_block",

@@ -9,8 +9,11 @@ from pathlib import Path
 from rumi.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
 from rumi.skills.types import SkillError
 
-TEST = "test_skill.py"
-"""The test of a new skill."""
+
+def name_of_test(name: str) -> str:
+    """The file with the test of a new skill. Each has its own: pytest takes no two of one name."""
+    return f"test_{name.replace('.', '_')}.py"
+
 
 _PROMPT = """\
 ---
@@ -129,8 +132,9 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
     if folder.exists() or folder.is_symlink():
         raise SkillError(f"{folder} is there already.", "Choose another name, or change that one.")
     written = json.dumps(about, ensure_ascii=False)  # a text in JSON is one in YAML
-    given = {"name": name, "description": written, "class_name": class_name(name), "test": folder / TEST}
-    files = {FILE: _CODE_WORDS if code else _PROMPT, TEST: _CODE_TEST if code else _PROMPT_TEST}
+    test = name_of_test(name)
+    given = {"name": name, "description": written, "class_name": class_name(name), "test": folder / test}
+    files = {FILE: _CODE_WORDS if code else _PROMPT, test: _CODE_TEST if code else _PROMPT_TEST}
     if code:
         files[CODE] = _CODE
     draft = skills / f".{name}-{secrets.token_hex(4)}"
