@@ -52,6 +52,15 @@ def test_what_is_nested_deeply_keeps_its_words(depth: int) -> None:
     assert "words below" in read("<ul><li>x" * depth + "words below")
 
 
+def test_what_is_nested_too_deeply_is_said_to_be_missing() -> None:
+    deep = "<div>" * 5000 + "words below" + "</div>" * 5000
+    for before, said in (("<p>above", "cut"), ("", "described")):
+        page = read_page(
+            f"{before}{deep}".encode(), media_type="text/html", charset="", url=URL, max_chars=99
+        )
+        assert "nested too deeply" in getattr(page, said)
+
+
 def paragraphs(count: int) -> str:
     return "".join(f"<p>Section {n} stands in <a href=/part/{n}>part {n}</a> of it." for n in range(count))
 

@@ -16,11 +16,11 @@ _BELIEVED_SHARE: Final = 0.5
 _LOST_SHARE: Final = 0.1
 
 
-def to_markdown(source: str, url: str) -> tuple[str, str]:
-    """The title and the text of a page from `url`."""
-    root = _parse(source)
+def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
+    """The title and the text of a page from `url`, and whether it goes deeper than anything is read."""
+    root, deeper = _parse(source)
     if root is None:
-        return "", ""
+        return "", "", deeper
     base = next((found.get("href") for found in root.iter("base") if found.get("href")), None)
     title = _title(root)
     remove_unshown(root)
@@ -37,25 +37,25 @@ def to_markdown(source: str, url: str) -> tuple[str, str]:
     if everything and not text.strip():
         # All of it had the names of noise.
         text = render(_shown_again(source), Hrefs(url, base))
-    return title, text
+    return title, text, deeper
 
 
-def _parse(source: str) -> Element | None:
+def _parse(source: str) -> tuple[Element | None, bool]:
+    """The page, and whether libxml2 gave up on it in the middle: it goes 2,048 deep and no deeper."""
     source = clean_references(source)
-    # Depth is bounded by libxml2, to 2,048; time and memory by the process.
+    # Time and memory are bounded by the process.
     parser = etree.HTMLParser(
         encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True
     )
     try:
-        return etree.fromstring(source.encode("utf-8", "ignore") or b" ", parser)
-    except etree.ParserError:
-        return None
-    except etree.XMLSyntaxError:  # nothing in it
-        return None
+        root = etree.fromstring(source.encode("utf-8", "ignore") or b" ", parser)
+    except (etree.ParserError, etree.XMLSyntaxError):  # nothing in it
+        root = None
+    return root, any(error.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for error in parser.error_log)
 
 
 def _shown_again(source: str) -> Element:
-    root = _parse(source)
+    root, _ = _parse(source)
     assert root is not None
     remove_unshown(root)
     return root

@@ -9,6 +9,7 @@ from rumi.web.reading.cleaning import clean, cut_to, one_line
 from rumi.web.reading.kinds import SNIFFED_BYTES, kind_of, looks_like
 from rumi.web.reading.text import Text
 
+_TOO_DEEP: Final = "it is nested too deeply, and all from there on is missing"
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
@@ -39,10 +40,11 @@ def describe(body: bytes, media_type: str) -> str:
 def _read_html(source: str, url: str, max_chars: int) -> Text:
     from rumi.web.reading.html import to_markdown
 
-    title, text = to_markdown(clean(source), url)
-    if not text.strip():
-        return Text(one_line(title), described="A page without text; scripts may make it when it is shown.")
-    return _shown(title, text, max_chars)
+    title, text, deeper = to_markdown(clean(source), url)
+    if text.strip():
+        return _shown(title, text, max_chars, lost=_TOO_DEEP if deeper else "")
+    why = _TOO_DEEP if deeper else "scripts may make it when it is shown"
+    return Text(one_line(title), described=f"A page without text; {why}.")
 
 
 def _read_xml(source: str, url: str, max_chars: int) -> Text:
@@ -54,7 +56,8 @@ def _read_xml(source: str, url: str, max_chars: int) -> Text:
     return _shown(*feed, max_chars)
 
 
-def _shown(title: str, text: str, max_chars: int) -> Text:
+def _shown(title: str, text: str, max_chars: int, *, lost: str = "") -> Text:
+    """`lost` says what was left out already."""
     whole = _BLANK_LINES.sub("\n\n\n", clean(text)).strip("\n")
     kept, cut = cut_to(whole, max_chars)
-    return Text(one_line(title), kept, links_in(kept), cut)
+    return Text(one_line(title), kept, links_in(kept), "; ".join(filter(None, (lost, cut))))
