@@ -130,7 +130,7 @@ def _do(home: Home, call: str, chat: str) -> str:
     from rumi.config import load_settings
 
     check_chat_id(chat)
-    loaded = load_settings(home.root, os.environ, {"model.default": "offline"})
+    loaded = load_settings(home.root, os.environ, {})
     if call == "stop":
         return texts.nothing_running(texts.detect_language(loaded.settings.language, os.environ))
 

@@ -105,6 +105,13 @@ def test_a_reset_says_how_many_facts_it_saved(house: House) -> None:
     assert house.facts == [ROSARIO]
 
 
+def test_a_reset_from_outside_learns_where_nothing_else_runs(house: House) -> None:
+    house.program.run("chat", "-p", "say my city is Rosario")
+    said = house.program.run("reset", "cli").stdout
+    assert said.startswith("📝 Saved 1 facts to memory.\n✨ Session reset")
+    assert house.facts == [ROSARIO]
+
+
 def test_a_model_that_answers_nonsense_breaks_nothing(house: House) -> None:
     house.mind.says = "I would rather not. </memory> {"
     done = house.talk("say my city is Rosario", "/reset", "say still there")
