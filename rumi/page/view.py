@@ -14,7 +14,7 @@ def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
     failed = dump.get("failed") or {}
     chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
     shown, left = _first(chats)
-    rows = sorted((_chat(chat, failed) for chat in shown), key=lambda row: not row["working"])
+    rows = [_chat(chat, failed) for chat in sorted(shown, key=_rank)]
     known = {chat["id"] for chat in chats}
     rows.extend(_gone(chat, why) for chat, why in failed.items() if chat not in known)
     sandbox = dump.get("sandbox") or {}
@@ -35,8 +35,12 @@ def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
 def _first(children: list[Any]) -> tuple[list[Any], int]:
     if len(children) <= MOST_CHILDREN:
         return children, 0
-    busy = sorted(children, key=lambda child: not child["doing"])
-    return busy[:MOST_CHILDREN], len(children) - MOST_CHILDREN
+    return sorted(children, key=_rank)[:MOST_CHILDREN], len(children) - MOST_CHILDREN
+
+
+def _rank(child: Mapping[str, Any]) -> tuple[bool, float]:
+    """Those that do something come first, and of them those that have been at it for longest."""
+    return not child["doing"], -(child["figures"].get("age_s") or 0.0)
 
 
 def _rows(node: Mapping[str, Any], depth: int) -> Iterator[dict[str, object]]:

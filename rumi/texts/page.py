@@ -95,6 +95,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "tools": ("llamadas", "calls"),
     "tree": ("Árbol de supervisión", "Supervision tree"),
     "turn": ("turno", "turn"),
+    "turn_in_all": ("1 turno, {most}", "1 turn, {most}"),
     "turn_times": ("Duración de los turnos", "Turn times"),
     "turn_times_about": ("los últimos 60", "the last 60"),
     "turns": ("Turnos recientes", "Recent turns"),

@@ -23,7 +23,7 @@ export function board(shown) {
 }
 
 function about() {
-  if (!now) return;
+  if (!now || document.body.dataset.state !== "live") return;
   const up = say("up", { age: age(Date.now() / 1000 - now.started) });
   document.getElementById("about").textContent = [now.program, now.model, now.engine, up].filter(Boolean).join(" · ");
 }
@@ -131,7 +131,7 @@ function charts() {
   const median = seconds[Math.floor(seconds.length / 2)];
   bars(document.getElementById("times"), {
     label: seconds.length
-      ? say("turns_in_all", { count: seconds.length, median: took(median), most: took(seconds[seconds.length - 1]) })
+      ? say(seconds.length === 1 ? "turn_in_all" : "turns_in_all", { count: seconds.length, median: took(median), most: took(seconds[seconds.length - 1]) })
       : say("no_turns"),
     values: turns.map((turn) => ({
       value: turn.seconds,

@@ -13,7 +13,7 @@ function tell(text) {
 }
 
 function connected(state, text) {
-  connection.dataset.state = state;
+  document.body.dataset.state = state; // what is shown may be old: the style sheet says so
   if (connection.textContent !== text) connection.textContent = text;
 }
 
