@@ -1,6 +1,5 @@
-"""The documents: every test that they name exists; and what `make docs-check` looks for, it finds."""
+"""The documents have no fault, and what `make docs-check` looks for, it finds."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,28 +7,11 @@ import pytest
 from docs.making import checking, commands, shown
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-TESTS = {
-    name
-    for path in ROOT.glob("tests/**/*.py")
-    for name in [path.stem, *re.findall(r"def (test_\w+)", path.read_text("utf-8"))]
-}
 
 
-def test_there_are_documents() -> None:
-    assert {path.name for path in DOCUMENTS} >= {"README.md", "architecture.md", "actors.md", "security.md"}
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_tests_that_are_named_exist(path: Path) -> None:
-    named = set(re.findall(r"\btest_\w+", path.read_text("utf-8")))
-    assert named <= TESTS
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_make_targets_that_are_named_exist(path: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    assert set(re.findall(r"`make ([a-z-]+)`", path.read_text("utf-8"))) <= targets
+def test_no_document_has_a_fault() -> None:
+    assert {path.name for path in checking.documents()} >= {"README.md", "architecture.md", "commands.md"}
+    assert [str(fault) for fault in checking.faults()] == []
 
 
 @pytest.mark.parametrize(
@@ -40,22 +22,32 @@ def test_make_targets_that_are_named_exist(path: Path) -> None:
         ("[`Inbox.gone`](../rumi/chats/inbox.py)", "has no Inbox.gone"),
         ("![a picture](pictures/none.svg)", "there is no pictures/none.svg"),
         ("`rumi/chats/gone.py`", "there is no rumi/chats/gone.py"),
+        ("`test_that_pigs_fly`", "there is no test_that_pigs_fly"),
+        ("`make money` now", "there is no make money"),
+        ("```\nmake money\n```", "there is no make money"),
+        ("`[agent] max_turn = 3`", "the configuration has no agent.max_turn"),
     ],
 )
 def test_what_leads_nowhere_is_found(line: str, says: str) -> None:
     document = ROOT / "docs/planted.md"
-    (found,) = [*checking.dead_links(document, line), *checking.dead_paths(line)]
+    (found,) = [*checking.dead_links(document, line), *in_words(line)]
     assert says in found
+
+
+def in_words(text: str) -> list[str]:
+    """What is wrong with what is named."""
+    return [*checking.dead_paths(text), *checking.dead_names(text), *checking.dead_keys(text)]
 
 
 def test_what_leads_somewhere_is_none() -> None:
     document = ROOT / "docs/planted.md"
     text = (
         "[a](security.md#the-web) [b](https://example.org/x) `rumi/chats/inbox.py`"
-        " [`Inbox.accept`](../rumi/chats/inbox.py)\n# Here\n```\n[d](in-a-fence)\n```\n"
+        " [`Inbox.accept`](../rumi/chats/inbox.py) `make docs` `make .venv/.ready` `[agent] max_turns`"
+        "\n# Here\n```\n[d](in-a-fence)\n```\n"
     )
     assert list(checking.dead_links(document, text)) == []
-    assert list(checking.dead_paths(text)) == []
+    assert in_words(text) == []
     assert checking.anchors("# A `b` c, d\n## x\n## x\n") == {"a-b-c-d", "x", "x-1"}
 
 
@@ -77,3 +69,24 @@ def test_stale_help_is_found() -> None:
     text = commands.rendered()
     assert list(checking.stale_help(text)) == []
     assert list(checking.stale_help(text.replace("Options:", "Choices:", 1))) != []
+
+
+def test_a_command_that_does_not_end_as_it_should_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shown.md").write_text("```\n$ rumi config path\n```\n")
+    assert shown.failing_commands([tmp_path / "shown.md"]) == []
+    monkeypatch.setitem(shown.HARMLESS, ("config", "path"), (7,))
+    (told,) = shown.failing_commands([tmp_path / "shown.md"])
+    assert told.startswith("rumi config path: exit 0")
+
+
+def test_it_ends_with_1_and_a_line_where_there_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(checking, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text("All is [well](README.md).\n")
+    assert checking.main() == 0
+    (tmp_path / "README.md").write_text("All is [well](well.md).\n")
+    assert checking.main() == 1
+    assert capsys.readouterr().err == "README.md: there is no well.md\n"

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -64,6 +65,50 @@ def dead_paths(text: str) -> Iterator[str]:
             yield f"there is no {span}"
 
 
+def dead_names(text: str) -> Iterator[str]:
+    """Tests and make targets that are named and are not there."""
+    for name in dict.fromkeys(re.findall(r"\btest_\w+", text)):
+        if name not in tests():
+            yield f"there is no {name}"
+    for target in dict.fromkeys(
+        re.findall(r"`make ([a-z-]+)(?: [^`]*)?`|^ *make ([a-z-]+)", text, re.MULTILINE)
+    ):
+        if (name := "".join(target)) not in targets():
+            yield f"there is no make {name}"
+
+
+def dead_keys(text: str) -> Iterator[str]:
+    """Keys of the configuration, as `[section] key`, that it does not have."""
+    for section, keys in re.findall(r"`\[(\w+)\] (\w+)[^`]*`", _prose(text)):
+        if f"{section}.{keys}" not in configured():
+            yield f"the configuration has no {section}.{keys}"
+
+
+@cache
+def tests() -> frozenset[str]:
+    """The names of all tests, and of the files that they are in."""
+    return frozenset(
+        name
+        for path in ROOT.glob("tests/**/*.py")
+        for name in [path.stem, *re.findall(r"def (test_\w+)", path.read_text("utf-8"))]
+    )
+
+
+@cache
+def targets() -> frozenset[str]:
+    """What `make` can make."""
+    return frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+@cache
+def configured() -> frozenset[str]:
+    """Every dotted key of the configuration."""
+    from rumi.config import load_settings
+
+    with tempfile.TemporaryDirectory() as home:
+        return frozenset(load_settings(Path(home), {}, {}).origins)
+
+
 def anchors(text: str) -> set[str]:
     """The names by which a document's headings are linked to."""
     found: set[str] = set()
@@ -105,6 +150,8 @@ def faults() -> list[Fault]:
         checks: list[Callable[[], Iterator[str]]] = [
             lambda: dead_links(document, text),  # noqa: B023  # called before the next one
             lambda: dead_paths(text) if document.name != "CHANGELOG.md" else iter(()),  # noqa: B023
+            lambda: dead_names(text),  # noqa: B023
+            lambda: dead_keys(text),  # noqa: B023
             lambda: shown.wrong_commands(text),  # noqa: B023
         ]
         if document == commands.TARGET:
