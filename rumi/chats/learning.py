@@ -220,17 +220,32 @@ async def learn_now(means: "Means", chat: str | None = None) -> int:
 
 
 async def learn_of(means: "Means", owner: str) -> int:
-    """Have all learned from that an owner has said so far, also where the session goes on; as `learn_now`."""
+    """Have all learned from that an owner has said so far, also where the session goes on; as `learn_now`.
+
+    Raises:
+        RumiError: nothing could be learned, and it is tried again later.
+    """
+
+    async def sessions() -> set[tuple[str, int]]:
+        found = await means.journal.ask(ToLearn(going_on=True))
+        return {key for key in found.now if owner_of(key[0]) == owner}
+
     if not means.learns:
         return 0
     new = 0
     try:
-        found = await means.journal.ask(ToLearn(going_on=True))
-        for chat in sorted({chat for chat, _ in found.now if owner_of(chat) == owner}):
-            await means.journal.ask(AskToLearn(chat))
+        wanted = await sessions()
+        for chat in sorted({chat for chat, _ in wanted}):
+            await means.journal.ask(AskToLearn(chat, anew=True))
             new += await learn_now(means, chat)
+        failed = not new and wanted & await sessions()
     except ActorError as error:
-        logger.info("nothing is learned of %s now: %r", owner, error)
+        raise RumiError("Nothing is learned now.", "Try again in a moment.") from error
+    if failed:
+        raise RumiError(
+            "What was said could not be learned from: the model did not answer.",
+            "It is tried again by itself; rumi doctor --online says more.",
+        )
     return new
 
 

@@ -215,9 +215,13 @@ class PutOff(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class AskToLearn(Request[None]):
-    """Learn from the session of the chat, or of all chats, now, although it goes on."""
+    """Learn from the session of the chat, or of all chats, now, although it goes on.
+
+    With `anew` also what was put off, as often as it was tried already.
+    """
 
     chat: str | None = None
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tests.cli.learning_model import Mind, facts, mind_of, unlearned
 from tests.cli.program import BOUND_S, Program
 from tests.cli.telegram_bot import wait_for
 from tests.cli.telegram_world import World
+from tests.fakes.groq_replies import Fail
 from tests.fakes.groq_server import KEY
 
 pytestmark = pytest.mark.bubblewrap
@@ -96,6 +97,17 @@ def test_extract_learns_of_an_owner_from_what_goes_on_too(house: House) -> None:
     assert house.program.run(*extract, "local", "--json").stdout == '{"learned": 1}\n'
     assert house.facts == [ROSARIO]
     assert house.unlearned == []
+
+
+def test_extract_says_that_the_model_does_not_answer_and_tries_again_when_it_is_asked_to(
+    house: House, world: World
+) -> None:
+    house.program.run("chat", "-p", "say my city is Rosario")
+    world.do(setattr, world.groq, "_choose", lambda body: Fail(401, "no such key"))
+    assert "the model did not answer" in house.program.run("memory", "extract", code=1).stderr
+    house.mind = mind_of(world)
+    assert house.program.run("memory", "extract").stdout == "📝 Saved 1 fact to memory.\n"
+    assert house.facts == [ROSARIO]
 
 
 def test_a_reset_says_how_many_facts_it_saved(house: House) -> None:
