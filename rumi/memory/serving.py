@@ -25,6 +25,7 @@ PAGE_CHARS: Final = 100_000
 EXTRACT_S: Final = 50.0
 """How long an answer waits for the extraction, which goes on behind."""
 
+_NUMBER: Final = re.compile(r"-?[0-9]{1,20}")
 _OWNER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -104,6 +105,8 @@ def _owner(request: Mapping[str, object]) -> str:
             "That cannot be an owner.",
             "Owners are local, and Telegram's users and groups, such as tg11111111.",
         )
+    if _NUMBER.fullmatch(owner):  # as Telegram, the configuration and the bot itself write them
+        return f"tg{owner}"
     return owner_of(owner) if owner.startswith("tg") else owner
 
 

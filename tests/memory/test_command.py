@@ -79,9 +79,10 @@ async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         serve = memory_calls(ask, none)
         await serve({"do": "set", "owner": "tg-100_5", "key": "city", "value": "Rosario"})
-        answer = await serve({"do": "list", "owner": "tg-100"})
-        assert isinstance(answer, dict)
-        assert answer["all"] == 1
+        for owner in ("tg-100", "tg-100_7", "-100"):
+            answer = await serve({"do": "list", "owner": owner})
+            assert isinstance(answer, dict)
+            assert answer["all"] == 1
 
 
 @pytest.mark.parametrize(
