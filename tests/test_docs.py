@@ -71,6 +71,13 @@ def test_stale_help_is_found() -> None:
     assert list(checking.stale_help(text.replace("Options:", "Choices:", 1))) != []
 
 
+def test_a_room_that_the_plan_leaves_out_is_found() -> None:
+    text = checking.PLAN.read_text("utf-8")
+    assert list(checking.missing_rooms(text.replace("  memory/ ", "  "))) == [
+        "rumi/memory/ is not in the plan"
+    ]
+
+
 def test_a_command_that_does_not_end_as_it_should_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

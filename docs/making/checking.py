@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from docs.making import commands, shown
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+PLAN = ROOT / "docs" / "architecture.md"
 LINK = re.compile(r"(?<!!)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\((?P<image>[^)\s]+)\)")
 PATH = re.compile(r"(?:actors|rumi|runner|tests|bench|docs)/[\w./-]+")
 
@@ -82,6 +83,14 @@ def dead_keys(text: str) -> Iterator[str]:
     for section, keys in re.findall(r"`\[(\w+)\] (\w+)[^`]*`", _prose(text)):
         if f"{section}.{keys}" not in configured():
             yield f"the configuration has no {section}.{keys}"
+
+
+def missing_rooms(text: str) -> Iterator[str]:
+    """Rooms of the house, and single files in it, that its plan leaves out."""
+    for path in sorted((ROOT / "rumi").iterdir()):
+        name = f"{path.name}/" if path.is_dir() else path.name
+        if not path.name.startswith("_") and path.suffix in ("", ".py") and name not in text:
+            yield f"rumi/{name} is not in the plan"
 
 
 @cache
@@ -156,6 +165,8 @@ def faults() -> list[Fault]:
         ]
         if document == commands.TARGET:
             checks.append(lambda: stale_help(text))  # noqa: B023
+        if document == PLAN:
+            checks.append(lambda: missing_rooms(text))  # noqa: B023
         found += [Fault(document, what) for check in checks for what in check()]
     return found
 
