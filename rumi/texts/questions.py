@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
+from unicodedata import normalize
 
 from rumi.texts.language import Language, pick
 
@@ -76,7 +77,8 @@ _NO = frozenset({"no", "n"})
 
 def yes_or_no(text: str) -> bool | None:
     """What a short word means where a yes or a no is awaited, in both languages; None for anything else."""
-    word = text.strip().strip(".!¡ ").casefold()
+    # Some systems write í as an i and an accent.
+    word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
     return True if word in _YES else False if word in _NO else None
 
 

@@ -129,7 +129,7 @@ LEAK = "page ; leak SECRET"
 
 
 @pytest.mark.parametrize(
-    ("answer", "went"), [("yes", 1), ("Sí", 1), ("dale", 1), ("ok", 1), ("no", 0), ("N", 0)]
+    ("answer", "went"), [("yes", 1), ("Sí", 1), ("si\u0301", 1), ("dale", 1), ("ok", 1), ("no", 0), ("N", 0)]
 )
 async def test_a_typed_yes_or_no_answers_and_shares_the_final_reply(
     tmp_path: Path, autojump_clock: MockClock, answer: str, went: int
