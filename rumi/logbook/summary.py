@@ -14,7 +14,8 @@ from rumi.texts import Language
 class Day:
     """A chat's day, local time. `turns_s` and `tools_s` are sums, `longest_s` the longest turn's seconds.
 
-    `failures` are tools that failed and turns that ended without an answer.
+    `failures` are tools that failed, turns that ended without an answer, and crashes of what is no chat's:
+    a chat's crash is its turn's end.
     """
 
     day: str
@@ -66,7 +67,7 @@ def summed_up(entries: Iterable[Entry]) -> list[Day]:
                 day.tools += 1
                 day.failures += troubled(entry)
                 day.tools_s += (entry.get("duration_ms") or 0) / 1000
-            case "crashed" | "failed":
+            case "crashed" if not chat:
                 days.setdefault(key, Day(*key)).failures += 1
             case _:
                 pass

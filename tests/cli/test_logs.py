@@ -6,6 +6,7 @@ import pty
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,9 @@ class Log:
         self.now = NOON
         self.path = home / "logs" / "audit.jsonl"
         self._log = AuditLog(self.path, max_mb, 9, Redactor(()), now=lambda: self.now)
+
+    def write(self, event: str, **fields: Any) -> None:
+        self._log.write(event, **fields)
 
     def turn(self, chat: str, number: int, *, took_s: float = 2.0, reason: str = "complete") -> None:
         turn = f"t{number}"
@@ -61,6 +65,25 @@ def test_entries_are_read_a_line_each_through_put_aside_files_and_torn_lines(hom
     ]  # fmt: skip
     entries = [json.loads(line) for line in home.run("logs", "--json", "-n", "2").stdout.splitlines()]
     assert [entry["event"] for entry in entries] == ["command", "turn_finished"]
+
+
+def test_waits_crashes_restarts_and_giving_up_are_lines_too(home: Program) -> None:
+    log = Log(home.home)
+    log.write("waiting", chat_id="cli", turn="t1", seconds=12.4, why="rate limit")
+    for event, error in (("crashed", "ValueError: no"), ("restarted", ""), ("failed", "ValueError: no")):
+        log.write(event, chat_id="cli", actor="rumi/chats/cli", incarnation=1, error=error)
+    log.write("crashed", chat_id="", actor="rumi/models", incarnation=1, error="OSError")
+    log.turn("cli", 1, reason="crashed")
+    lines = home.run("logs", "-n", "8").stdout.splitlines()
+    assert [line[15:].strip() for line in lines[:5]] == [
+        "cli            ⏳ waits 12 s: rate limit",
+        "cli            ✗ rumi/chats/cli crashed: ValueError: no",
+        "cli            ↻ rumi/chats/cli was restarted",
+        "cli            ✗ rumi/chats/cli gave up: ValueError: no",
+        "–              ✗ rumi/models crashed: OSError",
+    ]
+    summary = [json.loads(line) for line in home.run("logs", "--summary", "--json").stdout.splitlines()]
+    assert [(day["chat"], day["turns"], day["failures"]) for day in summary] == [("", 0, 1), ("cli", 1, 1)]
 
 
 def test_what_was_run_fits_into_eighty_columns_and_obeys_nobody(home: Program) -> None:
