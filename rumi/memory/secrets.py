@@ -25,11 +25,16 @@ _CLEAR: Final = (
     r"pass[ -]?(?:words?|phrases?|codes?)|passwd|pwd|contrase[nñ]as?|credentials?|credenciales|cv[vc]2?"
     r"|(?:api|private|secret|access)[ _-]?keys?|(?:access|auth|api|bearer|bot)[ _-]?tokens?|seed[ -]phrase"
 )
-_AMBIGUOUS: Final = r"claves?|pin|tokens?|secrets?|secretos?"
+_AMBIGUOUS: Final = r"claves?|pin|tokens?"
 """These are secrets only beside something that looks like one."""
 
 _NAMES_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_CLEAR})(?:$|[\W_])", re.IGNORECASE)
 _MAY_NAME_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_AMBIGUOUS})(?:$|[\W_])", re.IGNORECASE)
+_HINTS_AT_ONE: Final = re.compile(
+    rf"(?:^|[\W_])(?:{_AMBIGUOUS}|secrets?|secretos?)(?:$|[\W_])", re.IGNORECASE
+)
+_NUMBERED: Final = re.compile(r"[^\W\d_]+[0-9]{1,2}")
+"""A word with a number, as people write examples: value1."""
 _ABOUT_ONE: Final = re.compile(r"manager|gestor|administrador|policy|pol[ií]tica", re.IGNORECASE)
 _TOLD: Final = re.compile(
     rf"(?:^|[\W_])(?:{_CLEAR}|{_AMBIGUOUS})\b[^:=.,;]{{0,40}}?(?:[:=]|\b(?:is|are|es|son)\b)[\s:=]*(?P<value>\S+)",
@@ -60,8 +65,8 @@ def mentions_secret(fact: NewFact) -> bool:
         return False
     return (
         _NAMES_ONE.search(whole) is not None
-        or _MAY_NAME_ONE.search(fact.key) is not None
-        or (_MAY_NAME_ONE.search(whole) is not None and any(map(_made_up, fact.value.split())))
+        or _HINTS_AT_ONE.search(fact.key) is not None
+        or (_HINTS_AT_ONE.search(whole) is not None and any(map(_made_up, fact.value.split())))
         or (_HOLDS_NUMBERS.search(whole) is not None and _LONG_NUMBER.search(whole) is not None)
     )
 
@@ -83,8 +88,10 @@ def _is_named(fact: NewFact) -> bool:
         return False
     if _NAMES_ONE.search(fact.key) and len(words) <= 2:
         return True
-    named = _NAMES_ONE.search(fact.key) or _MAY_NAME_ONE.search(fact.key)
-    return named is not None and any(map(_made_up, words))
+    if _NAMES_ONE.search(fact.key):
+        return any(map(_made_up, words))
+    made_up = (word for word in words if not _NUMBERED.fullmatch(word))
+    return _MAY_NAME_ONE.search(fact.key) is not None and any(map(_made_up, made_up))
 
 
 def _made_up(word: str) -> bool:

@@ -45,6 +45,8 @@ def test_keys_passwords_and_card_numbers_are_secrets(key: str, value: str) -> No
         ("gestor de contraseñas", "Bitwarden"),
         ("passwords", "changes them every month"),
         ("palabra clave", "familia"),
+        ("clave", "valor1"),
+        ("secreto", "zanahoria-42"),
         ("phone", "+54 9 341 155 1234"),
         ("phone", "5493411551234"),
         ("book", "ISBN 978-3-16-148410-0"),
