@@ -9,11 +9,13 @@ from rumi.web.url import normal
 _NEVER: Final = r"\s<>\"`\x00-\x1f\x7f-\x9f«»“”‘’„。，、；：？！（）【】《》「」『』"
 # Brackets that are closed in an address belong to it, as in [Mercury](https://…/Mercury_(planet)).
 _WRITTEN: Final = re.compile(
-    r"https?://"
+    r"https?:(?://|\\/\\/)"
     rf"(?:[^{_NEVER}()\[\]{{}}]|\([^{_NEVER}()]*\)|\[[^{_NEVER}\[\]]*\]|\{{[^{_NEVER}{{}}]*\}})+",
     re.IGNORECASE,
 )
-_ENDS_A_SENTENCE: Final = ".,;:!?'*_~|…"
+_ENDS_A_SENTENCE: Final = ".,;:!?'*_~|…\\"
+# In a string of JSON, new lines, quotes and angle brackets may be written so.
+_ENDS_IN_JSON: Final = re.compile(r"\\(?:[nrt]|u00(?:0a|0d|22|27|3c|3e))", re.IGNORECASE)
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
@@ -21,14 +23,16 @@ def links_in(text: str) -> tuple[str, ...]:
     """The URLs that a text shows, as `normal` writes them, in order and without repetitions.
 
     A URL ends before white space, quotes, angle brackets and brackets that were opened before it, and without
-    the marks that end a sentence or an emphasis. Markdown's escapes are taken away. What `normal` has nothing
-    for is left out. The time is in proportion to the text.
+    the marks that end a sentence or an emphasis. The escapes of Markdown and JSON are taken away. What
+    `normal` has nothing for is left out. The time is in proportion to the text.
     """
-    found = (
-        normal(_ESCAPED.sub(r"\1", written[0].rstrip(_ENDS_A_SENTENCE)))
-        for written in _WRITTEN.finditer(text)
-    )
+    found = (_plain(written[0]) for written in _WRITTEN.finditer(text))
     return tuple(dict.fromkeys(url for url in found if url is not None))
+
+
+def _plain(written: str) -> str | None:
+    address = _ENDS_IN_JSON.split(written, maxsplit=1)[0].replace(r"\u0026", "&")
+    return normal(_ESCAPED.sub(r"\1", address.rstrip(_ENDS_A_SENTENCE)))
 
 
 # A name with a dot in it, as people write addresses: example.org, www.example.org/a?b, localhost never.
