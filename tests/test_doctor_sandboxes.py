@@ -6,13 +6,16 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 
+from rumi.config import load_settings
 from rumi.doctor import examine
+from rumi.doctor.docker import why_not
 from rumi.doctor.sandboxes import leftovers
 from rumi.home import Home
-from rumi.sandbox import Limits
+from rumi.sandbox import Limits, SandboxError
 from tests.doctoring import by_name, failures, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.docker_daemon import fake_daemon
@@ -40,6 +43,21 @@ async def test_without_any_engine_there_is_a_failure(home: Home, monkeypatch: py
     monkeypatch.setattr("rumi.sandbox.bubblewrap.engine.BubblewrapEngine.probe", no)
     found = by_name(await examine(home), "sandbox")
     assert found.found == "neither Docker nor bubblewrap works here"
+
+
+@pytest.mark.parametrize(
+    ("cause", "mend"),
+    [
+        (httpx.ConnectError("[Errno 2] No such file or directory"), "systemctl start docker"),
+        (httpx.ConnectError("[Errno 13] Permission denied"), "usermod -aG docker"),
+        (httpx.ReadTimeout(""), "systemctl restart docker"),
+        (None, "as the error says"),
+    ],
+)
+def test_why_docker_cannot_be_used_decides_what_to_do(home: Home, cause: Exception | None, mend: str) -> None:
+    error = SandboxError("No.", "as the error says")
+    error.__cause__ = cause
+    assert mend in why_not(error, load_settings(home.root, {}, {}), "en").mend
 
 
 @pytest.mark.bubblewrap

@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import sys
+import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from rumi.doctor import Check
 
+NAME = 15
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", "red")}
 
 
@@ -49,7 +53,13 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
 
 
 def _show(check: "Check") -> None:
+    """A line a check, on a narrow terminal several. What is to be run stays in one piece."""
     mark, colour = MARKS[check.verdict]
-    click.echo(f"{click.style(mark, fg=colour)} {check.name:<15} {check.found}")
+    begin, found = f"{check.name:<{NAME}} ", check.found
+    if sys.stdout.isatty():
+        wide = max(40, shutil.get_terminal_size().columns - 1)
+        lines = textwrap.wrap(begin + found, wide - 2, subsequent_indent=" " * (NAME + 1))
+        begin, found = "", "\n  ".join(lines)
+    click.echo(f"{click.style(mark, fg=colour)} {begin}{found}")
     if check.mend:
-        click.echo(f"  {'':<15} → {check.mend}")
+        click.echo(f"  {'':<{NAME}} → {check.mend}")

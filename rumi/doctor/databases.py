@@ -51,7 +51,8 @@ def _read(path: Path, schema: Schema, language: Language) -> Check:
         found = _integrity(db)
     if lies and path.with_name(f"{path.name}-wal").exists():  # somebody began to write meanwhile
         return _read(path, schema, language)
-    size = f"{path.stat().st_size / 1e6:.1f} MB"
+    size_bytes = path.stat().st_size
+    size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
     if found == "":
         said = words.SOUND_IN_PART.said(language, size=size, seconds=f"{READ_S:.0f}")
     elif found != "ok":

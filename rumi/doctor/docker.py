@@ -45,7 +45,7 @@ async def docker(home: Home, loaded: Loaded, language: Language) -> list[Check]:
     try:
         engine = await find_engine(home, loaded, "docker")
     except SandboxError as error:
-        return [_why_not(error, loaded, language)]
+        return [why_not(error, loaded, language)]
     try:
         checks = [Check("docker", "ok", words.DOCKER.said(language))]
         mend = words.MEND_DOCKER_DEGRADED.said(language)
@@ -63,7 +63,7 @@ async def docker(home: Home, loaded: Loaded, language: Language) -> list[Check]:
             await engine.aclose()
 
 
-def _why_not(error: SandboxError, loaded: Loaded, language: Language) -> Check:
+def why_not(error: SandboxError, loaded: Loaded, language: Language) -> Check:
     """There is none, it is not ours to use, it hangs, or it is of a kind that cannot be used."""
     address, cause = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock", error.__cause__
     if isinstance(cause, httpx.ConnectError) and "Permission denied" in str(cause):
