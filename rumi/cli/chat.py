@@ -44,7 +44,11 @@ def command(
     yes: bool,
     debug: bool,
 ) -> None:
-    """Talk to the assistant in this terminal."""
+    """Talk to the assistant in this terminal.
+
+    Where another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several may be
+    open at once, on one chat or on many.
+    """
     import trio
 
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import BOUND_S, Program
+from tests.cli.telegram_bot import Talk, running
+from tests.cli.telegram_world import World
 from tests.cli.test_chat import processes, wait_for
 
 pytestmark = pytest.mark.bubblewrap
@@ -146,3 +148,29 @@ def test_many_that_start_at_once_share_one_home(bubblewrap: Program) -> None:
     for number, each in enumerate(starting):
         output, errors = each.communicate(timeout=60)
         assert (each.returncode, f"\n{number}\n" in output) == (0, True), errors
+
+
+def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_path: Path) -> None:
+    offline = {"RUMI_MODEL__DEFAULT": "offline", "GROQ_API_KEY": ""}
+    with World() as world, running(tmp_path, world, **offline) as bot:
+        talk = Talk(world)
+        done = bot.program.run("chat", "-p", "run echo hola")
+        assert "hola" in done.stdout
+        assert done.stderr.startswith(
+            f"A window on rumi telegram (process {bot.process.pid}) · model offline\n"
+        )
+        window = bot.program.start("chat")
+        assert window.stdin is not None
+        assert window.stdout is not None
+        window.stdin.write("run echo here\n")
+        window.stdin.flush()
+        while "here" not in window.stdout.readline():
+            pass
+        talk.say("run echo there")
+        assert "there" in talk.hear(1)[0]
+        bot.send_signal(signal.SIGTERM)
+        assert bot.end() == 0
+        _, errors = window.communicate(timeout=30)
+        assert window.returncode == 1
+        assert "rumi telegram (process" in errors.splitlines()[-1]
+        assert "has ended, and this window with it" in errors
