@@ -24,6 +24,7 @@ MOST_FOLDER_BYTES: Final = 20_000_000
 MOST_LISTED: Final = 100
 DEEPEST: Final = 16
 
+_CACHES: Final = frozenset({"__pycache__", ".pytest_cache"})
 _NOT_FOR_READING: Final = frozenset({FILE, CODE, "__pycache__"})
 
 
@@ -111,7 +112,7 @@ def _is_test(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything in a folder at one moment: path, whether it may be executed, and content, by path."""
+    """What is in a folder at one moment: path, whether it may be executed, and content, by path."""
 
     files: tuple[tuple[str, bool, bytes], ...]
 
@@ -135,7 +136,7 @@ class Snapshot:
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """What is in a skill's folder.
+    """What is in a skill's folder, but for what running its tests leaves there.
 
     Raises:
         SkillError: it cannot be read, is too large, or holds what is neither file nor folder: the content of
@@ -146,6 +147,8 @@ def snapshot(folder: Path) -> Snapshot:
     try:
         with opened(folder, own_link=False) as top:
             for path, status in _walk(top):
+                if not _CACHES.isdisjoint(path.split("/")):
+                    continue
                 if not stat.S_ISREG(status.st_mode):
                     raise SkillError(
                         f"{on_a_line(path)} in it is no ordinary file but a link, a pipe or a device"

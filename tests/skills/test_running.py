@@ -1,6 +1,7 @@
 """Code skills: each ends in its text or in one clear sentence, and leaves no process."""
 
 import os
+import py_compile
 import signal
 import subprocess
 import sys
@@ -346,6 +347,19 @@ async def test_a_projects_code_runs_only_with_the_content_that_was_trusted(tmp_p
     (folder / "part.py").chmod(0o755)
     assert "not trusted" in await fails(home, skill)
     assert (home / "skills-trusted.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_caches_beside_a_projects_code_are_neither_pinned_nor_run(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    code = "import os\nclass DoItSkill:\n    async def run(self, context):\n"
+    code += "        return ' '.join(sorted(os.listdir(os.path.dirname(__file__))))\n"
+    folder = write_skill(project, "do-it", code=code)
+    TrustedSkills(home / "skills-trusted.json").trust(folder, snapshot(folder))
+    py_compile.compile(str(folder / "skill.py"))
+    (folder / ".pytest_cache").mkdir()
+    (folder / ".pytest_cache" / "README.md").write_text("x")
+    assert await run(home, find(project, "do-it", "project")) == "SKILL.md skill.py"
 
 
 async def test_what_changes_behind_the_check_is_not_run(tmp_path: Path) -> None:
