@@ -163,7 +163,8 @@ class Catalogue:
     def _one(self, source: Source, folder: Path, before: _Found | None) -> _Found | None:
         signature = _signature(folder)
         if signature is None:
-            return None
+            small = folder / FILE.lower()
+            return _Found("", None, f"{small}: it must be called {FILE}") if small.is_file() else None
         if source.kind == "project" and self._trusted is not None:
             signature = (signature, self._trusted.signature())
         if before is not None and before.signature == signature:

@@ -113,6 +113,15 @@ def test_a_persons_own_link_to_a_skill_works_and_a_projects_does_not(tmp_path: P
     assert names(Catalogue([Source("project", tmp_path / ".rumi" / "skills")])) == []
 
 
+def test_a_file_in_small_letters_is_told(tmp_path: Path) -> None:
+    folder = write_skill(tmp_path / "skills", "mine")
+    (folder / "SKILL.md").rename(folder / "skill.md")
+    catalogue = Catalogue(home_only(tmp_path))
+    assert problems(catalogue) == (f"{folder / 'skill.md'}: it must be called SKILL.md",)
+    (folder / "skill.md").rename(folder / "SKILL.md")
+    assert (names(catalogue), problems(catalogue)) == (["mine"], ())
+
+
 def test_a_link_that_leads_nowhere_or_in_a_circle_hides_no_others(tmp_path: Path) -> None:
     write_skill(tmp_path / "skills", "mine")
     (tmp_path / "skills" / "circle").symlink_to(tmp_path / "skills" / "circle")
