@@ -46,16 +46,20 @@ class Acting:
         return tool is not None and tool.concurrent
 
     async def run(self, batch: Sequence[ToolCall]) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
-        """Run calls side by side; each with its arguments and what it came to, in their order."""
+        """Run calls side by side; each with its arguments and what it came to, in their order.
+
+        They also begin in their order, up to where each first waits: so they are told, and asked about.
+        """
         done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
 
-        async def run(place: int, call: ToolCall) -> None:
+        async def run(place: int, call: ToolCall, *, task_status: trio.TaskStatus[None]) -> None:
+            task_status.started()
             arguments, problem = _parse(call)
             done[place] = (call, arguments, await self._told(call, arguments, problem))
 
         async with trio.open_nursery() as nursery:
             for place, call in enumerate(batch):
-                nursery.start_soon(run, place, call)
+                await nursery.start(run, place, call)
         return [done[place] for place in sorted(done)]
 
     async def _told(

@@ -216,12 +216,18 @@ async def test_calls_of_one_reply_behind_the_one_that_read_ask_too() -> None:
     assert go.went == []
 
 
-async def test_two_questions_are_asked_one_after_the_other(autojump_clock: MockClock) -> None:
+async def test_questions_are_asked_one_after_the_other_in_the_order_of_the_calls(
+    autojump_clock: MockClock,
+) -> None:
     go = Go(concurrent=True)
-    run = Run([calls("read"), calls("go http://x/", "go http://y/")], [Read(), go], after_s=5)
+    where = [f"http://x/{number}" for number in range(5)]
+    run = Run([calls("read"), calls(*(f"go {url}" for url in where))], [Read(), go], after_s=5)
     await run.go()
     told = [type(e) for e in run.events if isinstance(e, ConfirmationAsked | ConfirmationEnded)]
-    assert told == [ConfirmationAsked, ConfirmationEnded] * 2
+    assert told == [ConfirmationAsked, ConfirmationEnded] * 5
+    assert [url for text in run.asked for url in where if url in text] == where
+    started = [event.call.id for event in run.events if isinstance(event, ToolStarted)]
+    assert started == ["c0", *(f"c{number}" for number in range(5))]
 
 
 @pytest.mark.parametrize(("verdict", "asked"), [("no", 3), ("expired", 1), ("yes", 20)])
