@@ -1,1 +1,1 @@
-"""What makes and checks the documents: `commands` writes the help, `checking` looks for what is stale."""
+"""What makes and checks the documents: `commands` the help, `pictures` the screens, `checking` what is stale."""
