@@ -22,7 +22,8 @@ Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 was told, and has to be ready for the answer when it first awaits."""
 
 NO: Mapping[Verdict, str] = {
-    "no": "the user said no, and it was not done. Do not try it another way: go on without it, or ask them",
+    "no": "the user said no, and it was not done. (Where nobody can answer, as in `rumi chat -p` without "
+    "--yes, that is a no too.) Do not try it another way: go on without it, or ask them",
     "expired": "nobody answered, which is a no, and it was not done. Go on without it",
 }
 NOBODY = "it was not done: this turn has read things from outside, and here is nobody to ask for a yes"
