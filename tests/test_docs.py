@@ -26,6 +26,7 @@ def test_no_document_has_a_fault() -> None:
         ("`make money` now", "there is no make money"),
         ("```\nmake money\n```", "there is no make money"),
         ("`[agent] max_turn = 3`", "the configuration has no agent.max_turn"),
+        ("```toml\n[agent]\nmax_turn = 3\n```", "Unknown key agent.max_turn"),
     ],
 )
 def test_what_leads_nowhere_is_found(line: str, says: str) -> None:
@@ -36,7 +37,8 @@ def test_what_leads_nowhere_is_found(line: str, says: str) -> None:
 
 def in_words(text: str) -> list[str]:
     """What is wrong with what is named."""
-    return [*checking.dead_paths(text), *checking.dead_names(text), *checking.dead_keys(text)]
+    checks = (checking.dead_paths, checking.dead_names, checking.dead_keys, checking.wrong_settings)
+    return [fault for check in checks for fault in check(text)]
 
 
 def test_what_leads_somewhere_is_none() -> None:

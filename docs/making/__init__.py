@@ -1,1 +1,1 @@
-"""What makes and checks the documents: `commands` the help, `pictures` the screens, `checking` what is stale."""
+"""What makes the documents and checks them: `commands`, `pictures` and `page`; `checking` and `shown`."""

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -109,6 +110,20 @@ def targets() -> frozenset[str]:
     return frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
+def wrong_settings(text: str) -> Iterator[str]:
+    """Pieces of config.toml that the program would not take."""
+    from rumi.config import load_settings
+    from rumi.errors import ConfigError
+
+    for piece in re.findall(r"^( *)```toml\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL):
+        with tempfile.TemporaryDirectory() as home:
+            Path(home, "config.toml").write_text(textwrap.dedent(piece[1]), "utf-8")
+            try:
+                load_settings(Path(home), {}, {})
+            except ConfigError as error:
+                yield f"config.toml: {error.message}"
+
+
 @cache
 def configured() -> frozenset[str]:
     """Every dotted key of the configuration."""
@@ -161,6 +176,7 @@ def faults() -> list[Fault]:
             lambda: dead_paths(text) if document.name != "CHANGELOG.md" else iter(()),  # noqa: B023
             lambda: dead_names(text),  # noqa: B023
             lambda: dead_keys(text),  # noqa: B023
+            lambda: wrong_settings(text),  # noqa: B023
             lambda: shown.wrong_commands(text),  # noqa: B023
         ]
         if document == commands.TARGET:
