@@ -21,7 +21,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=15_000)  # for machines that are busy
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from tests.page.served import ELSEWHERE, Served
 
+BOUND_S = 10.0
+
 pytestmark = pytest.mark.browser
 
 
@@ -57,9 +59,10 @@ def test_a_message_is_answered_as_the_answer_grows_and_stays_after_a_reload(page
     say(page, "grow moss")
     running = page.locator(".entry.answer.running .text")
     lengths = set[int]()
-    while page.locator(".entry.answer.running, .entry.you.sending").count() or not lengths:
+    end = time.monotonic() + BOUND_S
+    while len(lengths) < 3 and time.monotonic() < end:
         lengths.update(len(text) for text in running.all_text_contents())
-    assert len(lengths) > 2
+    assert len(lengths) == 3
     answer = page.locator(".entry.answer.done").last
     expect(answer).to_contain_text("moss " * 39)
     expect(other.locator(".entry.answer.done").last).to_contain_text("moss " * 39)
@@ -113,6 +116,7 @@ def test_a_restart_appears_within_a_second(page: Page, served: Served) -> None:
             const row = document.querySelector("#tree tr[data-key='rumi/chats/somebody'] td:nth-child(3)");
             const list = document.getElementById("restarted").textContent;
             if (row && row.textContent === "1" && list.includes("chats/somebody restarted")) tell(Date.now());
+            setTimeout(tell, 5000, Infinity);
         }).observe(document.body, {subtree: true, childList: true, characterData: true}));
     }""")
     happened = time.time()
@@ -172,11 +176,11 @@ WHERE = """() => {
 
 def test_keys_are_enough(page: Page) -> None:
     say(page, "sh say something")
-    expect(page.locator(".entry.answer.done details").last).to_be_visible()
-    expect(page.locator("#stop")).to_be_disabled()
+    expect(page.locator(".entry.you").last).to_have_text("sh say something")
+    expect(page.locator("#log > article").last).to_have_class("entry answer done")
     page.focus(".skip")
     places = [page.evaluate(WHERE)]
-    while places[-1:] != ["BODY"]:
+    while places[-1] != "BODY" and len(places) < 100:
         page.keyboard.press("Tab")
         places.append(page.evaluate(WHERE))
         if places[-1] != "BODY":
