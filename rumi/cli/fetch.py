@@ -40,8 +40,7 @@ async def _fetch(url: str) -> str:
 
     from rumi.config import home_from, load_settings
     from rumi.settings import web_settings_of
-    from rumi.tools import WebFetch
-    from rumi.tools.marked import one_line
+    from rumi.tools import WebFetch, one_line
     from rumi.web import FetchError, Method, Page, fetch_once
 
     settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
