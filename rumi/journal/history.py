@@ -8,6 +8,8 @@ from rumi.journal.messages import Append, MarkFiles, NewSession, Summarize
 from rumi.journal.records import Entry, Summary
 from rumi.models import Message, ToolCall
 
+UNREADABLE = "(This entry of the history cannot be read any more.)"
+
 
 @do.register
 def append(request: Append, desk: Desk) -> None:
@@ -85,14 +87,14 @@ def history_of(desk: Desk, chat: str, session: int, limit: int) -> tuple[Summary
     upto, summary = 0, None
     if row is not None:
         upto, turn, text, tainted, links = row
-        summary = Summary(turn, text, bool(tainted), tuple(json.loads(links)))
+        summary = Summary(turn, text, bool(tainted), load_links(links))
     rows = desk.db.execute(
         "SELECT turn, message, tainted, links FROM history"
         " WHERE chat = ? AND session = ? AND id > ? ORDER BY id DESC LIMIT ?",
         (chat, session, upto, limit),
     ).fetchall()
     return summary, tuple(
-        Entry(turn, load_message(text), bool(tainted), tuple(json.loads(links)))
+        Entry(turn, load_message(text), bool(tainted), load_links(links))
         for turn, text, tainted, links in reversed(rows)
     )
 
@@ -137,7 +139,18 @@ def dump_message(message: Message) -> str:
 
 
 def load_message(text: str) -> Message:
-    """The opposite of `dump_message`."""
-    fields = json.loads(text)
-    calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
-    return Message(fields["role"], fields["content"], calls, fields["tool_call_id"])
+    """The opposite of `dump_message`. What a disk has spoilt is one entry, and no reason to end anything."""
+    try:
+        fields = json.loads(text)
+        calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
+        return Message(fields["role"], fields["content"], calls, fields["tool_call_id"])
+    except (ValueError, KeyError, TypeError):
+        return Message("assistant", UNREADABLE)
+
+
+def load_links(text: str) -> tuple[str, ...]:
+    """Addresses that were given; none where that cannot be read: then they are asked about once more."""
+    try:
+        return tuple(map(str, json.loads(text)))
+    except (ValueError, TypeError):
+        return ()

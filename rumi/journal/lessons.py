@@ -7,6 +7,7 @@ from rumi.journal.history import load_message
 from rumi.journal.messages import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
 from rumi.journal.records import DueSessions, Lesson
 
+_ROLE = "CASE WHEN json_valid(message) THEN json_extract(message, '$.role') END"
 _DUE = """
 SELECT chat, number, max(learn_after, CASE
     WHEN ended IS NOT NULL OR asked THEN 0 WHEN due = 0 THEN 9e999 ELSE due END) AS since
@@ -38,7 +39,7 @@ def study(request: Study, desk: Desk) -> Lesson:
     learned, tries, upto = row or (0, 0, 0)
     rows = desk.db.execute(
         "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ? AND NOT tainted"
-        " AND json_extract(message, '$.role') IN ('user', 'assistant') ORDER BY id",
+        f" AND {_ROLE} IN ('user', 'assistant') ORDER BY id",
         (request.chat, request.session, learned),
     )
     said = [(load_message(text), created) for text, created in rows]
@@ -55,7 +56,7 @@ def learned_from(request: LearnedFrom, desk: Desk) -> None:
     desk.db.execute(
         "UPDATE sessions SET learned = ?1, tries = 0, learn_after = 0, asked = 0,"
         " fresh = EXISTS (SELECT 1 FROM history WHERE chat = ?2 AND session = ?3 AND id > ?1"
-        " AND json_extract(message, '$.role') = 'user')"
+        f" AND {_ROLE} = 'user')"
         " WHERE chat = ?2 AND number = ?3",
         (request.upto, request.chat, request.session),
     )

@@ -8,6 +8,7 @@ survives a power cut, as far as the disk keeps its word. The steps are in `inbox
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rumi.databases import DatabaseFault, bring_up_to_date, checked_version, make_durable
@@ -33,6 +34,8 @@ class Store:
         self.path = path
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            # One letter that a disk has spoilt must not make all of a chat unreadable.
+            self._db.text_factory = partial(str, encoding="utf-8", errors="replace")
             try:
                 version = checked_version(self._db, path, STATE)
                 make_durable(self._db, path)

@@ -1,0 +1,30 @@
+"""Entries that a disk has spoilt: those are lost, and nothing else."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rumi.journal import Accept, Append, Begin, Entry, Load, Settle, Study
+from rumi.journal.history import UNREADABLE
+from rumi.journal.store import Store
+from rumi.models import Message
+
+
+@pytest.mark.parametrize("spoilt", [b"x", b"{}", b'{"role":"user","content":"h\xff"', b"[1]"])
+def test_an_entry_that_cannot_be_read_is_one_entry(tmp_path: Path, spoilt: bytes) -> None:
+    store = Store(tmp_path / "state.db")
+    asked, answer = Entry("t1", Message("user", "hello")), Entry("t1", Message("assistant", "hi"))
+    store.run([Accept(1, "a", "hello"), Begin("a", 1, "t1", 1, (asked,)), Append("a", 1, (asked,))])
+    store.run([Settle("a", (1,), "hi", "complete", 1, (answer,), 10.0)])
+    store.close()
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        query = "UPDATE history SET message = CAST(? AS TEXT), links = 'x' WHERE id = 2"
+        assert db.execute(query, (spoilt,)).rowcount == 1
+    db.close()
+    store = Store(tmp_path / "state.db")
+    (record,) = store.run([Load("a", 10)])
+    said = [entry.message.content for entry in record.history]  # type: ignore[attr-defined]
+    assert said == ["hello", UNREADABLE, "hi"]
+    store.run([Study("a", 1)])
+    store.close()
