@@ -17,7 +17,7 @@ import click
 
 from rumi.cli.group import group
 
-COMMAND = re.compile(r"(?:\$ |ExecStart=)?(?:[\w./~-]*/)?rumi(?: (?![ \d])(?P<words>.*))?")
+COMMAND = re.compile(r"(?:\$ |ExecStart=|sudo -u \w+ -H )?(?:[\w./~-]*/)?rumi(?: (?![ \d])(?P<words>.*))?")
 RUN_S = 60
 
 HARMLESS = {
