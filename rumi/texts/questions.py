@@ -42,8 +42,8 @@ def question(language: Language, deed: Deed, details: Mapping[str, str]) -> str:
     es, en = _DEEDS[deed]
     first = pick(
         language,
-        f"Leí cosas de la web en esta charla. ¿Puedo {es}?",
-        f"I have read the web in this chat. May I {en}?",
+        f"En esta charla hay cosas que leí afuera. ¿Puedo {es}?",
+        f"This chat holds things from outside. May I {en}?",
     )
     return "\n".join(
         [

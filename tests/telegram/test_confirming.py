@@ -11,7 +11,7 @@ from tests.fakes.bot_api_faults import Broken, Flood, Redelivered, Reset, Silent
 from tests.fakes.bot_api_world import Chat
 from tests.telegram.house import ANA, BEN, EVE, asking, telegram_house
 
-ASKED = "I have read the web in this chat. May I send you this file?\n  file: a.txt"
+ASKED = "This chat holds things from outside. May I send you this file?\n  file: a.txt"
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_a_pressed_no_is_a_no(tmp_path: Path, api: BotApi, autojump_clock:
     async with telegram_house(tmp_path, api) as house:
         api.say(api.people[BEN], "send a.txt")
         question = await house.asked(BEN)
-        assert question.text.startswith("Leí cosas de la web en esta charla. ")
+        assert question.text.startswith("En esta charla hay cosas que leí afuera. ")
         assert [button["text"] for button in question.buttons] == ["✅ Sí", "❌ No"]
         press = api.press_word(api.people[BEN], question, "no")
         await house.until(lambda: len(api.chats[BEN].said) == 2 and press.toast is not None)
