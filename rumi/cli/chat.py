@@ -141,6 +141,7 @@ async def _hold(home: "Home", loaded: "Loaded", chat_id: str, new: bool, options
             engine=app.engine.kind,
             **options,
         )
+        app.windows.open()
         code = await run_terminal(app.chat(chat_id), terminal)
         patience_s = 0 if code == INTERRUPTED else app.means.limits.turn.timeout_s
         await let_windows_finish(

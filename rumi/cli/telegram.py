@@ -63,6 +63,7 @@ async def _serve(web: str | None) -> None:
                 if app.page is not None:
                     app.page.wind_down()
 
+            app.windows.open()
             await serve(app.telegram, app.inbox, language, _say, told, wind_down)
             with trio.move_on_after(1):
                 await app.windows.done()

@@ -17,6 +17,12 @@ from rumi.windows.shape import VERSION, reply_to_json, to_json
 STUCK_S = 300.0
 """A window that takes nothing for so long is let go."""
 
+LEARN_S = 5.0
+"""How long it is waited for what is learned from a person who has left. It goes on behind."""
+
+BREATH_S = 3.0
+"""A program's window that said nothing for so long is at nothing."""
+
 LOOK_S = 0.02
 """How often it is looked whether the windows have been told everything, when the program is about to end."""
 
@@ -48,26 +54,29 @@ class _Window:
     events: HubSubscription
     sent: set[int] = field(default_factory=set)
     telling: bool = False
+    moved: float = field(default_factory=trio.current_time)
 
 
 class Windows:
-    """Serves windows: `serve` is the stream `chat` of the control socket."""
+    """Serves windows, from `open` to `wind_down`: `serve` is the stream `chat` of the control socket."""
 
     def __init__(self, inbox: Inbox, means: Means, about: About) -> None:
         self._inbox = inbox
         self._means = means
         self._about = about
         self._open: set[_Window] = set()
-        self._ending = False
+        self._taking = False
 
-    # The end of the program
+    def open(self) -> None:
+        """Take windows: this process is there to stay."""
+        self._taking = True
 
     def wind_down(self) -> None:
-        """The program is about to end: no window is opened any more, no message taken."""
-        self._ending = True
+        """The program is about to end: no window is opened any more, and no turn begun."""
+        self._taking = False
 
     def at_work(self) -> int:
-        """How many windows have something to wait for: a reply, or, without a person, their own end."""
+        """How many windows have something to wait for: a reply, or, without a person, what comes next."""
         return sum(self._works(window) for window in self._open)
 
     async def done(self) -> None:
@@ -77,7 +86,10 @@ class Windows:
 
     def _works(self, window: _Window) -> bool:
         window.sent &= self._means.in_hand.untold.get(window.chat, set())
-        return bool(window.sent or window.events.behind or window.telling or not window.person)
+        if window.sent or window.events.behind or window.telling:
+            window.moved = trio.current_time()
+            return True
+        return not window.person and trio.current_time() < window.moved + BREATH_S
 
     # One window
 
@@ -86,7 +98,7 @@ class Windows:
         try:
             window = await self._opened(request)
         except RumiError as error:
-            await wire.send({**_refused(error), "ending": self._ending})
+            await wire.send({**_refused(error), "later": not self._taking})
             return
         try:
             await wire.send({"opened": {"model": self._about.model, "engine": self._about.engine,
@@ -106,7 +118,7 @@ class Windows:
             raise RumiError(
                 "The Rumi that is running is another version than this one.", "Restart it, then try again."
             )
-        if self._ending:
+        if not self._taking:
             raise _Ending
         chat = check_chosen_chat_id(str(request.get("chat")))
         self._about.check("--model", request.get("model"), self._about.model)
@@ -127,7 +139,8 @@ class Windows:
             await self._inbox.withdraw(window.chat, window.sent)
             if window.person and all(other.chat != window.chat for other in self._open):
                 await self._inbox.ask_to_learn(window.chat)
-                await self._inbox.learn_now(window.chat)
+                with trio.move_on_after(LEARN_S):
+                    await self._inbox.learn_now(window.chat)
 
     async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
         """Send what the chat tells. One that does not read holds up nobody, and not for ever."""
@@ -161,7 +174,9 @@ class Windows:
 
     async def _sent(self, window: _Window, chat: LocalChat, text: str) -> Mapping[str, object]:
         try:
-            if self._ending:
+            # What comes while a turn runs begins nothing, and a program that is waited for may go on.
+            at_work = window.chat in self._means.in_hand.untold or (not window.person and self._works(window))
+            if not self._taking and not at_work:
                 raise _Ending
             number = await chat.send(text)
         except RumiError as error:
@@ -170,6 +185,7 @@ class Windows:
             return _refused(RumiError("The message could not be stored.", "Send it again."))
         self._works(window)  # forgets those that were replied to
         window.sent.add(number)
+        window.moved = trio.current_time()
         return {"number": number}
 
 

@@ -227,7 +227,7 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:
     """What the process has against it; from one that knows no windows at all, that it is another version."""
-    if message.get("ending"):
+    if message.get("later"):
         return NotThere(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # as to any request that it does not know
         return RumiError(

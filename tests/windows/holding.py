@@ -93,6 +93,7 @@ async def holding(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIt
     """A house with a control socket."""
     async with house(path, answer, **more) as home:
         windows = Windows(home.inbox, home.means, About("groq:big", "bubblewrap", "/project"))
+        windows.open()
         live = Live(home.means.hub)
         socket = path / "run" / "control.sock"
         streams = {"chat": windows.serve, "events": live.serve}

@@ -148,6 +148,11 @@ async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_wind
                 pass
         with pytest.raises(RumiError, match="about to end"):
             await one.send("hello")
+        holder.windows.open()
+        await one.send("sleep 60")
+        holder.windows.wind_down()
+        await holder.until_running("cli", 1)
+        assert await one.ask("/stop") == STOPPED, "what runs can be stopped to the end"
 
 
 @pytest.mark.parametrize(
@@ -188,12 +193,12 @@ async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tm
 async def test_before_the_end_windows_finish_what_they_are_at(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder:
         told: list[int] = []
-        async with holder.window("idle"), holder.window("one") as one:
+        async with holder.window("idle"), holder.window("pipe", person=False), holder.window("one") as one:
             await one.send("sleep 0.2")
             await holder.until_running("one", 1)
             await let_windows_finish(holder.windows, holder.home.inbox, told.append, 30)
             assert (await one.until(Replied)).text == "you said sleep 0.2"
-        assert told == [1]
+        assert told == [2], "the pipe has just begun"
 
 
 async def test_whoever_is_in_a_hurry_to_end_interrupts_them_and_they_are_told(tmp_path: Path) -> None:
