@@ -149,9 +149,7 @@ def make_pictures(folder: Path = PICTURES) -> list[Path]:
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
         home = Path(temporary)
         (home / "config.toml").write_text(CONFIG)
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"] if os.geteuid() == 0 else []
-        )
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
         house = House(home)
         with house.telegram(), house.running() as link:
             _live(house)

@@ -1,6 +1,5 @@
 """One Rumi with its page for all tests of a module, and one browser."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -26,11 +25,6 @@ def browser() -> "Iterator[Browser]":
     expect.set_options(timeout=15_000)  # for machines that are busy
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox"]
-            if os.geteuid() == 0
-            else [],  # for root Chromium's own sandbox does not start
-        )
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
         yield browser
         browser.close()

@@ -2,7 +2,7 @@
 
 import { make } from "./dom.js";
 
-/** The text as blocks: paragraphs, headings, lists, quotes and code. */
+/** The text as blocks: paragraphs, headings, lists, quotes, tables and code. */
 export function markdown(text) {
   const blocks = [];
   const lines = text.replace(/\r\n?/g, "\n").split("\n");
@@ -18,6 +18,13 @@ export function markdown(text) {
     } else if (/^#{1,6}\s/.test(lines[at])) {
       blocks.push(make("p", { class: "heading" }, ...inline(lines[at].replace(/^#+\s+/, ""))));
       at += 1;
+    } else if (RULE.test(lines[at])) {
+      blocks.push(make("hr"));
+      at += 1;
+    } else if (lines[at].startsWith("|")) {
+      const found = [];
+      while (at < lines.length && lines[at].startsWith("|")) found.push(lines[at++]);
+      blocks.push(table(found));
     } else if (item(lines[at])) {
       const ordered = /^\s*\d/.test(lines[at]);
       const list = make(ordered ? "ol" : "ul", ordered ? { start: String(parseInt(lines[at], 10)) } : {});
@@ -39,8 +46,20 @@ export function markdown(text) {
   return blocks;
 }
 
+const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
+
+/** Rows of cells between bars; the first is the head where a line of dashes follows. */
+function table(lines) {
+  const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
+  const headed = lines.length > 1 && cells(lines[1]).every((cell) => /^:?-+:?$/.test(cell));
+  const rows = lines.filter((_, place) => !headed || place !== 1).map((line, place) =>
+    make("tr", {}, ...cells(line).map((cell) => make(headed && !place ? "th" : "td", {}, ...inline(cell)))),
+  );
+  return make("div", { class: "wide-table", tabindex: "0" }, make("table", {}, ...rows));
+}
+
 function begins(line) {
-  return /^\s{0,3}(`{3,}|~{3,})/.test(line) || /^#{1,6}\s/.test(line) || line.startsWith(">") || Boolean(item(line));
+  return line.startsWith("|") || RULE.test(line) || /^\s{0,3}(`{3,}|~{3,})/.test(line) || /^#{1,6}\s/.test(line) || line.startsWith(">") || Boolean(item(line));
 }
 
 function item(line) {
