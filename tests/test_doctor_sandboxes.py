@@ -73,7 +73,7 @@ async def test_a_bot_without_docker_is_a_failure_unless_bubblewrap_was_chosen(
     assert failures(await examine(home)) == []
 
 
-@pytest.mark.parametrize("hangs", ["GET /_ping", "GET /info", "GET /containers"])
+@pytest.mark.parametrize("hangs", ["GET /_ping", "GET /info", "GET /containers", "POST /containers/create"])
 async def test_a_daemon_that_takes_calls_and_never_answers_is_a_finding_in_bounded_time(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str
 ) -> None:
@@ -81,12 +81,16 @@ async def test_a_daemon_that_takes_calls_and_never_answers_is_a_finding_in_bound
     async with fake_daemon(tmp_path) as daemon:
         monkeypatch.setenv("DOCKER_HOST", daemon.address)
         daemon.hanging.add(hangs)
+        daemon.scripted["GET /info"] = [(200, {"SecurityOptions": ["name=seccomp"]})]
+        labels = {"rumi.runner": "1", "rumi.runner.source": "host"}
+        daemon.scripted["GET /images"] = [(200, {"Id": "sha256:1", "Config": {"Labels": labels}})]
         with trio.fail_after(20):
             checks = await examine(home)
     found = by_name(checks, "leftovers" if hangs == "GET /containers" else "docker")
     assert found.verdict != "ok"
     assert found.mend
     assert by_name(checks, "configuration").verdict == "ok"
+    assert not list(home.run.glob("probe-*"))
 
 
 @pytest.mark.docker

@@ -58,7 +58,7 @@ class Examination:
             found = await self._found(name, look, verdict)
         if found is None:
             late = words.LATE.said(self.language, seconds=f"{CHECK_S:.0f}")
-            found = [Check(name, "failure", late, words.MEND_LATE.said(self.language))]
+            found = [Check(name, verdict, late, words.MEND_LATE.said(self.language))]
         self.add(*found)
 
     async def _found(self, name: str, look: Look, verdict: Verdict) -> list[Check]:

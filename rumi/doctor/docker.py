@@ -44,23 +44,26 @@ async def docker(home: Home, loaded: Loaded, language: Language) -> list[Check]:
     """The daemon, and whether a container as chats get it is what was promised."""
     try:
         engine = await find_engine(home, loaded, "docker")
+        try:
+            return await _examined(engine, home, loaded, language)
+        finally:
+            with trio.move_on_after(5, shield=True):
+                await engine.aclose()
     except SandboxError as error:
         return [why_not(error, loaded, language)]
-    try:
-        checks = [Check("docker", "ok", words.DOCKER.said(language))]
-        mend = words.MEND_DOCKER_DEGRADED.said(language)
-        checks += [
-            Check("docker", "warning", words.DEGRADED.said(language, why=why), mend)
-            for why in engine.degraded
-        ]
-        image = await _image(engine, loaded, language)
-        checks.append(image)
-        if image.verdict == "ok":
-            checks.append(await _container(engine, home, sandbox_limits(loaded), language))
-        return checks
-    finally:
-        with trio.move_on_after(5, shield=True):
-            await engine.aclose()
+
+
+async def _examined(engine: Engine, home: Home, loaded: Loaded, language: Language) -> list[Check]:
+    checks = [Check("docker", "ok", words.DOCKER.said(language))]
+    mend = words.MEND_DOCKER_DEGRADED.said(language)
+    checks += [
+        Check("docker", "warning", words.DEGRADED.said(language, why=why), mend) for why in engine.degraded
+    ]
+    image = await _image(engine, loaded, language)
+    checks.append(image)
+    if image.verdict == "ok":
+        checks.append(await _container(engine, home, sandbox_limits(loaded), language))
+    return checks
 
 
 def why_not(error: SandboxError, loaded: Loaded, language: Language) -> Check:
