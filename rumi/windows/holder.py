@@ -1,8 +1,11 @@
 """The holder's side: windows of other processes on the chats of this one."""
 
+import logging
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import trio
 
@@ -14,6 +17,8 @@ from rumi.errors import RumiError, UsageError
 from rumi.texts import Language
 from rumi.windows.shape import VERSION, reply_to_json, to_json
 
+logger = logging.getLogger(__name__)
+
 STUCK_S = 300.0
 """A window that takes nothing for so long is let go."""
 
@@ -22,6 +27,9 @@ LEARN_S = 5.0
 
 BREATH_S = 3.0
 """A program's window that said nothing for so long is at nothing."""
+
+LATEST = 64
+"""So many of a window's messages are remembered as its own when they have their replies."""
 
 LOOK_S = 0.02
 """How often it is looked whether the windows have been told everything, when the program is about to end."""
@@ -46,7 +54,7 @@ class About:
 
 @dataclass(eq=False, slots=True)
 class _Window:
-    """One window: what it listens to, and the messages that came by it and have no reply yet."""
+    """One window: what it listens to, the messages that came by it and have no reply yet, and the latest."""
 
     chat: str
     person: bool
@@ -55,6 +63,7 @@ class _Window:
     sent: set[int] = field(default_factory=set)
     telling: bool = False
     moved: float = field(default_factory=trio.current_time)
+    latest: deque[int] = field(default_factory=partial(deque, maxlen=LATEST))
 
 
 class Windows:
@@ -168,7 +177,7 @@ class Windows:
                 case {"do": "send", "id": id, "text": str(text)}:
                     await wire.send({"done": id, **await self._sent(window, chat, text)})
                 case {"do": "undelivered", "id": id}:
-                    await wire.send({"done": id, **await _undelivered(chat)})
+                    await wire.send({"done": id, **await self._undelivered(window, chat)})
                 case _:
                     raise WireClosed("not understood")
 
@@ -185,22 +194,26 @@ class Windows:
             return _refused(RumiError("The message could not be stored.", "Send it again."))
         self._works(window)  # forgets those that were replied to
         window.sent.add(number)
+        window.latest.append(number)
         window.moved = trio.current_time()
         return {"number": number}
+
+    async def _undelivered(self, window: _Window, chat: LocalChat) -> Mapping[str, object]:
+        """What nobody has read; what another window is just being told is that one's."""
+        try:
+            replies = await chat.undelivered()
+        except RumiError as error:
+            return _refused(error)
+        except Exception as error:  # noqa: BLE001  # whatever keeps the chat from starting is the window's news
+            logger.warning("a window's chat %s did not start: %r", chat.chat, error)
+            return _refused(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
+        others = {number for other in self._open if other is not window for number in other.latest}
+        return {"replies": [reply_to_json(reply) for reply in replies if others.isdisjoint(reply.messages)]}
 
 
 class _Ending(RumiError):
     def __init__(self) -> None:
         super().__init__("The Rumi that is running is about to end.", "Start it again with: rumi chat")
-
-
-async def _undelivered(chat: LocalChat) -> Mapping[str, object]:
-    try:
-        return {"replies": [reply_to_json(reply) for reply in await chat.undelivered()]}
-    except (ActorError, RumiError) as error:
-        why = error if isinstance(error, RumiError) else RumiError(f"The chat {chat.chat} does not start.",
-                                                                   "Look at: rumi status")  # fmt: skip
-        return _refused(why)
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:

@@ -21,6 +21,8 @@ from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import ToolResult
 from rumi.windows import Gone, NotThere, Wish, attach, let_windows_finish
 from rumi.windows.shape import VERSION, from_json, to_json
+from tests.chats.test_confirmations import Page, Visit
+from tests.chats.test_confirmations import obedient as asking
 from tests.windows.holding import HOLDER, holding
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."
@@ -70,6 +72,23 @@ async def test_whoever_comes_in_the_middle_of_a_turn_is_told_what_it_is_at(tmp_p
         assert (await one.until(TurnFinished)).reason == "stopped"
 
 
+async def test_a_question_is_put_in_every_window_and_answered_once(tmp_path: Path) -> None:
+    visit = Visit()
+    async with holding(tmp_path, asking, tools_for=lambda view: (Page(), visit)) as holder:
+        async with holder.window() as one, holder.window() as two:
+            await one.send("page ; leak WORD")
+            question = await one.until(ConfirmationAsked)
+            assert (await two.until(ConfirmationAsked)).text == question.text
+            assert await two.ask("yes") == BUSY, "nobody has said that it can be read"
+            one.remote.shown(question.id)
+            async with holder.window() as late:
+                assert (await late.until(ConfirmationAsked)).id == question.id
+                assert await late.ask("yes") == "did it"
+            assert (await one.until(ConfirmationEnded)).verdict == "yes"
+            assert (await one.until(Replied)).text == "did it"
+            assert visit.went == ["http://e.example/?d=WORD"]
+
+
 async def test_a_window_that_is_gone_has_its_turn_stopped_and_nobody_elses(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder, holder.window("calm") as calm:
         await calm.send("sleep 60")
@@ -96,6 +115,16 @@ async def test_what_nobody_has_read_is_shown_to_the_next_window_once(tmp_path: P
             await one.remote.delivered(reply.delivery)
         async with holder.window() as one:
             assert await one.remote.undelivered() == []
+
+
+async def test_what_another_window_is_just_being_told_is_no_earlier_reply(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder:
+        async with holder.window() as one:
+            await one.ask("hello")
+            async with holder.window() as two:
+                assert await two.remote.undelivered() == []
+        async with holder.window() as two:
+            assert [reply.text for reply in await two.remote.undelivered()] == ["you said hello"]
 
 
 async def test_a_window_that_reads_nothing_holds_up_neither_its_chat_nor_other_windows(
