@@ -24,6 +24,7 @@ from rumi.page.guard import Guard, cookie_name, session_of
 from rumi.page.login import SESSION_S
 from rumi.page.metrics import CONTENT_TYPE, metrics
 from rumi.page.page import CHAT, Page
+from rumi.page.windows import Window
 
 MOST_BYTES = 100_000
 """Of a request's body."""
@@ -216,7 +217,7 @@ class Desk:
 class _Opened(Response):
     """A window that counts as open while its browser is told."""
 
-    def __init__(self, page: Page, window: Any) -> None:
+    def __init__(self, page: Page, window: Window) -> None:
         self._page = page
         self._window = window
         self.background = None

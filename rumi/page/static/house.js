@@ -30,7 +30,7 @@ function about() {
 
 function chat(row) {
   let doing = row.tool || row.phase || say("idle");
-  if (row.failed) doing = say("limit");
+  if (row.failed) doing = say("gave_up");
   else if (row.asks) doing = say("asks");
   const inTool = row.tool && !row.asks && row.tool_age;
   return {

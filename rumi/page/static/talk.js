@@ -105,10 +105,9 @@ function show(part, shape) {
   switch (part.kind) {
     case "tool":
       return tool(part);
-    case "question": {
-      const verdict = part.verdict ? say(`verdict_${part.verdict}`) : say("asks");
-      return make("p", { class: "asked" }, part.text, make("em", {}, ` ${verdict}`));
-    }
+    case "question": // while it is open it stands above the buttons
+      return make("p", part.verdict ? { class: "asked" } : { hidden: "" }, part.text,
+        make("em", {}, part.verdict ? ` ${say(`verdict_${part.verdict}`)}` : ""));
     case "note":
       return make("p", { class: "note" }, part.text);
     default:
