@@ -80,7 +80,7 @@ class House:
         self.home = home
         self._telegram: subprocess.Popen[str]
         self._rumi: subprocess.Popen[bytes]
-        self._env: dict[str, str] = {}
+        self.env: dict[str, str] = {}
 
     @contextlib.contextmanager
     def telegram(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ class House:
             self._telegram = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=told, text=True)
         try:
             until(lambda: "\n" in (self.home / "telegram").read_text())
-            self._env = {
+            self.env = {
                 **os.environ,
                 "RUMI_HOME": str(self.home),
                 "TELEGRAM_TOKEN": TOKEN,
@@ -100,7 +100,7 @@ class House:
             yield
         finally:
             self._telegram.terminate()
-            self._telegram.wait(BOUND_S)
+            self._telegram.communicate(timeout=BOUND_S)
 
     def _address(self) -> str:
         return (self.home / "telegram").read_text().partition("\n")[0]
@@ -111,7 +111,7 @@ class House:
         told = self.home / "told"
         with told.open("w") as out:
             command = [sys.executable, "-c", PROGRAM, "telegram", "--web", "127.0.0.1:0"]
-            self._rumi = subprocess.Popen(command, cwd=ROOT, env=self._env, stderr=out)
+            self._rumi = subprocess.Popen(command, cwd=ROOT, env=self.env, stderr=out)
         try:
             until(lambda: "Serving" in told.read_text())
             yield next(word for word in told.read_text().split() if "/login?code=" in word)

@@ -1,0 +1,42 @@
+"""The page of the real program: beside the bot, and gone with it."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from docs.making.page import CONFIG, House
+
+pytestmark = pytest.mark.bubblewrap
+
+
+def test_the_program_ends_with_a_window_open_and_says_when_its_port_is_taken(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(CONFIG)
+    house = House(home)
+    with house.telegram(), contextlib.ExitStack() as stack:
+        with house.running() as link:
+            url, code = link.split("/login?code=")
+            client = stack.enter_context(httpx.Client(base_url=url, headers={"Origin": url}))
+            assert client.post("/login", data={"code": code}).status_code == 303
+            events = stack.enter_context(client.stream("GET", "/events"))
+            told = events.iter_text()
+            assert "event: board" in next(told)
+            began = time.monotonic()
+        assert time.monotonic() - began < 10
+        with pytest.raises(httpx.RemoteProtocolError):  # it is cut, not finished: a browser comes back
+            for _ in told:
+                pass
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [sys.executable, "-m", "rumi", "telegram", "--web", where]
+        ended = subprocess.run(command, env=house.env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert f"Something else listens at {where} already." in ended.stderr
+    assert "Traceback" not in ended.stderr
