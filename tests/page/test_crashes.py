@@ -1,0 +1,42 @@
+"""A page that crashes, in virtual time."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+from trio.testing import MockClock
+
+from actors import Actor, ChildSpec, Supervisor, TreeEvent
+from rumi.agent import TurnFinished
+from rumi.chats import ChatEvent, Hub
+from rumi.page import add_page, open_entrance
+
+NONSENSE = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
+
+
+class Neighbour(Actor[None]):
+    async def receive(self, message: None) -> None:
+        pass
+
+
+async def test_however_often_the_page_crashes_the_house_stays(autojump_clock: MockClock) -> None:
+    tell, told = trio.open_memory_channel[TreeEvent](1000)
+    root = Supervisor("rumi", strategy="rest_for_one", observe=tell.send_nowait)
+    root.add(ChildSpec("neighbour", Neighbour))
+    means: Any = SimpleNamespace(hub=Hub(), limits=SimpleNamespace(history_messages=1))
+    inbox: Any = None
+    with open_entrance("127.0.0.1:0", "en", lambda line: None) as entrance:
+        page = add_page(root, entrance, inbox, means, dict)
+        async with root.running():
+            waits = []
+            for _ in range(8):
+                page.events.put(NONSENSE)
+                began = trio.current_time()
+                while (await told.receive()).kind != "restarted":
+                    pass
+                waits.append(trio.current_time() - began)
+            neighbour, own = root.status().children
+            assert (neighbour.incarnation, own.incarnation, own.restarts) == (1, 1, 0)
+            assert own.children[0].restarts == 8
+    assert waits[0] < 1
+    assert 59 < waits[-1] < 61
