@@ -143,7 +143,7 @@ class Tree:
         about = About(models.name, engine.kind, "" if project is None else str(project))
         self.windows = Windows(self.inbox, self.means, about)
         self._live = Live(hub)
-        streams = {"chat": self.windows.serve, "events": self._live.serve}
+        streams = {"window": self.windows.serve, "events": self._live.serve}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         if entrance is not None:
             from rumi.page import add_page

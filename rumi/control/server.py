@@ -99,7 +99,7 @@ class ControlServer(Actor[None]):
 
     def doing(self) -> str:
         """What goes on over connections that were handed over."""
-        return ", ".join(f"{count} × {name}" for name, count in sorted((+self._open).items()))
+        return ", ".join(f"{count} {name}" for name, count in sorted((+self._open).items()))
 
     def figures(self) -> Mapping[str, object]:
         """How many clients are connected, and how many of them follow which stream."""

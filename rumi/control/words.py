@@ -80,7 +80,8 @@ def _actor(item: Item) -> str:
     models = item["figures"].get("models")
     if isinstance(models, dict):
         return " · ".join([doing, *_budgets(models)])
-    if doing and item["age_s"] is not None and " s" not in doing:
+    timed = " s" not in doing and "streams" not in item["figures"]  # those begin and end one by one
+    if doing and item["age_s"] is not None and timed:
         return f"{doing}, {duration(item['age_s'])}"
     return doing
 

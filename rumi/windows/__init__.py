@@ -1,7 +1,7 @@
 """Windows: terminals of other processes on this one's chats, over the control socket.
 
     window                                     the process that holds the home
-    {"stream":"chat", "version":1, …}     →
+    {"stream":"window", "version":1, …}     →
                                           ←    {"opened": {…}}, or {"error": …, "code": …}
     {"do":"send", "id":1, "text":…}       →
                                           ←    {"done":1, "number":17}, or {"done":1, "error": …}

@@ -67,7 +67,7 @@ class _Window:
 
 
 class Windows:
-    """Serves windows, from `open` to `wind_down`: `serve` is the stream `chat` of the control socket."""
+    """Serves windows, from `open` to `wind_down`: `serve` is the stream `window` of the control socket."""
 
     def __init__(self, inbox: Inbox, means: Means, about: About) -> None:
         self._inbox = inbox

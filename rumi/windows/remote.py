@@ -204,7 +204,7 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
         RumiError: this one is refused.
     """
     try:
-        async with open_stream(path, "chat", version=VERSION, **asdict(wish)) as wire:
+        async with open_stream(path, "window", version=VERSION, **asdict(wish)) as wire:
             with trio.move_on_after(OPEN_S) as patience:
                 answer: Mapping[str, Any] = await wire.receive()
             if patience.cancelled_caught:

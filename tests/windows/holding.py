@@ -96,7 +96,7 @@ async def holding(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIt
         windows.open()
         live = Live(home.means.hub)
         socket = path / "run" / "control.sock"
-        streams = {"chat": windows.serve, "events": live.serve}
+        streams = {"window": windows.serve, "events": live.serve}
         control = Supervisor("control")
         control.add(ChildSpec("server", lambda: ControlServer(socket, {}, streams)))
         async with control.running():

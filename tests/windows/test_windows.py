@@ -133,7 +133,7 @@ async def test_a_window_that_reads_nothing_holds_up_neither_its_chat_nor_other_w
     long = "x" * 300_000
     async with holding(tmp_path) as holder:
         wish = {"version": VERSION, "chat": "cli", "person": True, "language": "en"}
-        async with open_stream(holder.path, "chat", **wish), holder.window() as other:
+        async with open_stream(holder.path, "window", **wish), holder.window() as other:
             for _ in range(5):
                 assert await other.ask(long) == f"you said {long}"
             assert await other.ask("/stop") == "Nothing is running."
@@ -241,9 +241,9 @@ async def test_whoever_is_in_a_hurry_to_end_interrupts_them_and_they_are_told(tm
 
 async def test_nonsense_and_other_versions_are_no_windows(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder:
-        async with open_stream(holder.path, "chat", version=99, chat="cli") as wire:
+        async with open_stream(holder.path, "window", version=99, chat="cli") as wire:
             assert "another version" in str((await wire.receive())["error"])
-        async with open_stream(holder.path, "chat", version=VERSION, chat="cli", person=True) as wire:
+        async with open_stream(holder.path, "window", version=VERSION, chat="cli", person=True) as wire:
             await wire.receive()
             await wire.send({"do": "dance"})
             with pytest.raises(WireClosed):
