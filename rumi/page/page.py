@@ -150,9 +150,9 @@ class PageServer(Actor[None]):
                 page.wake()
             until = trio.current_time() + max(LOOK_S, SHARE * (time.perf_counter() - begun))
             while trio.current_time() < until:
-                page.stirred = trio.Event()
                 with trio.move_on_at(until):
                     await page.stirred.wait()
+                    page.stirred = trio.Event()
                     page.board.look_back()
                     page.wake()
                     await trio.sleep(STIR_S)
