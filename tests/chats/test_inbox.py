@@ -357,3 +357,23 @@ async def test_what_a_chat_that_ends_leaves_unanswered_is_answered_by_its_next_s
         home.sandboxes.quiet_s = 0
         await settled(home)
         assert await replies(home, "tg1") == [crashed("en")]
+
+
+async def test_messages_are_withdrawn_with_the_turn_that_they_began_and_with_no_other(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def slow(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.sleep(1000)
+        return Reply("late")
+
+    async with house(tmp_path, slow) as home:
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "hello")
+            await trio.sleep(1)
+            other = home.means.in_hand.accept("cli")  # somebody else's, on its way
+            await home.inbox.withdraw("cli", [other])
+            await trio.sleep(1)
+            assert first in home.means.in_hand.untold["cli"]
+            await home.inbox.withdraw("cli", [first])
+            assert await reply_to(events, first) == "⏹ Stopped."
+            await home.inbox.withdraw("nobody", [first])
