@@ -43,7 +43,7 @@ class Bound:
 
         A name of somebody else's that was made to lead here (DNS rebinding) is none of these.
         """
-        names = {self.name.lower(), reached.partition("%")[0]}
+        names = {self.name.lower(), plain(reached)}
         if is_loopback(reached):
             names.add("localhost")
         return host.lower() in {authority(name, self.port) for name in names}
@@ -59,10 +59,15 @@ def authority(host: str, port: int) -> str:
     return shown if port == 80 else f"{shown}:{port}"
 
 
+def plain(address: str) -> str:
+    """An IP address as a browser writes it: of an IPv4 connection to an IPv6 socket the IPv4 address."""
+    return address.partition("%")[0].removeprefix("::ffff:")
+
+
 def is_loopback(address: str) -> bool:
     """Whether an IP address is this machine's own."""
     try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+        return ipaddress.ip_address(plain(address)).is_loopback
     except ValueError:
         return False
 
@@ -90,10 +95,6 @@ def listen(where: str) -> Bound:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
-        if (
-            family == socket.AF_INET6
-        ):  # an address of the other kind would be one that nobody writes like that
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
     except OSError as error:

@@ -348,6 +348,7 @@ def test_the_names_of_a_page() -> None:
     try:
         assert not everywhere.loopback
         assert everywhere.is_own(f"192.0.2.1:{everywhere.port}", "192.0.2.1")
+        assert everywhere.is_own(f"192.0.2.1:{everywhere.port}", "::ffff:192.0.2.1")
         assert not everywhere.is_own(f"localhost:{everywhere.port}", "192.0.2.1")
         assert here.is_own(f"LOCALHOST:{here.port}", "127.0.0.1")
         assert not here.is_own(f"rebound.test:{here.port}", "127.0.0.1")
