@@ -140,7 +140,7 @@ class Tree:
         more = {"memory": memory_calls(asking(memory), self.inbox.learn_of)}
         calls = Switchboard(self.status, self.inbox, more).calls()
         path, dumps = socket_path(home.run, home.installation()), partial(dump_on_signal, self.status.dump)
-        about = About(models.name, engine.kind, "" if project is None else str(project))
+        about = About(models.name, engine.kind, str(project or ""), service=telegram is not None)
         self.windows = Windows(self.inbox, self.means, about)
         self._live = Live(hub)
         streams = {"window": self.windows.serve, "events": self._live.serve}

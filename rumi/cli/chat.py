@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from rumi.windows import Wish
 
 HELD_S = 10.0
-"""How long a process that holds the home and takes no windows is waited for: it starts, ends, or is short."""
+"""How long a process that holds the home and takes no windows is waited for: it ends, or is short."""
+
+START_S = 60.0
+"""The same of one that is to take windows: its first start builds a sandbox."""
+
+TAKING = ("rumi chat", "rumi telegram")
 
 AGAIN_S = 0.1
 
@@ -74,7 +79,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
     language = texts.detect_language(loaded.settings.language, os.environ)
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"])
-    until, waiting = time.monotonic() + HELD_S, ""
+    begun, told = time.monotonic(), False
     while True:  # who holds the home may end just now, or not be there yet
         with ExitStack() as holding:
             try:
@@ -86,11 +91,12 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
         try:
             return await _attach(home, wish, options)
         except NotThere:
-            if time.monotonic() > until:
+            holder, waited_s = home.holder(), time.monotonic() - begun
+            if waited_s > (START_S if holder.startswith(TAKING) else HELD_S):
                 raise held from None
-        if not waiting and time.monotonic() > until - HELD_S + QUIET_S:
-            waiting = home.holder()
-            _say(texts.waiting_for(language, waiting))
+            if holder and not told and waited_s > QUIET_S:
+                told = True
+                _say(texts.waiting_for(language, holder))
         await trio.sleep(AGAIN_S)
 
 

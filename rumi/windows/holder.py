@@ -37,11 +37,15 @@ LOOK_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What this process is, for its windows. `project` is the folder whose skills count, if one's do."""
+    """What this process is, for its windows. `project` is the folder whose skills count, if one's do.
+
+    A `service` that ends is about to be back: nobody is to take the home in between.
+    """
 
     model: str
     engine: str
     project: str = ""
+    service: bool = False
 
     def check(self, option: str, wanted: object, own: str) -> None:
         """Refuse what a window cannot have."""
@@ -75,6 +79,7 @@ class Windows:
         self._about = about
         self._open: set[_Window] = set()
         self._taking = False
+        self._ending = False
 
     def open(self) -> None:
         """Take windows: this process is there to stay."""
@@ -82,7 +87,7 @@ class Windows:
 
     def wind_down(self) -> None:
         """The program is about to end: no window is opened any more, and no turn begun."""
-        self._taking = False
+        self._taking, self._ending = False, True
 
     def at_work(self) -> int:
         """How many windows have something to wait for: a reply, or, without a person, what comes next."""
@@ -107,7 +112,8 @@ class Windows:
         try:
             window = await self._opened(request)
         except RumiError as error:
-            await wire.send({**_refused(error), "later": not self._taking})
+            later = not self._taking and not (self._ending and self._about.service)
+            await wire.send({**_refused(error), "later": later})
             return
         try:
             await wire.send({"opened": {"model": self._about.model, "engine": self._about.engine,
@@ -213,7 +219,7 @@ class Windows:
 
 class _Ending(RumiError):
     def __init__(self) -> None:
-        super().__init__("The Rumi that is running is about to end.", "Start it again with: rumi chat")
+        super().__init__("The Rumi that is running is about to end.", "Try again when it has.")
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from actors import ChildSpec, Supervisor
 from rumi.agent import (
     ConfirmationAsked,
     ConfirmationEnded,
@@ -15,11 +16,11 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
-from rumi.control import WireClosed, open_stream
+from rumi.control import ControlServer, WireClosed, open_stream
 from rumi.errors import RumiError, UsageError
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import ToolResult
-from rumi.windows import Gone, NotThere, Wish, attach, let_windows_finish
+from rumi.windows import About, Gone, NotThere, Windows, Wish, attach, let_windows_finish
 from rumi.windows.shape import VERSION, from_json, to_json
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
@@ -164,6 +165,24 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
             await holder.windows.done()
         with trio.fail_after(5):
             await replied.wait()
+
+
+async def test_a_home_is_not_taken_while_its_service_restarts(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder:
+        service = Windows(holder.home.inbox, holder.home.means, About("m", "docker", service=True))
+        control = Supervisor("control")
+        path = tmp_path / "run" / "service.sock"
+        control.add(ChildSpec("server", lambda: ControlServer(path, {}, {"window": service.serve})))
+        async with control.running():
+            with pytest.raises(NotThere):  # it starts: it is waited for
+                async with attach(path, Wish("cli", True, "en"), HOLDER):
+                    pass
+            service.open()
+            service.wind_down()
+            with pytest.raises(RumiError, match="about to end") as raised:
+                async with attach(path, Wish("cli", True, "en"), HOLDER):
+                    pass
+            assert not isinstance(raised.value, NotThere)
 
 
 async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_window(tmp_path: Path) -> None:
