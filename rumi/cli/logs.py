@@ -28,15 +28,15 @@ class Since(click.ParamType[datetime]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """The moment, with its zone."""
         text = str(value).strip()
-        if text[:-1].isdigit() and text[-1:] in UNITS and len(text) < 8:
-            return datetime.now().astimezone() - timedelta(**{UNITS[text[-1]]: int(text[:-1])})
         try:
+            if text[:-1].isdecimal() and text[-1:] in UNITS:
+                return datetime.now().astimezone() - timedelta(**{UNITS[text[-1]]: int(text[:-1])})
             found = datetime.fromisoformat(text)
-        except ValueError:
+            return found if found.tzinfo is not None else found.astimezone()
+        except (ValueError, OverflowError):  # it is no moment, or one before there were any
             self.fail(
                 f"{text!r} is no moment. Examples: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.", param, ctx
             )
-        return found if found.tzinfo is not None else found.astimezone()
 
 
 @click.command()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import trio
 
@@ -14,8 +14,16 @@ from rumi.audit import read_audit
 
 Entry: TypeAlias = dict[str, Any]
 
+NUMBERS: Final = ("duration_ms", "prompt_tokens", "completion_tokens", "seconds")
+"""Fields that are counted with."""
+
+MOST: Final = 10**15
+"""Larger numbers are no durations and no tokens."""
+
 LOOK_S = 0.25
 """How often it is looked whether there is more: a file has no way to say so."""
+
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +45,38 @@ class Wanted:
 
 
 def time_of(entry: Entry) -> datetime:
-    """When it was; the beginning of time where it does not say so."""
+    """When it was; the epoch where it does not say so, or names a moment that cannot have been."""
     try:
         found = datetime.fromisoformat(str(entry.get("time", "")))
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return EPOCH
+    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return found if EPOCH.year < found.year < datetime.max.year else EPOCH  # others have no local time
+
+
+def _entry(found: object) -> Entry | None:
+    """The entry that a line of the log held; None for one that is none of ours.
+
+    Fields of a kind that nobody writes there are null: who reads it counts on theirs.
+    """
+    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+        return None
+    if not isinstance(found.get("chat_id"), str):
+        found["chat_id"] = None
+    for name in NUMBERS:
+        if name in found and not _is_number(found[name]):
+            found[name] = None
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < MOST
 
 
 def read(path: Path, wanted: Wanted) -> Iterator[Entry]:
     """The wanted entries, oldest first. Torn lines are skipped; a log that is not there has none."""
-    return (entry for entry in read_audit(path, old=True) if entry in wanted)
+    entries = (_entry(found) for found in read_audit(path, old=True))
+    return (entry for entry in entries if entry is not None and entry in wanted)
 
 
 def follow(path: Path, wanted: Wanted) -> AsyncIterator[Entry]:
@@ -60,10 +89,10 @@ async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncIterator[Entry]:
         while True:
             for line in tail.lines():
                 try:
-                    entry = json.loads(line)
+                    entry = _entry(json.loads(line))
                 except (ValueError, RecursionError):
                     continue
-                if entry in wanted:
+                if entry is not None and entry in wanted:
                     yield entry
             await trio.sleep(LOOK_S)
     finally:

@@ -141,9 +141,29 @@ def test_what_comes_is_followed_through_a_rotation_with_colours_on_a_terminal(ho
         os.close(ours)
 
 
+def test_lines_that_are_none_of_ours_stop_nobody_from_reading_the_others(home: Program) -> None:
+    log = Log(home.home)
+    log.turn("cli", 1)
+    strange = (
+        *({"event": "turn_finished", "time": when} for when in (5, "0001-01-01T00:00:00+14:00", None)),
+        {"event": "command", "time": "9999-12-31T23:59:59-14:00", "chat_id": ["x"], "duration_ms": "12"},
+        {"event": "turn_finished", "prompt_tokens": 10**400, "completion_tokens": float("nan")},
+        *({"event": "waiting", "seconds": "soon"}, {"event": ["x"]}, ["event"]),
+    )
+    with log.path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(each)}\n" for each in strange)
+    log.turn("cli", 2)
+    for zone in ("America/Lima", "Asia/Tokyo"):
+        home.env["TZ"] = zone
+        assert "turn t2: complete" in home.run("logs").stdout.splitlines()[-1]
+        assert "turn t2: complete" in home.run("logs", "--chat", "cli", "--since", "2026-01-01").stdout
+        assert '"turns": 2' in home.run("logs", "--summary", "--json").stdout
+
+
 def test_wrong_options_and_an_empty_log_are_told_in_a_line(home: Program) -> None:
     assert "Nothing of that kind is in" in home.run("logs").stderr
-    assert "is no moment" in home.run("logs", "--since", "yesterday", code=2).stderr
+    for moment in ("yesterday", "999999w", "²d", "0001-01-01"):
+        assert "is no moment" in home.run("logs", "--since", moment, code=2).stderr
     assert "goes with neither" in home.run("logs", "--summary", "-f", code=2).stderr
 
 
