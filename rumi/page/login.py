@@ -46,7 +46,7 @@ class Door:
             self._announce(code)
 
     def fits(self, code: str) -> bool:
-        """Whether a link could be used; it is not used by that, since previews of links look too."""
+        """Whether a link could be used; it is not used by that."""
         link = self._link
         return (
             link is not None and self._now() < link.until and hmac.compare_digest(link.digest, _digest(code))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qs
 
 import trio
 from starlette.applications import Starlette
@@ -41,8 +40,7 @@ def make_app(page: Page) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/", desk.index),
-            Route("/login", desk.show_login),
-            Route("/login", desk.login, methods=["POST"]),
+            Route("/login", desk.login),
             Route("/logout", desk.logout, methods=["POST"]),
             Route("/events", desk.events),
             Route("/chat/send", desk.send, methods=["POST"]),
@@ -76,20 +74,18 @@ class Desk:
         """The page."""
         return self._html("index.html")
 
-    async def show_login(self, request: Request) -> Response:
-        """A form that sends the link's code back: what only looks at a link does not use it up."""
-        code = request.query_params.get("code", "")
-        if not self._door.fits(code):
-            return self._closed()
-        return self._html("login.html", code=code)
-
     async def login(self, request: Request) -> Response:
-        """Use a link."""
-        fields = parse_qs((await _body(request)).decode("latin-1"))
-        secret = self._door.enter(fields.get("code", [""])[0])
+        """Use a link. Who only looks at it, as a browser does that loads ahead, does not use it up."""
+        code = request.query_params.get("code", "")
+        if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
+            return Response(status_code=204) if self._door.fits(code) else self._closed()
+        secret = self._door.enter(code)
         if secret is None:
             return self._closed()
-        response = RedirectResponse("/", 303)
+        response: Response = RedirectResponse("/", 303)
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            # Clicked on another site's page, the redirect would count as that site's: without the cookie.
+            response = self._html("login.html")
         response.set_cookie(
             cookie_name(self._bound),
             secret,

@@ -44,7 +44,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "doing": ("qué hace", "doing"),
     "ending": ("Rumi está terminando y no toma más mensajes.", "Rumi is ending and takes no more messages."),
     "enter": ("Entrar", "Come in"),
-    "enter_text": ("El enlace sirve una sola vez.", "The link works once."),
     "exit": ("salida {code}", "exit {code}"),
     "failed": ("fracasó", "failed"),
     "gave_up": ("se dio por vencido", "gave up"),
