@@ -143,7 +143,7 @@ class LiveView:
         text = clean(settled.reply.text).strip()
         self._stopping = False
         if settled.finished is None:
-            self._print(Text(text), gap=True)
+            self._print_answer(text)
         else:
             reason = settled.finished.reason
             rest = self._answer.missing(text)
@@ -161,7 +161,7 @@ class LiveView:
     async def earlier(self, reply: Replied) -> None:
         """A reply of an earlier time."""
         self._print(Text(self._words.earlier, style="dim"), gap=True)
-        self._print(Text(clean(reply.text).strip()))
+        self._print(Answer(reply.text))
         await self._end()
 
     async def elsewhere(self, text: str) -> None:
