@@ -1,11 +1,9 @@
-"""A backup: one archive with consistent copies of the databases, made while Rumi runs or not. Blocking."""
+"""A backup: a folder with consistent copies of the databases, made while Rumi runs or not. Blocking."""
 
 import contextlib
-import errno
 import os
 import shutil
 import sqlite3
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,26 +28,25 @@ class BackupError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """An archive that is whole and on the disk. `holds` are the names in it, with their bytes."""
+    """A folder that is whole and on the disk. `holds` are the names in it, with their bytes."""
 
     path: Path
-    bytes: int
     holds: tuple[tuple[str, int], ...]
 
 
 def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
-    """Write everything that Rumi cannot make again into a new file, or into one in the folder `path`.
+    """Copy everything that Rumi cannot make again into a new folder, `path` or one in the folder `path`.
 
     The chats' files and the logs are not in it, and the keys only with `keys`. The home needs nobody to hold
     it: each database is copied as it is at one moment, whoever writes meanwhile. What is there is never
-    overwritten; what goes wrong leaves no file.
+    overwritten; what goes wrong leaves nothing.
 
     Raises:
         UsageError: there is something at `path` already, it is in the home, or it cannot be written.
         BackupError: there is nothing to back up, or a database is damaged.
         DatabaseFault: there is no room.
     """
-    target = path / time.strftime("rumi-%Y%m%d-%H%M%S.tar.gz") if path.is_dir() else path
+    target = path / time.strftime("rumi-%Y%m%d-%H%M%S") if path.is_dir() else path
     if target.exists() or target.is_symlink():
         raise _taken(target)
     if target.parent.resolve().is_relative_to(home.root.resolve()):
@@ -66,25 +63,21 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
             f"{target.parent} cannot be written: {error.strerror}.", "Name another place."
         ) from error
     try:
-        # Copies and the archive at the same time, in the worst case.
-        require_room(target, 2 * sum(size for name in there for _, size in _sizes(home.root / name)))
+        require_room(target, sum(size for name in there for _, size in _sizes(home.root / name)))
         for name in there:
-            if name in DATABASES:
-                _copy(home.root / name, draft / name)
-        archive = draft / "archive"
-        holds = _pack(home, draft, archive, there)
-        size = archive.stat().st_size
-        _publish(archive, target)
+            (_copy_database if name in DATABASES else _copy_files)(home.root / name, draft / name)
+        holds = tuple((name, sum(size for _, size in _sizes(draft / name))) for name in there)
+        _publish(draft, target)
     except OSError as error:
         raise BackupError(
             f"The backup cannot be written: {error}.", "Make room, or name another place."
         ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return Backup(target, size, holds)
+    return Backup(target, holds)
 
 
-def _copy(source: Path, copy: Path) -> None:
+def _copy_database(source: Path, copy: Path) -> None:
     """A copy that was looked through: a backup that cannot be read is none."""
     try:
         with contextlib.closing(_opened(source)) as db:
@@ -101,29 +94,27 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, isolation_level=None)
 
 
-def _pack(home: Home, copies: Path, archive: Path, names: list[str]) -> tuple[tuple[str, int], ...]:
-    """Write the archive; what is in it."""
-    holds = []
-    descriptor = os.open(archive, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as tar:
-            for name in names:
-                source = (copies if name in DATABASES else home.root) / name
-                tar.add(source.resolve(), arcname=name, filter=_plain)
-                holds.append((name, sum(size for _, size in _sizes(source))))
-        file.flush()
-        os.fsync(file.fileno())
-    return tuple(holds)
+def _copy_files(source: Path, copy: Path) -> None:
+    """A file, or a folder with what is in it: files, folders and links, for their owner."""
+    if not source.is_dir():
+        _copy_file(os.fspath(source), os.fspath(copy))
+        return
+    shutil.copytree(source, copy, symlinks=True, ignore=_special, copy_function=_copy_file)
+    for folder, _, _ in os.walk(copy):
+        Path(folder).chmod(0o700)
 
 
-def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Files, folders and links, for their owner; nothing that would hang whoever reads it."""
-    if not (entry.isreg() or entry.isdir() or entry.issym()):
-        return None
-    entry.mode = 0o700 if entry.isdir() or entry.mode & 0o100 else 0o600
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    return entry
+def _copy_file(source: str, copy: str) -> str:
+    shutil.copyfile(source, copy)
+    Path(copy).chmod(0o700 if os.access(source, os.X_OK) else 0o600)
+    to_disk(Path(copy))
+    return copy
+
+
+def _special(folder: str, names: list[str]) -> list[str]:
+    """What is no file, folder or link, and would hang whoever reads it."""
+    paths = [Path(folder, name) for name in names]
+    return [path.name for path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
 def _sizes(path: Path) -> Iterator[tuple[Path, int]]:
@@ -137,25 +128,18 @@ def _sizes(path: Path) -> Iterator[tuple[Path, int]]:
         yield path, path.stat().st_size
 
 
-def _publish(archive: Path, target: Path) -> None:
+def _publish(draft: Path, target: Path) -> None:
     """Give it its name, unless somebody else took that meanwhile."""
     try:
-        os.link(archive, target)
-    except FileExistsError:
-        raise _taken(target) from None
+        draft.rename(target)
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP):
-            raise
-        # A file system without hard links: hold the name, then put the archive into it.
-        try:
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        except FileExistsError:
-            raise _taken(target) from None
-        archive.replace(target)
+        if target.exists():
+            raise _taken(target) from error
+        raise
     to_disk(target.parent)
 
 
 def _taken(target: Path) -> UsageError:
     return UsageError(
-        f"{target} is there already, and nothing is overwritten.", "Name a new file, or a folder."
+        f"{target} is there already, and nothing is overwritten.", "Name a new folder, or one to put it in."
     )

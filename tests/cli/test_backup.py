@@ -4,7 +4,6 @@ import json
 import sqlite3
 import stat
 import subprocess
-import tarfile
 import threading
 from pathlib import Path
 
@@ -31,10 +30,9 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def put_back(archive: Path, folder: Path) -> None:
+def put_back(copy: Path, folder: Path) -> None:
     """As docs/operations.md says."""
-    folder.mkdir(mode=0o700)
-    subprocess.run(["tar", "-xzf", str(archive), "-C", str(folder)], check=True)
+    subprocess.run(["cp", "-a", str(copy), str(folder)], check=True)
 
 
 @pytest.mark.bubblewrap
@@ -49,16 +47,16 @@ def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_th
         chat.stdin.flush()
         while "hello" not in chat.stdout.readline():
             pass
-        said = bubblewrap.run("backup", str(tmp_path / "b.tar.gz")).stdout
+        said = bubblewrap.run("backup", str(tmp_path / "b")).stdout
     finally:
         chat.stdin.close()
         assert chat.wait(60) == 0
         chat.stdout.close()
         assert chat.stderr is not None
         chat.stderr.close()
-    assert f"{tmp_path}/b.tar.gz" in said
+    assert f"{tmp_path}/b" in said
     assert "memory.db" in said
-    put_back(tmp_path / "b.tar.gz", tmp_path / "again")
+    put_back(tmp_path / "b", tmp_path / "again")
     again = Program(tmp_path / "again", bubblewrap.env)
     facts = json.loads(again.run("memory", "list", "--json").stdout)
     assert [(fact["key"], fact["value"]) for fact in facts] == [("colour", "green")]
@@ -67,16 +65,16 @@ def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_th
 
 
 def test_it_holds_what_cannot_be_made_again_for_its_owner_alone(home: Home, tmp_path: Path) -> None:
-    made = back_up(home, tmp_path / "b.tar.gz")
-    assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
+    made = back_up(home, tmp_path / "b")
+    assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
     assert [name for name, _ in made.holds] == ["state.db", "config.toml", "skills"]
     put_back(made.path, tmp_path / "again")
     assert (tmp_path / "again/config.toml").read_text() == "[agent]\nmax_turns = 7\n"
     assert (tmp_path / "again/skills/tea/SKILL.md").read_text().endswith("Boil it.\n")
     assert stat.S_IMODE((tmp_path / "again/state.db").stat().st_mode) == 0o600
     assert not (tmp_path / "again/.env").exists()
-    with tarfile.open(back_up(home, tmp_path / "keys.tar.gz", keys=True).path) as tar:
-        assert ".env" in tar.getnames()
+    assert stat.S_IMODE((tmp_path / "again/skills/tea").stat().st_mode) == 0o700
+    assert (back_up(home, tmp_path / "keys", keys=True).path / ".env").exists()
 
 
 def test_it_is_of_one_moment_while_another_writes(home: Home, tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ def test_it_is_of_one_moment_while_another_writes(home: Home, tmp_path: Path) ->
     try:
         counts = []
         for number in range(5):
-            put_back(back_up(home, tmp_path / f"{number}.tar.gz").path, tmp_path / str(number))
+            put_back(back_up(home, tmp_path / f"copy-{number}").path, tmp_path / str(number))
             (row,) = _rows(
                 tmp_path / str(number) / "state.db",
                 "SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM two)",
@@ -115,7 +113,7 @@ def test_it_is_of_one_moment_while_another_writes(home: Home, tmp_path: Path) ->
     assert counts[-1] > counts[0], "it was written to meanwhile"
 
 
-def test_nothing_is_overwritten_and_a_folder_gets_a_new_file(home: Home, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_and_a_folder_gets_a_new_one(home: Home, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(UsageError, match="nothing is overwritten"):
         back_up(home, tmp_path / "mine")
@@ -125,7 +123,7 @@ def test_nothing_is_overwritten_and_a_folder_gets_a_new_file(home: Home, tmp_pat
     assert list((tmp_path / "backups").iterdir()) == [made.path]
     assert made.path.name.startswith("rumi-20")
     with pytest.raises(UsageError, match="cannot be written"):
-        back_up(home, tmp_path / "no" / "folder" / "b.tar.gz")
+        back_up(home, tmp_path / "no" / "folder" / "b")
 
 
 def test_what_cannot_be_its_place_is_one_sentence_with_exit_code_2(home: Home, tmp_path: Path) -> None:
@@ -135,14 +133,14 @@ def test_what_cannot_be_its_place_is_one_sentence_with_exit_code_2(home: Home, t
     for path, says in (
         (home.state_db, "nothing is overwritten"),
         (tmp_path / "mine", "nothing is overwritten"),
-        (home.root / "b.tar.gz", "lost with it"),
+        (home.root / "b", "lost with it"),
         (tmp_path / "inside", "lost with it"),
-        (Path("/proc/b.tar.gz"), "cannot be written"),
+        (Path("/proc/b"), "cannot be written"),
     ):
         said = program.run("backup", str(path), code=2)
         assert says in said.stderr
         assert len(said.stderr.splitlines()) == 1
-    assert not list(home.root.glob("*.gz"))
+    assert not [path for path in home.root.iterdir() if path.name in ("b", ".rumi-backup")]
 
 
 def test_a_damaged_database_or_no_room_leaves_no_backup(
@@ -158,7 +156,7 @@ def test_a_damaged_database_or_no_room_leaves_no_backup(
         back_up(home, tmp_path / "backups")
     assert list((tmp_path / "backups").iterdir()) == []
     with pytest.raises(BackupError, match="nothing"):
-        back_up(Home(tmp_path / "backups"), tmp_path / "b.tar.gz")
+        back_up(Home(tmp_path / "backups"), tmp_path / "b")
 
 
 def _rows(path: Path, query: str) -> list[tuple[int, ...]]:
