@@ -46,7 +46,7 @@ def _block(skills: PromptSkills, shown: int, most_chars: int) -> str:
 
 def _one_line(text: str, most_chars: int) -> str:
     """A description as data: on one line, without tags of ours, without what is not seen."""
-    line = "".join(c if c.isprintable() else " " for c in text)
+    line = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(line.split())
     if len(line) > most_chars:
         line = f"{line[: most_chars - 1]}…"
