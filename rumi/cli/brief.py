@@ -4,7 +4,8 @@ import os
 import socket
 import sys
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 2.0
+"""Then the command asks again, with more patience, and says what is wrong."""
 
 
 def print_status() -> bool:

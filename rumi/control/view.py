@@ -31,12 +31,16 @@ Item: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How to show it: in which order, which chat is selected, how many children of a node at most."""
+    """How to show it: in which order, which chat is selected, how many children of a node at most.
+
+    `terse` leaves out what has nothing to do with chats and nothing to complain of.
+    """
 
     order: Order = "age"
     selected: str = ""
     most: int = MOST
     many: int = MANY
+    terse: bool = False
 
 
 def render(status: Item, choice: Choice | None = None) -> RenderableType:
@@ -116,16 +120,29 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
     """The children to show, and the others in words. Static children are few, and in the tree's own order."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
-        return children, ""
+        shown = [child for child in children if _matters(child)] if choice.terse else children
+        return shown, f"… {len(children) - len(shown)} at rest" if len(shown) < len(children) else ""
     ordered = sorted(children, key=lambda child: _rank(child, choice.order))
+    chats = bool(ordered) and is_chat(ordered[0])
+    if choice.terse and not chats:
+        return (), ""
     if len(ordered) <= choice.many:
         return ordered, ""
     busy = [child for child in ordered if works(child) or child["id"] == choice.selected]
-    shown = busy[: choice.most if is_chat(busy[0]) else min(choice.most, MOST_OTHERS)] if busy else []
+    most = choice.most if chats else min(choice.most, MOST_OTHERS)
+    # The one that is selected is among them, wherever it stands.
+    first = next((at - most + 1 for at, each in enumerate(busy) if each["id"] == choice.selected), 0)
+    shown = busy[max(0, first) :][:most]
     parts = [f"{len(busy) - len(shown)} more"] if len(busy) > len(shown) else []
     if len(busy) < len(ordered):
         parts.append(f"{len(ordered) - len(busy)} idle")
     return shown, f"… {', '.join(parts)}" if parts else ""
+
+
+def _matters(item: Item) -> bool:
+    """Whether there are chats below it, or anything about it is not as it should be."""
+    unusual = item["state"] != "running" or item["restarts"] or item["mailbox"]["depth"] or item["last_error"]
+    return bool(unusual) or any(is_chat(child) for child in item["children"])
 
 
 def _rank(child: Item, order: Order) -> tuple[float, str]:

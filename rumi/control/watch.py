@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 import trio
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
 from rumi.control.client import ControlClient, connect
@@ -21,6 +22,11 @@ from rumi.control.view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
 
 EVERY_S = 1.0
+
+Lines: TypeAlias = list[list[Segment]]
+
+STATUS_S = 10.0
+"""The status waits for no actor: who does not answer in this time is halted."""
 
 KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
 
@@ -50,7 +56,7 @@ async def watch(path: Path, as_json: bool) -> int:
 
 
 async def _status(client: ControlClient) -> dict[str, Any]:
-    return cast(dict[str, Any], await client.call("status"))
+    return cast(dict[str, Any], await client.call("status", timeout_s=STATUS_S))
 
 
 class Watch:
@@ -91,11 +97,22 @@ class Watch:
                 await self._pressed.wait()
 
     def _page(self) -> RenderableType:
-        rows = max(10, self._console.height - 22)
-        self._choice = replace(self._choice, most=rows, many=min(12, rows))
-        tree = render(self._status, self._choice)
         below = f"{self._said}\n" if self._said else ""
-        return Group(tree, Text(f"\n{below}by {self._choice.order} · {KEYS}", style="dim"))
+        foot = self._lines(Text(f"\n{below}by {self._choice.order} · {KEYS}", style="dim"))
+        room = max(1, self._console.height - len(foot))
+        return SegmentLines([*self._tree(room)[:room], *foot], new_lines=True)
+
+    def _tree(self, room: int) -> Lines:
+        """The tree in that many lines: where it has more, what has to do with chats."""
+        whole = self._lines(render(self._status, self._choice))
+        if len(whole) <= room:
+            return whole
+        terse = replace(self._choice, terse=True, most=1, many=1)
+        most = max(1, room - len(self._lines(render(self._status, terse))) + 1)
+        return self._lines(render(self._status, replace(terse, most=most, many=most)))
+
+    def _lines(self, what: RenderableType) -> Lines:
+        return self._console.render_lines(what, pad=False)
 
     def _press(self, key: str, nursery: trio.Nursery) -> None:
         chat = self._choice.selected
@@ -119,7 +136,8 @@ class Watch:
             nursery.start_soon(self._do, "reset", chat)
 
     def _select(self, step: int) -> None:
-        chats = [item["id"] for item in chats_of(self._status, self._choice)] if self._status else []
+        every = replace(self._choice, most=sys.maxsize)
+        chats = [item["id"] for item in chats_of(self._status, every)] if self._status else []
         if not chats:
             return
         at = chats.index(self._choice.selected) + step if self._choice.selected in chats else 0

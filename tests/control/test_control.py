@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
 from rumi.control import ControlServer, NotRunning, connect, dump_on_signal, socket_path
@@ -54,6 +56,22 @@ async def test_a_call_is_answered(path: Path) -> None:
     async with serving(path), connect(path) as client:
         assert await client.call("echo", word="hóla") == "hóla"
         assert await client.call("echo", word=[1, {"a": None}]) == [1, {"a": None}]
+
+
+async def test_an_error_of_the_other_side_can_be_caught_around_the_connection(path: Path) -> None:
+    async with serving(path):
+        with pytest.raises(RumiError, match="It did not work"):
+            async with connect(path) as client:
+                await client.call("fail")
+
+
+async def test_who_is_halted_is_not_waited_for_without_end(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(str(tmp_path / "deaf.sock"))
+        deaf.listen()
+        with pytest.raises(RumiError, match="did not answer"):
+            async with connect(tmp_path / "deaf.sock"):
+                raise AssertionError("nobody greeted")
 
 
 async def test_our_errors_reach_the_client_as_they_are(path: Path) -> None:

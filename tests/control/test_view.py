@@ -96,6 +96,20 @@ def test_the_selected_chat_is_shown_and_the_order_is_the_persons() -> None:
     assert [each["id"] for each in chats_of(status, Choice("name", selected="c07"))] == ["c07", "y", "z"]
 
 
+def test_where_there_is_little_room_chats_and_trouble_stay_and_the_selected_one_is_in_sight() -> None:
+    chats = [chat(f"c{number:02}", age_s=60.0 - number) for number in range(20)]
+    boxes = item("sandboxes", item("sandbox:c01", doing="running sleep"), kind="dynamic_supervisor")
+    ill = item("poller", restarts=2)
+    tree = item(
+        "rumi", item("journal"), boxes, item("chats", *chats, kind="dynamic_supervisor"), ill,
+        kind="supervisor",
+    )  # fmt: skip
+    lines = shown(tree, choice=Choice(terse=True, many=3, most=3, selected="c07")).splitlines()[4:]
+    assert [line.split(" running")[0].strip("│├└ ") for line in lines] == [
+        "rumi", "chats", "c05", "c06", "c07", "… 17 more", "poller", "… 2 at rest",
+    ]  # fmt: skip
+
+
 def test_what_is_left_of_a_models_budget_is_told() -> None:
     budget = {"limit": 8000, "remaining": 420.0, "full_in_s": 55.0}
     models = {"gpt": {"running": 1, "cool_down_s": 0.0, "requests": None, "tokens": budget}}
