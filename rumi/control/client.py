@@ -65,7 +65,7 @@ async def connect(path: Path) -> AsyncIterator[ControlClient]:
     except OSError:
         raise NotRunning from None
     try:
-        async with trio.open_nursery() as nursery:
+        async with stream, trio.open_nursery() as nursery:
             try:
                 with trio.fail_after(CONNECT_S):
                     connection = await wrap_client_stream(nursery, stream, HOST, "/")

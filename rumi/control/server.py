@@ -35,6 +35,9 @@ Stream = Callable[[Mapping[str, object], Wire], Awaitable[None]]
 
 HANDSHAKE_S = 5.0
 
+WAITING = 1024
+"""Clients that may come at once: of more, the system refuses some as if nobody were there."""
+
 
 class WebSocketWire:
     """A `Wire` on a WebSocket."""
@@ -202,5 +205,5 @@ def _listen(path: Path) -> socket.socket:
         listener.bind(os.fspath(path))
     finally:
         os.umask(before)
-    listener.listen(64)
+    listener.listen(WAITING)
     return listener
