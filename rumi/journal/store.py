@@ -40,6 +40,7 @@ class Store:
                 version = checked_version(self._db, path, STATE)
                 make_durable(self._db, path)
                 bring_up_to_date(self._db, path, STATE, version)
+                self.undelivered = self._count_undelivered()
             except BaseException:
                 self._db.close()
                 raise
@@ -51,7 +52,6 @@ class Store:
                 "Check the disk's free space and the file's permissions, or ask: rumi doctor",
             ) from error
         self._desk = Desk(self._db, path, now)
-        self.undelivered = self._count_undelivered()
 
     def close(self) -> None:
         """Close the file."""
@@ -76,7 +76,7 @@ class Store:
                 raise
         except sqlite3.Error as error:
             raise JournalError(
-                f"{self.path} cannot be written: {error}.", "Check the disk's free space, then start again."
+                f"{self.path} cannot be used: {error}.", "Check the disk's free space, or ask: rumi doctor"
             ) from error
         return replies
 

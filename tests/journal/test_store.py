@@ -130,6 +130,16 @@ def test_a_file_that_is_no_database_is_refused_with_advice(tmp_path: Path) -> No
         Store(tmp_path / "state.db")
 
 
+def test_a_file_whose_inside_is_spoilt_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    Store(path).close()
+    spoilt = bytearray(path.read_bytes())
+    spoilt[8192::7] = bytes(each ^ 0x55 for each in spoilt[8192::7])
+    path.write_bytes(spoilt)
+    with pytest.raises(JournalError, match=r"cannot be used: .*malformed"):
+        Store(path)
+
+
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
