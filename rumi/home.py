@@ -106,7 +106,9 @@ class Home:
         """Complete before it has its name; of two processes that start at once the first one's stays."""
         draft = self.root / f".installation-{secrets.token_hex(4)}"
         try:
-            with draft.open("x", encoding="ascii") as file:
+            with open(
+                os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii"
+            ) as file:
                 file.write(secrets.token_hex(6) + "\n")
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,5 +1,6 @@
 """RUMI_HOME: its id, its permissions, and that one process holds it."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -32,8 +33,14 @@ def test_a_damaged_id_is_named_and_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "installation").read_text() == "what?"
 
 
-def test_its_folders_are_its_owners_alone(tmp_path: Path) -> None:
-    home = Home(tmp_path / "deep" / "home").make()
+def test_it_is_its_owners_alone_whatever_the_umask_is(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        home = Home(tmp_path / "deep" / "home").make()
+        home.installation()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((home.root / "installation").stat().st_mode) == 0o600
     for folder in (home.root, home.workspaces, home.logs, home.run):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 

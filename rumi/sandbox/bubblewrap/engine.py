@@ -4,6 +4,7 @@ It needs a kernel that lets ordinary users make user namespaces, and no daemon, 
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -196,7 +197,8 @@ class BubblewrapEngine:
         except RootfsError as error:
             raise SandboxError(str(error), "Install it, or use Docker.") from error
         except OSError as error:
-            raise SandboxError(f"The sandbox's root file system cannot be made: {error}.") from error
+            advice = "Make room on its disk." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise SandboxError(f"The sandbox's root file system cannot be made: {error}.", advice) from error
         self.missing_programs = report.missing
         return target, bpf_program()
 
