@@ -35,7 +35,7 @@ class ControlClient:
         self.path = path
         self._connection = connection
 
-    async def call(self, name: str, *, timeout_s: float = TIMEOUT_S, **fields: object) -> object:
+    async def call(self, name: str, timeout_s: float = TIMEOUT_S, /, **fields: object) -> object:
         """Ask, and return the result.
 
         Raises:

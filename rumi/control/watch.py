@@ -56,7 +56,7 @@ async def watch(path: Path, as_json: bool) -> int:
 
 
 async def _status(client: ControlClient) -> dict[str, Any]:
-    return cast(dict[str, Any], await client.call("status", timeout_s=STATUS_S))
+    return cast(dict[str, Any], await client.call("status", STATUS_S))
 
 
 class Watch:
