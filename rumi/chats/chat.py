@@ -92,6 +92,7 @@ class Chat(Actor[ChatMessage]):
         record = await self._conversation.load()
         self._conversation.remember(*await settle_orphans(self._means, self._chat, record))
         await tell_again(self._means, self._chat)
+        self._means.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker waits at its channel: the first message must not find it busy.
         await self.start(self._work)

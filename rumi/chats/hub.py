@@ -179,6 +179,10 @@ class Hub:
             case _:
                 pass
 
+    def nothing_runs(self, chat: str) -> None:
+        """A chat begins: of a turn that was told before, the end may never be told."""
+        self._standing.pop(chat, None)
+
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:
         """Listen to one chat, or to all, from now on.
 

@@ -91,9 +91,12 @@ class Job:
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
         """Answer the question that waits, if one does (the one called `id`, where that is said); whether so.
 
-        Only the person whose turn it is may answer, and each question once.
+        Only the person whose turn it is may answer, and each question once; a turn that is being ended
+        waits for nothing.
         """
-        if self.asked is None or user != self.user or id not in (None, self.asked.id):
+        if self.asked is None or self.scope.cancel_called:
+            return False
+        if user != self.user or id not in (None, self.asked.id):
             return False
         self.asked.answer(yes)
         self.asked = None

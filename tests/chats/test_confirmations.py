@@ -12,6 +12,7 @@ from trio.testing import MockClock
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.chats import Arrival, HubSubscription, Replied
+from rumi.chats.jobs import Asked, Job
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.texts import Verdict
 from rumi.tools import Question, Tool, ToolResult
@@ -248,6 +249,13 @@ async def test_a_stop_ends_the_question_at_once(tmp_path: Path, autojump_clock: 
         assert trio.current_time() - began < 1
         assert not await home.house.inbox.answer("tg7", question.id, True, 7)
         assert home.visit.went == []
+
+
+def test_an_answer_right_behind_a_stop_counts_for_nothing() -> None:
+    job = Job("turn", 1, "leak", 0.0, "en", user=7)
+    job.asked = Asked("q")
+    job.scope.cancel()
+    assert not job.answer(True, 7, "q")
 
 
 async def test_what_the_user_or_a_page_gave_asks_nothing(tmp_path: Path, autojump_clock: MockClock) -> None:

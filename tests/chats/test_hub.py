@@ -71,6 +71,9 @@ async def test_whoever_enters_in_the_middle_of_a_turn_is_told_what_it_is_at() ->
     assert hub.subscribe("c", entering=True).behind > 0
     hub.publish(event(Replied(2, (1,), "done")))
     assert hub.subscribe("c", entering=True).behind == 0
+    hub.publish(event(TurnStarted("again", 3)))
+    hub.nothing_runs("c")
+    assert hub.subscribe("c", entering=True).behind == 0
 
 
 async def test_a_reader_that_is_far_behind_holds_a_bounded_number_of_characters_and_loses_no_reply() -> None:

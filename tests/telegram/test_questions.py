@@ -21,7 +21,7 @@ from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent
 from tests.fakes.bot_api_world import Chat, Message
 from tests.fakes.telegram_exchange import until
 from tests.telegram.readings import seen
-from tests.telegram.sending import PostOffice, Turn, post_office
+from tests.telegram.sending import PostOffice, Turn, bot_in_memory, post_office
 from tests.telegram.test_sender_in_bad_weather import DISHONEST, HONEST
 
 ID = "00112233445566aa"
@@ -264,6 +264,23 @@ async def test_what_was_not_sent_when_its_question_ended_is_not_sent(
         await turn.ends("stopped")
         await office.all_sent()
         await trio.sleep(60)
+    assert api.chats[1].texts == ["stopped"]
+
+
+async def test_what_telegram_says_of_the_chat_is_heeded_though_the_question_has_ended(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    api.faults.next(Flood(30), "sendMessage")
+    async with post_office(tmp_path, api, bot_in_memory(api, latency=(1, 1))) as office:
+        turn = await office.begin("tg1")
+        asks(turn)
+        await trio.sleep(0.7)  # refused by now, and the answer is on its way
+        settles(turn, "no")
+        await trio.sleep(0.5)
+        began = trio.current_time()
+        await turn.ends("stopped")
+        await office.all_sent()
+        assert trio.current_time() - began > 29
     assert api.chats[1].texts == ["stopped"]
 
 

@@ -213,9 +213,10 @@ class Question:
     async def _not_asked(self, error: TelegramError, failures: int) -> None:
         """Make of an error what the next attempt does differently, and wait where that helps."""
         logger.warning("a question was not sent: %s", in_words(error))
+        learned = self._to.learn(error)  # what it says of the chat is true of whatever comes next
         if not self.open:
             return
-        if self._to.learn(error):
+        if learned:
             if isinstance(error, ChatMigrated):
                 self._origin = None
             return
