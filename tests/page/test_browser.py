@@ -151,6 +151,18 @@ def test_what_others_have_written_is_text(page: Page, served: Served) -> None:
         assert page.evaluate("log.scrollWidth - log.clientWidth") <= 0
 
 
+def test_no_text_keeps_the_browser_busy(page: Page) -> None:
+    took_ms = page.evaluate("""async () => {
+        const { markdown } = await import("/static/markdown.js");
+        const begun = performance.now();
+        for (const piece of ["`", "*", "**a", "[", "[a](http://a", "- "]) {
+            markdown("a " + piece.repeat(100_000));
+        }
+        return performance.now() - begun;
+    }""")
+    assert took_ms < 2000  # it was five seconds for the first of them alone
+
+
 def test_code_from_elsewhere_does_not_run_there(browser: Browser, served: Served) -> None:
     page = browser.new_page()
     page.goto(served.new_link())

@@ -68,12 +68,16 @@ function item(line) {
 }
 
 // Lengths are bounded: text of a stranger's must not keep the browser busy.
-const INLINE = /(`+)([^`]|[^`][^]{0,500}?[^`])\1(?!`)|\*\*(?=\S)([^*]{1,500}?)\*\*|(?<![\w*])\*(?=\S)([^*\n]{1,500}?)\*(?!\w)|\[([^[\]\n]{1,300})\]\((https?:\/\/[^\s()<>]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?'"])/g;
+const INLINE = /(?<!`)(`{1,9})(?!`)([^`]|[^`][^]{0,500}?[^`])\1(?!`)|\*\*(?=\S)([^*]{1,500}?)\*\*|(?<![\w*])\*(?=\S)([^*\n]{1,500}?)\*(?!\w)|\[([^[\]\n]{1,300})\]\((https?:\/\/[^\s()<>]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?'"])/g;
 
+const MOST_NODES = 2000;
+
+/** A block's text with its marks, as far as there are not too many: the rest is text. */
 function inline(text) {
   const nodes = [];
   let last = 0;
   for (const found of text.matchAll(INLINE)) {
+    if (nodes.length >= MOST_NODES) break;
     if (found.index > last) nodes.push(text.slice(last, found.index));
     const [, , code, strong, slanted, label, target, bare] = found;
     if (code !== undefined) nodes.push(make("code", {}, code));
