@@ -142,4 +142,12 @@ def count(request: Count, desk: Desk) -> Figures:
 
 
 def _open_message(id: int, text: str, turn: str, language: str, enclosures: str) -> OpenMessage:
-    return OpenMessage(id, text, turn, language, tuple(Enclosure(**one) for one in json.loads(enclosures)))
+    return OpenMessage(id, text, turn, language, _enclosures(enclosures))
+
+
+def _enclosures(text: str) -> tuple[Enclosure, ...]:
+    """What came with a message; nothing where a disk has spoilt that: the message still gets its reply."""
+    try:
+        return tuple(Enclosure(**one) for one in json.loads(text))
+    except (ValueError, TypeError):
+        return ()

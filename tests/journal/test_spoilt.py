@@ -28,3 +28,16 @@ def test_an_entry_that_cannot_be_read_is_one_entry(tmp_path: Path, spoilt: bytes
     assert said == ["hello", UNREADABLE, "hi"]
     store.run([Study("a", 1)])
     store.close()
+
+
+@pytest.mark.parametrize("spoilt", ["{", "5", '[{"a":1}]'])
+def test_a_message_whose_enclosures_cannot_be_read_is_one_without(tmp_path: Path, spoilt: str) -> None:
+    store = Store(tmp_path / "state.db")
+    store.run([Accept(1, "a", "hello")])
+    with sqlite3.connect(tmp_path / "state.db") as db:
+        db.execute("UPDATE messages SET enclosures = ?", (spoilt,))
+    db.close()
+    (record,) = store.run([Load("a", 10)])
+    (message,) = record.open  # type: ignore[attr-defined]
+    assert (message.text, message.enclosures) == ("hello", ())
+    store.close()
