@@ -2,10 +2,13 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rumi import texts
+from tests.fakes.bot_api_world import Query
+from tests.simulation.asking import CLOSED
 from tests.simulation.book import Book
 from tests.simulation.places import STRANGE, STRANGERS, strays
 from tests.simulation.process import Process
@@ -46,6 +49,9 @@ class Checks:
             "listeners": [chat for chat in process.means.hub._subscriptions if chat is not None],
             "limits": len(limits._windows),
             "boxes": sorted(self._history.daemon.live),
+            "questions": process.means.hub.questions,
+            "turns": process.means.hub._standing,
+            "toasts": sender._toasts._under_way,
             "model calls": +process.calls,
             "lessons": list(process.learner._tries),
             "sessions": self._unlearned(),
@@ -74,6 +80,33 @@ class Checks:
         self._check_rates()
         self._check_at_once()
         self._check_facts()
+        self._check_questions()
+
+    @property
+    def _undisturbed(self) -> bool:
+        """Whether nothing came over the program: neither an end, nor its disk or its line."""
+        history, world = self._history, self._world
+        trouble = any(world.measure[family] for family in ("telegram", "updates", "disk"))
+        gone = any(place.gone for place in history.places)
+        return len(history.starts) == 1 and not world.counts["crashes"] and not trouble and not gone
+
+    def of_buttons(self, pressed: Sequence[Query]) -> None:
+        """What was still to be pressed in the end says that it is over, and is pressed no more."""
+        if pressed and self._undisturbed:
+            self._complain(f"questions kept their buttons: {[query.message for query in pressed]}")
+        for query in pressed:
+            if query.toast not in CLOSED:
+                self._complain(f"the button of {query.message}, which is over, said {query.toast!r}")
+            if query.message.buttons and not query.message.deleted:
+                self._complain(f"{query.message} has kept its buttons")
+
+    def _check_questions(self) -> None:
+        """Nothing was done without a yes, and everybody was told the truth."""
+        self._history.asking.check(undisturbed=self._undisturbed)
+        for place in self._history.all_places:
+            for message in place.room.messages:
+                if message.from_bot and message.document is not None:
+                    self._history.asking.sent(place, message.document.name)
 
     def _check_messages(self) -> None:
         """What was said is stored once, and has one reply."""

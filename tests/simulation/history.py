@@ -1,7 +1,7 @@
 """One history: some processes after each other on one home, people all the while, and a calm ending."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import trio
@@ -12,13 +12,17 @@ from rumi.home import Home
 from tests.fakes.bot_api import Answer, BotApi, Delayed
 from tests.fakes.bot_api_rates import UNLIMITED, Limits
 from tests.fakes.bot_api_updates import Poll
+from tests.fakes.bot_api_world import Query
 from tests.simulation import weather
+from tests.simulation.answering import Answering
+from tests.simulation.asking import Asking
 from tests.simulation.book import Book
 from tests.simulation.boxes import Daemon
 from tests.simulation.checks import Checks
 from tests.simulation.ledger import Ledger
 from tests.simulation.people import People
 from tests.simulation.places import Place, settle_places
+from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
@@ -36,17 +40,13 @@ BOX_WITHOUT_CHAT_S = 20.0
 RECOVERY_S = 30.0
 """How long what came before the calm may still end a process."""
 
+MENDED_S = 200.0
+"""After this time nobody tries any more to take buttons away."""
+
 GAPS_S = (0.3, 0.3, 2, 30)
 QUIET_WEEK_S = 8 * 24 * 3600.0
 
 LIFETIMES_S = (0.05, 0.6, 3, 8, 20, 60)
-
-MOMENTS = (
-    *("write", "written", "written", "asks sendMessage", "did sendMessage", "did sendMessage"),
-    *("asks editMessageText", "did editMessageText", "asks getUpdates", "did getUpdates"),
-    *("did deleteMessage", "did sendDocument", "did sendMessageDraft", "did a long one", "did a long one"),
-)
-"""When a process may die, besides at any time."""
 
 
 class Telegram(BotApi):
@@ -86,20 +86,31 @@ class History:
         self.daemon = Daemon(world)
         self.book = Book(self.home.state_db)
         self.ledger = Ledger(world, self.api, self.all_places, self.book)
-        self.witness = Witness(world, self.book, self.daemon)
+        places = {place.chat: place for place in self.all_places}
+        self.asking = Asking(world, places)
+        self.witness = Witness(
+            world,
+            self.book,
+            self.daemon,
+            self.asking,
+            lambda asked: self._nursery.start_soon(self.answering.react, asked),
+        )
         self.setting = Setting(
             world,
             self.home,
             self.api,
             self.daemon,
-            {place.chat: place for place in self.all_places},
+            places,
             self.witness,
             self.ledger,
             self.latency,
+            self.asking,
         )
         self.starts: list[float] = []
         """When processes began."""
         self.people: People
+        self.answering: Answering
+        self._nursery: trio.Nursery
         self._done = trio.Event()
         self._calm_at = self._told_at = math.inf
         self._settled = False
@@ -109,8 +120,9 @@ class History:
         random = self.world.random
         weather.brew(self.world, self.api)
         async with trio.open_nursery() as nursery:
-            self.api.nursery = nursery
+            self.api.nursery = self._nursery = nursery
             self.people = People(self.world, self.api, self.daemon, nursery, self._quiet)
+            self.answering = Answering(self.world, self.api, self.asking, self.people)
             nursery.start_soon(self._live)
             early = random.choice((0, 0, 1, 1, 2, 3)) if self.world.measure["kill"] else 0
             for _ in range(early):
@@ -159,7 +171,7 @@ class History:
         end = random.choice(("killed", "killed", "moment", "moment", "told")) if early else "done"
         death = None
         if end == "moment" or (end == "told" and random.random() < 0.3):
-            death = (random.choice(MOMENTS), random.choice((1, 2, 3, 5, 8, 13, 25)))
+            death = draw_death(random, self.people.curious)
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())
@@ -238,6 +250,13 @@ class History:
         with trio.move_on_after(hurry_s):  # a second signal
             await process.telegram.wind_down(process.inbox)
 
+    async def _press_what_stands(self) -> Sequence[Query]:
+        """Press the buttons that are left though nothing is asked any more; a live process leaves none."""
+        if not self.answering.standing():
+            return ()
+        await trio.sleep(MENDED_S)
+        return self.answering.press_what_stands()
+
     # Whether everything is done
 
     def _unfinished(self) -> list[str]:
@@ -261,6 +280,8 @@ class History:
         if bound.cancelled_caught:
             self.world.complain(f"never settled: {'; '.join(self._unfinished())}")
         else:
+            pressed = await self._press_what_stands()
             await trio.sleep(IDLE_S)
+            Checks(self).of_buttons(pressed)
             Checks(self).when_idle(process)
         self._settled = True

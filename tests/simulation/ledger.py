@@ -18,6 +18,7 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Fault, Late, Reset, Silent, Slow, Truncated
 from tests.fakes.bot_api_text import settled
 from tests.fakes.bot_api_world import Message
+from tests.simulation.asking import is_question, thing_in
 from tests.simulation.book import Book, Row
 from tests.simulation.places import ADMIN, STRANGERS, WHOLE_STATUS, Place, strays
 from tests.simulation.world import World
@@ -143,6 +144,7 @@ class Ledger:
             if message.from_bot
             and place.holds(message)
             and message.document is None
+            and not is_question(message.text)
             and (not message.deleted or message in place.wiped)
         ]
 
@@ -153,6 +155,7 @@ class Ledger:
             if place.room.events:
                 self._check_strays(place)
             self._check_replies(place)
+            self._check_questions(place)
 
     def _check_strays(self, place: Place) -> None:
         """Nothing of one place is ever shown in another."""
@@ -223,6 +226,17 @@ class Ledger:
             self._world.complain(
                 f"{place.chat}: {excuses} excuses, but shown again: {repeats}, left behind: {left}"
             )
+
+    def _check_questions(self, place: Place) -> None:
+        """Each is asked once; where an answer was lost, it may stand there again."""
+        asked = Counter(
+            thing_in(message.text)
+            for message in place.room.messages
+            if message.from_bot and place.holds(message) and is_question(message.text)
+        )
+        if asked.total() - len(asked) > self.excused[place]:
+            again = [thing for thing, times in asked.items() if times > 1]
+            self._world.complain(f"{place.chat}: {self.excused[place]} excuses, but asked again: {again}")
 
     def _same(self, place: Place, shown: Shown, part: Shown) -> bool:
         return shown == part or (place.room.id in self._world.plain and shown == (part[0], ()))

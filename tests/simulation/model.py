@@ -10,6 +10,7 @@ import trio
 
 from rumi.chats.summing import INSTRUCTIONS
 from rumi.models import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
+from tests.simulation.outside import PAGE
 from tests.simulation.places import Place, strays
 from tests.simulation.world import Fault, World
 
@@ -30,7 +31,10 @@ BEHAVIOURS = (
         "nothing",
     ),
 )
-"""What the second word of a message may ask for. `judge` breaks the chat's mailbox loop now and then."""
+"""What the second word of a message may ask for. `judge` breaks the chat's mailbox loop now and then.
+
+Besides these there is `outside`: it reads what strangers wrote, and what it does then has to be asked for.
+"""
 
 Task: TypeAlias = Literal["lesson", "summary"]
 
@@ -134,12 +138,31 @@ class Model:
             case "essay":
                 return Reply(essay(f"{mark}# {said}", random.choice((4, 9, 20))))
             case "file" if steps < 1:
-                return Reply("", (self._bash("w", "tee out.txt", f"{mark}# in a file: {said}"),))
+                self._place.files += 1
+                return Reply("", (self._bash("w", f"tee {self._file}", f"{mark}# in a file: {said}"),))
             case "file" if steps < 2:
-                return Reply("", (ToolCall("x", "send_file", '{"path": "out.txt"}'),))
+                return Reply("", (ToolCall("x", "send_file", json.dumps({"path": self._file})),))
+            case "outside" if steps < random.choice((2, 2, 4)):
+                return Reply("", self._from_outside(request.messages))
             case "nothing":
                 return Reply("   ")
         return Reply(f"{mark}# you said {said}")
+
+    @property
+    def _file(self) -> str:
+        return f"{self._place.mark}-out{self._place.files}.txt"
+
+    def _from_outside(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+        """Read something that strangers wrote; where that is done, do what has to be asked for then."""
+        random, place = self._world.random, self._place
+        if not any(message.role == "tool" and message.content.endswith(PAGE) for message in messages):
+            return (ToolCall("r", "read", "{}"),)
+        calls = []
+        for number in range(random.choice((1, 1, 1, 2, 5))):
+            place.things += 1
+            what = json.dumps({"what": f"{place.mark}#thing{place.things}"})
+            calls.append(ToolCall(f"d{number}", "do", what))
+        return tuple(calls)
 
     def _bash(self, id: str, command: str = "", stdin: str = "") -> ToolCall:
         random, mark = self._world.random, self._place.mark

@@ -8,7 +8,7 @@ import trio
 from rumi.errors import RumiError
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_text import detected
-from tests.fakes.bot_api_world import Message
+from tests.fakes.bot_api_world import Message, Person
 from tests.simulation.boxes import Daemon
 from tests.simulation.model import BEHAVIOURS
 from tests.simulation.places import STRANGE, Place, Said
@@ -56,6 +56,8 @@ class People:
         self._nursery = nursery
         self._quiet = quiet
         self._numbered = 0
+        self.curious = world.random.choice((0.0, 0.0, 0.1, 0.7))
+        """How often they want something from outside."""
 
     async def live(self, places: list[Place], deeds: int) -> None:
         """Do so many things in all, each place for itself."""
@@ -80,12 +82,12 @@ class People:
         random = self._random
         match deed:
             case "say":
-                self._say(place, self._words(place))
+                self.say(place, self.words(place))
             case "command":
-                self._say(place, random.choice(COMMANDS))
+                self.say(place, random.choice(COMMANDS))
             case "burst":
                 for _ in range(random.choice((2, 3, 5))):
-                    self._say(place, random.choice((self._words(place), *COMMANDS)))
+                    self.say(place, random.choice((self.words(place), *COMMANDS)))
             case "polite":
                 await self._polite(place)
             case "document":
@@ -98,9 +100,7 @@ class People:
                 if self.said:
                     self._api.edit(random.choice(self.said).message, f"{STRANGE}#edited")
             case "outside":
-                process = self.process
-                if process is not None and process.root.state == "running" and not process.life.dead:
-                    process.callers.start_soon(self._outside, place, process)
+                self.call_from_outside(place)
             case "leave":
                 self._nursery.start_soon(self._leave, place)
             case "unheard":
@@ -112,9 +112,12 @@ class People:
 
     # What they say
 
-    def _words(self, place: Place) -> str:
+    def words(self, place: Place) -> str:
+        """Something that was not said before, and the wish in it."""
         self._numbered += 1
-        return f"{place.mark}#{self._numbered} {self._random.choice(BEHAVIOURS)}"
+        curious = self._random.random() < self.curious
+        wish = "outside" if curious else self._random.choice(BEHAVIOURS)
+        return f"{place.mark}#{self._numbered} {wish}"
 
     def _said(
         self, place: Place, message: Message, text: str | None, what: str, *, polite: bool = False
@@ -123,39 +126,44 @@ class People:
         self._world.note(place.chat, f"< {what}", lambda: f"(update {message.update_id})")
         self._world.counts["messages"] += 1
 
-    def _say(self, place: Place, text: str, *, polite: bool = False) -> None:
-        """Say something that is meant for the bot."""
-        person = self._random.choice(place.people)
+    def say(
+        self,
+        place: Place,
+        text: str,
+        person: Person | None = None,
+        reply_to: Message | None = None,
+        *,
+        polite: bool = False,
+    ) -> Message:
+        """Say something that is meant for the bot, whoever does, and perhaps in answer to it."""
+        person = person or self._random.choice(place.people)
         name = f"@{self._api.bot.username}"
         sent = text
         if text == "/what":  # a command of some other bot, unless it is called by name
             sent = f"{text}{name}"
-        elif not place.private and not text.startswith("/"):
+        elif not place.private and not text.startswith("/") and reply_to is None:
             sent = f"{name} {text}"
-        message = self._api.say(person, sent, place.room, topic=place.topic)
+        message = self._api.say(person, sent, place.room, topic=place.topic, reply_to=reply_to)
         self._said(place, message, text, repr(text), polite=polite)
+        return message
 
     async def _polite(self, place: Place) -> None:
         """Say something when nothing runs and everything is answered."""
         with trio.move_on_after(100):
             while not self._quiet(place):  # noqa: ASYNC110  # a person looks now and then
                 await trio.sleep(self._random.choice((0.1, 0.5, 2)))
-            self._say(place, self._words(place), polite=True)
+            self.say(place, self.words(place), polite=True)
 
     def _answer(self, place: Place) -> None:
         """Answer to something that the bot said, without calling it."""
         mine = [message for message in place.room.said if place.holds(message)]
         if mine:
-            text = self._words(place)
-            person = self._random.choice(place.people)
-            earlier = self._random.choice(mine)
-            message = self._api.say(person, text, place.room, topic=place.topic, reply_to=earlier)
-            self._said(place, message, text, f"{text!r} in answer to {earlier.id}")
+            self.say(place, self.words(place), reply_to=self._random.choice(mine))
 
     def _document(self, place: Place) -> None:
         """A file, or an album, which is one message."""
         person = self._random.choice(place.people)
-        text = self._random.choice(("", self._words(place), f"/help {self._words(place)}"))
+        text = self._random.choice(("", self.words(place), f"/help {self.words(place)}"))
         caption = text if place.private else f"@{self._api.bot.username} {text}".strip()
         album = {"media_group_id": f"album{self._numbered}"} if self._random.random() < 0.2 else {}
         size = self._random.choice((None, None, 30_000_000))
@@ -207,6 +215,12 @@ class People:
         self._said(place, message, None, f"a stranger: {text!r}")
 
     # What else they do
+
+    def call_from_outside(self, place: Place) -> None:
+        """Have somebody give a chat a command who is not in it."""
+        process = self.process
+        if process is not None and process.root.state == "running" and not process.life.dead:
+            process.callers.start_soon(self._outside, place, process)
 
     async def _outside(self, place: Place, process: Process) -> None:
         """`rumi stop` or `rumi reset`, by somebody who may not wait for the answer."""

@@ -44,6 +44,9 @@ class Place:
     """What people took away of what the bot had said."""
     meddled: bool = False
     """Somebody gave it a command from outside, of which nobody here knows."""
+    files: int = 0
+    things: int = 0
+    """How many the model has thought of here."""
 
     @property
     def chat(self) -> str:

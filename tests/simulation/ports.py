@@ -1,6 +1,7 @@
 """What one process reaches the world through. Once the process is dead, nothing gets through any more."""
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, TypeVar, cast
 
 import httpx
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 NO_ENTITIES = "Bad Request: can't parse entities: unsupported start tag"
 
-UNHURRIED = frozenset({"deleteMessage", "getMe", "setMyCommands", "getFile"})
+UNHURRIED = frozenset({"deleteMessage", "getMe", "setMyCommands", "getFile", "answerCallbackQuery"})
 """What may be asked though Telegram wanted to be left alone in a chat."""
 
 
@@ -30,6 +31,27 @@ LONG_CHARS = 3000
 
 HEARD_S = 6.0
 """How long a sender that ends may still wait for an answer, without caring much what it says."""
+
+
+MOMENTS = (
+    *("write", "written", "written", "asks sendMessage", "did sendMessage", "did sendMessage"),
+    *("asks editMessageText", "did editMessageText", "asks getUpdates", "did getUpdates"),
+    *("did deleteMessage", "did sendDocument", "did sendMessageDraft", "did a long one", "did a long one"),
+)
+"""When a process may die, besides at any time."""
+
+MOMENTS_OF_QUESTIONS = (
+    *("asked", "did a question", "did a question", "did a question", "answered"),
+    *("did answerCallbackQuery", "did editMessageReplyMarkup"),
+)
+"""When it may die where people want much from outside."""
+
+
+def draw_death(random: Random, curious: float) -> tuple[str, int]:
+    """When a process dies; `curious` is how much people want from outside."""
+    if random.random() < curious:
+        return random.choice(MOMENTS_OF_QUESTIONS), random.choice((1, 1, 2, 3))
+    return random.choice(MOMENTS), random.choice((1, 2, 3, 5, 8, 13, 25))
 
 
 class Life:
@@ -183,6 +205,8 @@ class Line(Guarded, InMemoryRequest):
         if method != "sendChatAction":
             life.world.note("telegram", f"{method} is {answer.status}", lambda: _short(data))
         life.moment(f"did {method}")
+        if method == "sendMessage" and "reply_markup" in data.parameters:
+            life.moment("did a question")
         if len(data.parameters.get("text", "")) > LONG_CHARS:
             life.moment("did a long one")
         return answer

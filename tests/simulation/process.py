@@ -21,9 +21,11 @@ from rumi.memory import Memory, asking, extract
 from rumi.sandbox import Limits, add_sandboxes
 from rumi.telegram.room import Telegram
 from tests.fakes.bot_api import TOKEN, BotApi
+from tests.simulation.asking import CONFIRM_S, Asking
 from tests.simulation.boxes import Client, Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import Model
+from tests.simulation.outside import tools_of
 from tests.simulation.places import WHO, WHOLE_STATUS, Place
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
 from tests.simulation.witness import Witness
@@ -75,6 +77,7 @@ class Setting:
     witness: Witness
     ledger: Ledger
     latency: tuple[float, float]
+    asking: Asking
     begun: Counter[str] = field(default_factory=Counter)
 
 
@@ -139,13 +142,18 @@ class Process:
             hub=hub,
             audit=cast(AuditLog, NoAudit()),
             in_hand=self.in_hand,
-            limits=ChatLimits(TurnLimits(timeout_s=TURN_S), SESSION_S, HISTORY_MESSAGES, 100_000, COMMAND_S),
+            limits=ChatLimits(
+                TurnLimits(timeout_s=TURN_S), SESSION_S, HISTORY_MESSAGES, 100_000, COMMAND_S, CONFIRM_S
+            ),
             language="en",
             workspaces=home.workspaces,
             now=world.now,
             offload=disk,
             whole_status=lambda: WHOLE_STATUS,
-            tools_for=lambda view: self.telegram.tools_for(view.chat),
+            tools_for=lambda view: (
+                *self.telegram.tools_for(view.chat),
+                *tools_of(self.life, places[view.chat], setting.asking),
+            ),
             bring=self.telegram.bring,
             memory=asking(memory),
             extract=extract,

@@ -23,6 +23,7 @@ WHATEVER_HAPPENS = (
     *("turns model_error", "turns repeated_call", "kills", "crashes", "disk", "sandbox", "model", "telegram"),
     *("gone", "fault Flood", "fault Broken", "fault Reset", "fault Silent", "fault Slow", "fault Late"),
     *("fault Truncated", "fault Redelivered", "fault Shuffled", "fault Doubled", "fault Error"),
+    *("asked", "verdict yes", "verdict no", "verdict expired", "presses", "stale presses", "typed", "done"),
     *("repeated", "left behind", "excused by a violent end"),
 )
 

@@ -1,14 +1,18 @@
 """The simulation finds faults: each of these is planted, and must be found within so many seeds."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import count
 from typing import Any
 
 import pytest
 import trio
 
-from rumi.chats import Replied, learning
+from rumi.agent import gate
+from rumi.agent.gate import Gate
+from rumi.chats import Hub, Inbox, Replied, learning
 from rumi.chats.chat import Chat
+from rumi.chats.jobs import Job
 from rumi.chats.learning import Learner
 from rumi.chats.telling import tell_reply
 from rumi.chats.worker import Worker
@@ -25,7 +29,9 @@ from rumi.telegram.sending.destination import Destination
 from rumi.telegram.sending.lane import Lane
 from rumi.telegram.sending.limits import Limits
 from rumi.telegram.sending.preview import Preview
+from rumi.telegram.sending.questions import Question
 from rumi.telegram.sending.sender import Sender
+from rumi.telegram.sending.toasts import Toasts
 from tests.simulation.play import play
 from tests.simulation.world import World
 
@@ -177,6 +183,61 @@ def keeps_what_was_to_be_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lessons, "_forget", lambda desk, which, *values: None)
 
 
+def takes_a_press_for_whatever_is_asked(patch: pytest.MonkeyPatch) -> None:
+    answer = Job.answer
+    patch.setattr(Job, "answer", lambda self, yes, user, id=None: answer(self, yes, user))
+
+
+def takes_a_press_of_anybody(patch: pytest.MonkeyPatch) -> None:
+    answer = Job.answer
+    patch.setattr(Job, "answer", lambda self, yes, user, id=None: answer(self, yes, self.user, id))
+
+
+def names_questions_anew_with_each_process(patch: pytest.MonkeyPatch) -> None:
+    """So that the buttons that a process leaves behind answer what the next one asks."""
+    init = Inbox.__init__
+    numbers = count()
+
+    def begin(self: Inbox, *means: Any) -> None:
+        nonlocal numbers
+        numbers = count()
+        init(self, *means)
+
+    patch.setattr(Inbox, "__init__", begin)
+    patch.setattr(gate, "token_hex", lambda size: f"{next(numbers):016x}")
+
+
+def asks_once_for_many(patch: pytest.MonkeyPatch) -> None:
+    refusal = Gate.refusal
+    agreed: set[Gate] = set()
+
+    async def once(self: Gate, *call: Any) -> Any:
+        if self in agreed:
+            return None
+        refused = await refusal(self, *call)
+        if refused is None and self.tainted:
+            agreed.add(self)
+        return refused
+
+    patch.setattr(Gate, "refusal", once)
+
+
+def hears_what_was_written_before_it_asked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Hub, "could_be_read", lambda self, question, origin: True)
+
+
+def lets_the_time_run(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Gate, "_time_stands_still", lambda self: nullcontext())
+
+
+def leaves_the_buttons(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Question, "_mend", nothing)
+
+
+def takes_old_buttons_for_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Toasts, "disarm", nothing)
+
+
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [
@@ -198,6 +259,14 @@ def keeps_what_was_to_be_forgotten(patch: pytest.MonkeyPatch) -> None:
         (learns_for_another, "has a fact of"),
         (never_finds_that_a_session_is_over, "kept for ever: sessions"),
         (keeps_what_was_to_be_forgotten, "kept for ever: sessions"),
+        (takes_a_press_for_whatever_is_asked, "without a yes of"),
+        (takes_a_press_of_anybody, "without a yes of"),
+        (names_questions_anew_with_each_process, "without a yes of"),
+        (asks_once_for_many, "and nobody was asked"),
+        (hears_what_was_written_before_it_asked, "without a yes of"),
+        (lets_the_time_run, "its time was over after"),
+        (leaves_the_buttons, "questions kept their buttons"),
+        (takes_old_buttons_for_nothing, "has kept its buttons"),
     ],
 )
 def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,10 @@ IN_UPDATES: tuple[tuple[float, Fault], ...] = (
     (0.05, Slow(20)),
 )
 
-CALLS = ("sendMessage", "editMessageText", "deleteMessage", "sendMessageDraft", "sendDocument")
+CALLS = (
+    *("sendMessage", "editMessageText", "deleteMessage", "sendMessageDraft", "sendDocument"),
+    *("answerCallbackQuery", "editMessageReplyMarkup"),
+)
 
 
 def brew(world: World, api: BotApi) -> None:

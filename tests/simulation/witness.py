@@ -1,12 +1,14 @@
 """Watches what the chats tell, through all processes, and notes what must not be."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
 
-from rumi.agent import TurnFinished
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.telegram.address import Address
+from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.boxes import Daemon
 from tests.simulation.world import World
@@ -19,10 +21,16 @@ if TYPE_CHECKING:
 
 
 class Witness:
-    """Stands at the hub of each process."""
+    """Stands at the hub of each process. A turn has `turn_s` for its work."""
 
-    def __init__(self, world: World, book: Book, daemon: Daemon) -> None:
+    turn_s = 60.0
+
+    def __init__(
+        self, world: World, book: Book, daemon: Daemon, asking: Asking, react: Callable[[Asked], None]
+    ) -> None:
         self._world = world
+        self._asking = asking
+        self._react = react
         self._book = book
         self._daemon = daemon
         self._process: Process | None = None
@@ -52,6 +60,8 @@ class Witness:
         runs = chat in self.turn_now or chat in self._ending
         if not runs and self._turn_was.get(chat, 0.0) < trio.current_time() - TYPING_S:
             self._world.complain(f"{chat}: somebody seems to be typing, and nothing runs")
+        if self._asking.asks_since(chat) < trio.current_time() - TYPING_S:
+            self._world.complain(f"{chat}: somebody seems to be typing, and a question waits")
 
     def see(self, event: ChatEvent) -> None:
         process = self._process
@@ -61,7 +71,8 @@ class Witness:
         chat, turn = event.chat, event.turn
         complain = self._world.complain
         match event.what:
-            case TurnStarted(text):
+            case TurnStarted(text, _, _, origin):
+                self._asking.begin(chat, turn, origin)
                 self._world.note(chat, f"{turn} begins", lambda: repr(text))
                 if turn in self._started:
                     complain(f"{chat} {turn}: started twice")
@@ -78,11 +89,19 @@ class Witness:
                     complain(f"{chat} {turn}: runs {text!r} again, which was complete")
                 self._started[turn] = text
                 self.turn_now[chat] = turn
+            case ConfirmationAsked(id, text):
+                self._react(self._asking.ask(chat, turn, id, text, process.life))
+                process.life.moment("asked")
+            case ConfirmationEnded(id, verdict):
+                self._asking.end(chat, id, verdict)
+                process.life.moment("answered")
             case TurnFinished(reason, answer):
                 self._world.note(chat, f"{turn} ends", lambda: f"{reason}: {answer[:60]!r}")
                 self._world.counts[f"turns {reason}"] += 1
                 if turn in self._finished:
                     complain(f"{chat} {turn}: finished twice, {self._finished[turn]} and {reason}")
+                if reason == "timeout":
+                    self._asking.timed_out(chat, turn, self.turn_s)
                 if turn in self._replied:
                     complain(f"{chat} {turn}: finished behind its reply")
                 self._finished[turn] = reason

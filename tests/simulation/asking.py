@@ -1,0 +1,231 @@
+"""What turns ask, what people answer, and what is done.
+
+Whether something might be done is judged by what people saw and did, and not by what the house says of it: a
+button counts for what the message says that it hangs on.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import trio
+
+from rumi import texts
+from rumi.texts import Verdict
+from tests.fakes.bot_api_world import Message, Person, Query
+from tests.simulation.places import Place
+from tests.simulation.ports import Life
+from tests.simulation.world import World
+
+CONFIRM_S = 90.0
+"""How long a question waits: longer than a turn may take."""
+
+MOST_NOS = 3
+
+HEARD_S = 15.0
+"""After this time an answer has been heard, where nothing is disturbed."""
+
+FIRST_LINES = tuple(texts.question(language, "send_file", {}) for language in ("es", "en"))
+TOASTS = {texts.verdict(language, word): word for language in ("es", "en") for word in ("yes", "no")}
+CLOSED = frozenset(texts.question_closed(language) for language in ("es", "en"))
+
+_THING = re.compile(r"^ *(?:file|archivo): (\S+)", re.MULTILINE)
+
+
+def is_question(text: str) -> bool:
+    """Whether a message of the bot's is one, with its verdict or without."""
+    return text.startswith(FIRST_LINES)
+
+
+def thing_in(text: str) -> str:
+    """What a question is about."""
+    found = _THING.search(text)
+    assert found is not None, text
+    return found[1]
+
+
+@dataclass(eq=False)
+class Press:
+    """Somebody pressed a button. `late`: its question was over."""
+
+    query: Query
+    yes: bool
+    late: bool
+
+
+@dataclass(eq=False)
+class Typed:
+    """Somebody wrote a yes or a no. It is `used` when something was done because of it."""
+
+    message: Message
+    yes: bool
+    used: bool = False
+
+
+@dataclass(eq=False)
+class Asked:
+    """A question, as the house told it."""
+
+    place: Place
+    turn: str
+    id: str
+    thing: str
+    owner: Person
+    life: Life
+    at: float
+    ended_at: float = 0.0
+    verdict: Verdict | None = None
+    presses: list[Press] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        """Whether no answer counts any more."""
+        return self.verdict is not None or self.life.dead
+
+
+class Asking:
+    """All questions of a history."""
+
+    def __init__(self, world: World, places: Mapping[str, Place]) -> None:
+        self._world = world
+        self._places = places
+        self.questions: dict[str, Asked] = {}
+        """By what they are about, which is said once."""
+        self._last: dict[str, Asked] = {}
+        self._owners: dict[tuple[str, str], tuple[Person, float]] = {}
+        self._nos: Counter[str] = Counter()
+        self._waited: Counter[tuple[str, str]] = Counter()
+        self._typed: defaultdict[str, list[Typed]] = defaultdict(list)
+        self._done: set[str] = set()
+
+    # What the house tells
+
+    def begin(self, chat: str, turn: str, origin: int | None) -> None:
+        """A turn begins: it belongs to whoever wrote the message."""
+        assert origin is not None
+        self._owners[chat, turn] = (self._places[chat].room.by_id[origin].sender, trio.current_time())
+
+    def ask(self, chat: str, turn: str, id: str, text: str, life: Life) -> Asked:
+        """A turn asks something."""
+        world, last = self._world, self._last.get(chat)
+        world.note(chat, f"{turn} asks {id}", lambda: repr(text))
+        world.counts["asked"] += 1
+        if last is not None and not last.over:
+            world.complain(f"{chat} {turn}: asks {text!r} while {last.thing} is asked")
+        if self._nos[turn] >= MOST_NOS:
+            world.complain(f"{chat} {turn}: asks though there was no yes so often")
+        owner, _ = self._owners[chat, turn]
+        thing = thing_in(text)
+        asked = Asked(self._places[chat], turn, id, thing, owner, life, trio.current_time())
+        self._last[chat] = self.questions[thing] = asked
+        return asked
+
+    def end(self, chat: str, id: str, verdict: Verdict) -> None:
+        """A question is over."""
+        world, asked = self._world, self._last[chat]
+        world.note(chat, f"{id} is over: {verdict}")
+        world.counts[f"verdict {verdict}"] += 1
+        if asked.id != id or asked.verdict is not None:
+            world.complain(f"{chat}: {id} is over, and not asked")
+            return
+        asked.verdict, asked.ended_at = verdict, trio.current_time()
+        self._waited[chat, asked.turn] += asked.ended_at - asked.at  # type: ignore[assignment]
+        self._nos[asked.turn] = {"yes": 0, "no": self._nos[asked.turn] + 1, "expired": MOST_NOS}[verdict]
+        if asked.ended_at > asked.at + CONFIRM_S + 1e-6:
+            world.complain(f"{chat}: {asked.thing} was asked for {asked.ended_at - asked.at:.0f} s")
+
+    def asks_since(self, chat: str) -> float:
+        """Since when a question waits in a chat; infinity where none does."""
+        last = self._last.get(chat)
+        return float("inf") if last is None or last.over else last.at
+
+    def timed_out(self, chat: str, turn: str, limit_s: float) -> None:
+        """A turn's time is over: that in which it waited for an answer does not count."""
+        _, began = self._owners[chat, turn]
+        worked_s = trio.current_time() - began - self._waited[chat, turn]
+        if worked_s < limit_s - 1e-3:
+            self._world.complain(f"{chat} {turn}: its time was over after {worked_s:.0f} s of work")
+
+    # What people do
+
+    def pressed(self, query: Query, yes: bool) -> None:
+        """Somebody pressed a button of a question."""
+        self._world.counts["presses"] += 1
+        asked = self.questions[thing_in(query.message.text)]
+        asked.presses.append(Press(query, yes, late=asked.over))
+
+    def typed(self, place: Place, message: Message, yes: bool) -> None:
+        """Somebody wrote a yes or a no."""
+        self._world.counts["typed"] += 1
+        self._typed[place.chat].append(Typed(message, yes))
+
+    # What is done
+
+    def do(self, place: Place, thing: str) -> None:
+        """Something is done that has to be asked for."""
+        complain, what = self._world.complain, f"{place.chat}: {thing} was done"
+        self._world.note(place.chat, f"{thing} is done")
+        self._world.counts["done"] += 1
+        if thing in self._done:
+            complain(f"{what} twice")
+        self._done.add(thing)
+        asked = self.questions.get(thing)
+        if asked is None or asked.place is not place:
+            complain(f"{what}, and nobody was asked")
+        elif asked.verdict != "yes":
+            complain(f"{what}, and its question is {asked.verdict}")
+        elif not self._may(asked):
+            complain(f"{what} without a yes of {asked.owner.first_name} to it")
+
+    def sent(self, place: Place, name: str) -> None:
+        """A file was sent. Only in a chat that had read something from outside there was a question."""
+        asked = self.questions.get(name)
+        if asked is not None and not (asked.verdict == "yes" and self._may(asked)):
+            self._world.complain(f"{place.chat}: {name} was sent without a yes, but {asked.verdict}")
+
+    def _may(self, asked: Asked) -> bool:
+        """Whether its person has said yes to this very question."""
+        if any(press.yes and press.query.person is asked.owner for press in asked.presses):
+            return True
+        standing = [message.id for message in asked.place.room.messages if shows(message, asked.thing)]
+        for typed in self._typed[asked.place.chat]:
+            theirs = typed.yes and not typed.used and typed.message.sender is asked.owner
+            if theirs and standing and typed.message.id > standing[0]:
+                typed.used = True
+                return True
+        return False
+
+    # In the end
+
+    def check(self, *, undisturbed: bool) -> None:
+        """What people were told, and what still stands in the chats."""
+        for asked in self.questions.values():
+            self._check_toasts(asked)
+            if undisturbed:
+                self._check_heard(asked)
+
+    def _check_toasts(self, asked: Asked) -> None:
+        what = f"{asked.place.chat}: the press for {asked.thing}"
+        told = [(press, TOASTS[toast]) for press in asked.presses if (toast := press.query.toast) in TOASTS]
+        if len(told) > 1:
+            self._world.complain(f"{what} counted {len(told)} times")
+        for press, word in told:
+            who = press.query.person
+            if who is not asked.owner or press.late:
+                self._world.complain(f"{what} by {who.first_name} counted, late: {press.late}")
+            elif word != ("yes" if press.yes else "no") or (asked.verdict or word) != word:
+                self._world.complain(f"{what} was told {word}, and it was {asked.verdict}")
+
+    def _check_heard(self, asked: Asked) -> None:
+        """Who answers in time is heard."""
+        if asked.verdict != "expired":
+            return
+        for press in asked.presses:
+            if press.query.person is asked.owner and press.query.time < asked.ended_at - HEARD_S:
+                self._world.complain(f"{asked.place.chat}: nobody heard the answer to {asked.thing}")
+
+
+def shows(message: Message, thing: str) -> bool:
+    """Whether a message asks for this."""
+    return message.from_bot and is_question(message.text) and thing_in(message.text) == thing

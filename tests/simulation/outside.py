@@ -1,0 +1,69 @@
+"""Two tools: one reads what strangers wrote, the other does what has to be asked for then."""
+
+from collections.abc import Collection, Mapping
+
+import trio
+
+from rumi.errors import RumiError
+from rumi.models import ToolSpec
+from rumi.tools import Question, Tool, ToolResult
+from tests.simulation.asking import Asking
+from tests.simulation.places import Place
+from tests.simulation.ports import Life
+
+PAGE = "a page"
+
+READ = ToolSpec("read", "Reads a page.", {})
+DO = ToolSpec("do", "Does something.", {})
+
+
+class Reading:
+    """Reads a page."""
+
+    spec = READ
+    concurrent = False
+
+    def __init__(self, life: Life, place: Place) -> None:
+        self._life = life
+        self._place = place
+
+    async def prepare(self) -> None:
+        return
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.sleep(self._life.world.random.choice((0, 0, 0.5)))
+        return ToolResult(True, f"{self._place.mark}# {PAGE}", tainted=True)
+
+
+class Doing:
+    """Does something, which cannot be undone."""
+
+    spec = DO
+    concurrent = True
+
+    def __init__(self, life: Life, place: Place, asking: Asking) -> None:
+        self._life = life
+        self._place = place
+        self._asking = asking
+
+    async def prepare(self) -> None:
+        return
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return Question("send_file", {"path": str(arguments["what"])})
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        if self._life.dead:
+            raise RumiError("The process is dead.")
+        self._asking.do(self._place, str(arguments["what"]))
+        await trio.sleep(self._life.world.random.choice((0, 0, 0.5, 5)))
+        return ToolResult(True, f"{self._place.mark}# did it")
+
+
+def tools_of(life: Life, place: Place, asking: Asking) -> tuple[Tool, ...]:
+    """Both, in one process, for one chat."""
+    return (Reading(life, place), Doing(life, place, asking))
