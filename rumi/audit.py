@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rumi.redact import Redactor
-from rumi.rotation import LineFile, read_lines
+from rumi.rotation import LineFile, Place, read_lines
 
 FIELDS: Final = (
     *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
@@ -98,12 +98,12 @@ class AuditLog:
         self._file.close()
 
 
-def read_audit(path: Path, *, old: bool = False) -> Iterator[dict[str, Any]]:
+def read_audit(path: Path, *, old: bool = False, until: Place | None = None) -> Iterator[dict[str, Any]]:
     """The lines of an audit log, oldest first; with `old` also those of the files that were put aside.
 
-    Torn lines are skipped. A file that is not there has no lines.
+    What is behind `until` is not read. Torn lines are skipped. A file that is not there has no lines.
     """
-    for line in read_lines(path, old=old):
+    for line in read_lines(path, old=old, until=until):
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):

@@ -5,9 +5,11 @@ that dies in the middle of one leaves a torn line; the next writer begins on a l
 """
 
 import fcntl
+import io
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -106,10 +108,19 @@ class LineFile:
         return self._path.with_name(f"{self._path.name}.{number}")
 
 
-def read_lines(path: Path, *, old: bool = False) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file, whatever the file is called by now."""
+
+    file: os.stat_result
+    offset: int
+
+
+def read_lines(path: Path, *, old: bool = False, until: Place | None = None) -> Iterator[bytes]:
     """The lines of such a file, torn ones included; with `old` first those that were put aside.
 
-    Where a file is put aside meanwhile, lines may be missed or come twice.
+    What is behind `until` is not read. Where a file is put aside meanwhile, lines may be missed or come
+    twice.
     """
     paths = [path]
     if old:
@@ -119,6 +130,9 @@ def read_lines(path: Path, *, old: bool = False) -> Iterator[bytes]:
     for each in paths:
         try:
             with each.open("rb") as file:
+                if until is not None and os.path.samestat(os.fstat(file.fileno()), until.file):
+                    yield from io.BytesIO(file.read(until.offset))
+                    return
                 yield from file
         except FileNotFoundError:
             continue

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -100,13 +101,14 @@ def _last(entries: "Iterable[dict[str, Any]]", lines: int | None) -> "Iterable[d
 
 
 async def _follow(path: "Path", wanted: "Wanted", lines: int, as_json: bool, language: "Language") -> None:
-    from rumi.logbook import follow, read
+    from rumi.logbook import follow
 
-    coming = follow(path, wanted)
-    _print(_last(read(path, wanted), lines), as_json, language)
-    async for entry in coming:
-        _print([entry], as_json, language)
-        sys.stdout.flush()
+    there, coming = follow(path, wanted)
+    _print(_last(there, lines), as_json, language)
+    async with aclosing(coming):
+        async for entry in coming:
+            _print([entry], as_json, language)
+            sys.stdout.flush()
 
 
 def _print(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Language") -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import trio
 
 from rumi.audit import read_audit
+from rumi.rotation import Place
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -73,18 +74,22 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) < MOST
 
 
-def read(path: Path, wanted: Wanted) -> Iterator[Entry]:
+def read(path: Path, wanted: Wanted, until: Place | None = None) -> Iterator[Entry]:
     """The wanted entries, oldest first. Torn lines are skipped; a log that is not there has none."""
-    entries = (_entry(found) for found in read_audit(path, old=True))
+    entries = (_entry(found) for found in read_audit(path, old=True, until=until))
     return (entry for entry in entries if entry is not None and entry in wanted)
 
 
-def follow(path: Path, wanted: Wanted) -> AsyncIterator[Entry]:
-    """The wanted entries that come from now on, also where the file is put aside meanwhile. Never ends."""
-    return _follow(_Tail(path), wanted)
+def follow(path: Path, wanted: Wanted) -> tuple[Iterator[Entry], AsyncGenerator[Entry, None]]:
+    """The wanted entries that are there, and those that come from now on, which never end.
+
+    None is in both, also where the file is put aside meanwhile.
+    """
+    tail = _Tail(path)
+    return read(path, wanted, tail.place()), _follow(tail, wanted)
 
 
-async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncIterator[Entry]:
+async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncGenerator[Entry, None]:
     try:
         while True:
             for line in tail.lines():
@@ -108,6 +113,10 @@ class _Tail:
         self._torn = b""
         if self._file is not None:
             self._file.seek(0, os.SEEK_END)
+
+    def place(self) -> Place | None:
+        """Where it begins; None where there is no file yet."""
+        return None if self._file is None else Place(os.fstat(self._file.fileno()), self._file.tell())
 
     def lines(self) -> Iterator[bytes]:
         """The whole lines that have come. The beginning of one waits for its end."""

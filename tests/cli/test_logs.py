@@ -5,12 +5,14 @@ import os
 import pty
 import subprocess
 import time
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rumi.audit import AuditLog
+from rumi.logbook import Wanted, follow
 from rumi.redact import Redactor
 from tests.cli.program import RUMI, Program
 
@@ -139,6 +141,18 @@ def test_what_comes_is_followed_through_a_rotation_with_colours_on_a_terminal(ho
         follow.kill()
         follow.wait()
         os.close(ours)
+
+
+async def test_what_is_written_between_the_last_lines_and_the_next_comes_once(tmp_path: Path) -> None:
+    log = Log(tmp_path, max_mb=0.001)
+    log.turn("cli", 1)
+    there, coming = follow(log.path, Wanted(events=frozenset({"command"})))
+    for number in range(2, 8):
+        log.turn("cli", number)
+    assert log.path.with_name("audit.jsonl.2").exists()
+    assert [entry["turn"] for entry in there] == ["t1"]
+    async with aclosing(coming):
+        assert [(await anext(coming))["turn"] for _ in range(6)] == [f"t{number}" for number in range(2, 8)]
 
 
 def test_lines_that_are_none_of_ours_stop_nobody_from_reading_the_others(home: Program) -> None:
