@@ -31,6 +31,9 @@ BREATH_S = 3.0
 LATEST = 64
 """So many of a window's messages are remembered as its own when they have their replies."""
 
+MOST_DELIVERY = 1 << 63
+"""No database counts further: a larger number is none of ours."""
+
 LOOK_S = 0.02
 """How often it is looked whether the windows have been told everything, when the program is about to end."""
 
@@ -177,7 +180,7 @@ class Windows:
             match request:
                 case {"do": "shown", "question": str(question)}:
                     chat.shown(question)
-                case {"do": "delivered", "delivery": int(delivery)}:
+                case {"do": "delivered", "delivery": int(delivery)} if 0 < delivery < MOST_DELIVERY:
                     with suppress(ActorError):
                         await chat.delivered(delivery)
                 case {"do": "send", "id": id, "text": str(text)}:

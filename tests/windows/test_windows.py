@@ -262,10 +262,11 @@ async def test_nonsense_and_other_versions_are_no_windows(tmp_path: Path) -> Non
     async with holding(tmp_path) as holder:
         async with open_stream(holder.path, "window", version=99, chat="cli") as wire:
             assert "another version" in str((await wire.receive())["error"])
-        async with open_stream(holder.path, "window", version=VERSION, chat="cli", person=True) as wire:
-            await wire.receive()
-            await wire.send({"do": "dance"})
-            with pytest.raises(WireClosed):
+        for nonsense in ({"do": "dance"}, {"do": "delivered", "delivery": 10**30}):
+            async with open_stream(holder.path, "window", version=VERSION, chat="cli", person=True) as wire:
                 await wire.receive()
+                await wire.send(nonsense)
+                with pytest.raises(WireClosed):
+                    await wire.receive()
         async with holder.window() as one:
             assert await one.ask("hello") == "you said hello"
