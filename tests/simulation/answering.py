@@ -24,6 +24,8 @@ REACTIONS: tuple[tuple[str, ...], ...] = (
     *(("outside", "yes"), ("yes", "outside")),
 )
 
+PRESSES = frozenset({"yes", "no", "late", "other", "stale"})
+
 THINK_S = (0, 0, 0.01, 0.3, 1, 4, 20)
 
 LOOKS = 40
@@ -55,9 +57,8 @@ class Answering:
             await self._look(asked)
         for act in acts:
             await trio.sleep(self._random.choice(THINK_S) + CONFIRM_S * (act == "late"))
-            if self._world.calm and asked.over:
-                return  # it is to become quiet
-            self._act(asked, act)
+            if not (self._world.calm and asked.over) or act in PRESSES:  # it is to become quiet
+                self._act(asked, act)
         if asked.verdict is None and asked.life.dead and not self._world.calm:
             self._people.say(asked.place, "/retry", asked.owner)  # it was restarted, they are told
 

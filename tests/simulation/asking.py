@@ -181,6 +181,9 @@ class Asking:
     def sent(self, place: Place, name: str) -> None:
         """A file was sent. Only in a chat that had read something from outside there was a question."""
         asked = self.questions.get(name)
+        if name in self._done:  # the same file again, because an answer was lost
+            return
+        self._done.add(name)
         if asked is not None and not (asked.verdict == "yes" and self._may(asked)):
             self._world.complain(f"{place.chat}: {name} was sent without a yes, but {asked.verdict}")
 
@@ -218,9 +221,14 @@ class Asking:
                 self._world.complain(f"{what} was told {word}, and it was {asked.verdict}")
 
     def _check_heard(self, asked: Asked) -> None:
-        """Who answers in time is heard."""
+        """Who answers in time is heard, and whoever presses is told what came of it."""
+        for press in asked.presses:
+            if press.query.toast is None and press.query.person in asked.place.people:
+                self._world.complain(f"{asked.place.chat}: the press for {asked.thing} was told nothing")
         if asked.verdict != "expired":
             return
+        if not any(shows(message, asked.thing) for message in asked.place.room.messages):
+            self._world.complain(f"{asked.place.chat}: nobody could read what was asked of {asked.thing}")
         for press in asked.presses:
             if press.query.person is asked.owner and press.query.time < asked.ended_at - HEARD_S:
                 self._world.complain(f"{asked.place.chat}: nobody heard the answer to {asked.thing}")

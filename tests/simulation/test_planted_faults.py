@@ -238,6 +238,10 @@ def takes_old_buttons_for_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Toasts, "disarm", nothing)
 
 
+def says_nothing_to_a_press(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Toasts, "say", nothing)
+
+
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [
@@ -267,6 +271,7 @@ def takes_old_buttons_for_nothing(patch: pytest.MonkeyPatch) -> None:
         (lets_the_time_run, "its time was over after"),
         (leaves_the_buttons, "questions kept their buttons"),
         (takes_old_buttons_for_nothing, "has kept its buttons"),
+        (says_nothing_to_a_press, "was told nothing"),
     ],
 )
 def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
