@@ -21,8 +21,13 @@ def print_status() -> bool:
     opening, end = b'{"ok": true, "result": ', b"}\n"
     if not (answer.startswith(opening) and answer.endswith(end)):
         return False
-    sys.stdout.buffer.write(answer[len(opening) : -len(end)] + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(answer[len(opening) : -len(end)] + b"\n")
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        from rumi.cli.group import output_failed
+
+        sys.exit(output_failed(error))
     return True
 
 

@@ -81,9 +81,8 @@ def run() -> None:
         only = _single(error)
         if isinstance(only, KeyboardInterrupt):
             sys.exit(130)
-        if isinstance(only, BrokenPipeError):
-            _forget_output()
-            sys.exit(1)
+        if isinstance(only, BrokenPipeError) or (isinstance(only, OSError) and _output_fails()):
+            sys.exit(output_failed(only))
         if isinstance(only, SystemExit):
             if only is not error:  # rich's way to end where nobody reads
                 _forget_output()
@@ -126,6 +125,23 @@ def _single(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+def output_failed(error: OSError) -> int:
+    """Nobody takes our output any more; say so, unless a reader has only left. The exit code."""
+    _forget_output()
+    if not isinstance(error, BrokenPipeError):
+        _show(f"rumi: The output cannot be written: {error.strerror}. Make room there, or send it elsewhere.")
+    return 1
+
+
+def _output_fails() -> bool:
+    """Whether what is still to be written cannot be."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _forget_output() -> None:

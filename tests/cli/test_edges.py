@@ -73,19 +73,27 @@ def test_closed_standard_streams_are_no_trouble(bubblewrap: Program, closed: tup
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_behind_the_output_is_one_clear_sentence(bubblewrap: Program) -> None:
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [RUMI, "chat", "-p", "run echo hola"],
-            env=bubblewrap.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert "The output cannot be written: No space left on device." in done.stderr
+    chat = bubblewrap.start("chat")
+    try:
+        while bubblewrap.run("status", code=None).returncode != 0:
+            assert chat.poll() is None
+        for words in (("chat", "-p", "run echo hola"), ("status",), ("status", "--json")):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(
+                    [RUMI, *words],
+                    env=bubblewrap.environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    timeout=60,
+                    check=False,
+                )
+            assert done.returncode == 1
+            assert "The output cannot be written: No space left on device." in done.stderr
+            assert not set(done.stderr.split()) & {"Traceback", "Exception"}
+    finally:
+        chat.communicate("", timeout=20)
 
 
 def test_help_is_there_in_short_too(bubblewrap: Program) -> None:
