@@ -31,7 +31,7 @@ def _let_many_files_be_open() -> None:
 
 
 GENERATIONS = (5_000, 10, 50)
-"""After how many new objects Python looks through the youngest, and each how many looks through older ones."""
+"""New objects until Python looks through the youngest; such looks until it looks through older ones."""
 
 
 def _look_for_cycles_seldom() -> None:
