@@ -166,7 +166,9 @@ def serve() -> None:
         tasks = trio.lowlevel.current_statistics().tasks_living
         spoken = Path(os.environ["RUMI_HOME"], "soak.json")
         draft = spoken.with_suffix(".draft")
-        draft.write_text(json.dumps({"objects": len(gc.get_objects()), "tasks": tasks}))
+        draft.write_text(
+            json.dumps({"objects": len(gc.get_objects()) + gc.get_freeze_count(), "tasks": tasks})
+        )
         draft.rename(spoken)
 
     signal.signal(signal.SIGUSR2, count)
