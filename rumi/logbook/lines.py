@@ -101,13 +101,9 @@ def _tool(what: str, entry: Entry) -> str:
 
 def duration(seconds: float) -> str:
     """`12 ms`, `3.2 s`, `2 min 05 s`, `3 h 20 min`."""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02} s"
+    if round(seconds) < 3600:
+        return texts.short_duration(seconds)
+    minutes = round(seconds) // 60
     return f"{minutes // 60} h {minutes % 60:02} min"
 
 

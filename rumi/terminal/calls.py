@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from rumi.models import ToolCall
 from rumi.terminal.clean import clean, one_line
 from rumi.terminal.words import Words
+from rumi.texts import short_duration
 from rumi.tools import ToolResult
 
 
@@ -48,7 +49,7 @@ def outcome_of(result: ToolResult, words: Words) -> str:
     if result.exit_code is not None:
         parts.append(words.exit_code.format(code=result.exit_code))
     if result.duration_ms is not None:
-        parts.append(duration(result.duration_ms / 1000))
+        parts.append(short_duration(result.duration_ms / 1000))
     if result.truncated:
         parts.append(words.truncated)
     return " · ".join(parts)
@@ -64,13 +65,3 @@ def excerpt_of(result: ToolResult, words: Words, lines: int = 5) -> list[str]:
     if len(said) <= lines:
         return said
     return [*said[: lines - 1], words.more_lines.format(count=len(said) - lines + 1)]
-
-
-def duration(seconds: float) -> str:
-    """`12 ms`, `3.2 s`, `2 min 05 s`."""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s"

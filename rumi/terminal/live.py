@@ -25,12 +25,13 @@ from rumi.agent import (
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Discarded, TextDelta, Waiting
 from rumi.terminal.called import Called
-from rumi.terminal.calls import duration, title_of
+from rumi.terminal.calls import title_of
 from rumi.terminal.clean import clean, one_line
 from rumi.terminal.conversation import Settled
 from rumi.terminal.growing import GrowingAnswer
 from rumi.terminal.paint import Answer, Painter, hanging
 from rumi.terminal.words import Words
+from rumi.texts import short_duration
 
 TICK_S = 0.1
 _LONG = 4000
@@ -249,7 +250,7 @@ class LiveView:
         self._status, self._stopping = None, False
         self._running.clear()
         tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
-        self.last_turn = duration(now - self._turn_since) + (f" · {tokens} tokens" if tokens else "")
+        self.last_turn = short_duration(now - self._turn_since) + (f" · {tokens} tokens" if tokens else "")
 
     # What moves
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from rumi.terminal.calls import duration
 from rumi.terminal.clean import one_line
 from rumi.terminal.streams import Output, capable
+from rumi.texts import short_duration
 
 QUIET_S = 1.0
 """Steps that are over sooner are not shown."""
@@ -63,7 +63,7 @@ class Progress:
         """Write what has changed since the last time."""
         text = ""
         for step, took in self._over:
-            text += f"{_CLEAR if self._moving else ''}✓ {step} · {duration(took)}\n"
+            text += f"{_CLEAR if self._moving else ''}✓ {step} · {short_duration(took)}\n"
         self._over.clear()
         since = trio.current_time() - self._since
         if self._moving:

@@ -1,5 +1,6 @@
 """What people read, in Spanish and English: the one place that says it."""
 
+from rumi.texts.durations import short_duration
 from rumi.texts.language import Language, detect_language
 from rumi.texts.learning import saving
 from rumi.texts.memory import (
@@ -145,6 +146,7 @@ __all__ = [
     "restarted",
     "saving",
     "serving",
+    "short_duration",
     "skill_source",
     "skill_state",
     "skill_unknown",
