@@ -38,6 +38,7 @@ from rumi.journal import (
 from rumi.journal.history import dump_message, load_message
 from rumi.journal.store import Store
 from rumi.models import Message, ToolCall
+from tests.journal.earlier import SCHEMAS
 
 
 @pytest.fixture
@@ -252,7 +253,7 @@ def test_the_mark_of_files_outlives_sessions_and_belongs_to_one_chat(tmp_path: P
 def test_a_file_of_the_first_schema_is_taken_over_with_all_that_is_in_it(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     old = sqlite3.connect(path)
-    old.executescript(FIRST_SCHEMA)
+    old.executescript(f"{SCHEMAS[1]}PRAGMA user_version = 1;")
     old.execute("INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0)")
     old.commit()
     old.close()
@@ -269,21 +270,3 @@ def test_a_file_of_the_first_schema_is_taken_over_with_all_that_is_in_it(tmp_pat
         assert names == {row[1] for row in fresh._db.execute(f"PRAGMA table_info({table})")}
     fresh.close()
     store.close()
-
-
-FIRST_SCHEMA = """
-CREATE TABLE messages (id INTEGER PRIMARY KEY, chat TEXT NOT NULL, text TEXT NOT NULL, received REAL NOT NULL,
-    session INTEGER, turn TEXT, reason TEXT, retried INTEGER, reply INTEGER REFERENCES outbox (id));
-CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
-CREATE INDEX messages_of_reply ON messages (reply);
-CREATE INDEX messages_of_chat ON messages (chat, id);
-CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, text TEXT NOT NULL,
-    created REAL NOT NULL, delivered REAL);
-CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
-CREATE TABLE history (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL,
-    turn TEXT NOT NULL, message TEXT NOT NULL, tainted INTEGER NOT NULL, created REAL NOT NULL);
-CREATE INDEX history_of_session ON history (chat, session, id);
-CREATE TABLE sessions (chat TEXT NOT NULL, number INTEGER NOT NULL, started REAL NOT NULL, due REAL NOT NULL,
-    ended REAL, PRIMARY KEY (chat, number));
-PRAGMA user_version = 1;
-"""
