@@ -21,6 +21,7 @@ from rumi.agent import (
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.texts import Verdict
 from rumi.tools import Calls, Question, Tool, ToolResult
+from tests.fakes.tools import Unasked
 
 
 @dataclass
@@ -289,18 +290,11 @@ def escape(text: str) -> str:
 
 
 @dataclass
-class Skill:
+class Skill(Unasked):
     """A tool that calls others."""
 
     urls: tuple[str, ...]
     spec: ToolSpec = field(default_factory=lambda: ToolSpec("skill", "Works.", {}))
-    concurrent: bool = False
-
-    async def prepare(self) -> None:
-        return
-
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         raise AssertionError("call_within is called instead")

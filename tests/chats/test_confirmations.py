@@ -17,20 +17,14 @@ from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.texts import Verdict
 from rumi.tools import Question, Tool, ToolResult
 from tests.chats.house import House, house
+from tests.fakes.tools import Unasked
 
 
 @dataclass
-class Page:
+class Page(Unasked):
     """A page that says what to do next."""
 
     spec: ToolSpec = field(default_factory=lambda: ToolSpec("page", "Reads a page.", {}))
-    concurrent: bool = False
-
-    async def prepare(self) -> None:
-        return
-
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         await trio.lowlevel.checkpoint()

@@ -1,6 +1,6 @@
 """What carries the mark of what came from outside, in the middle of a call and across resets."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,25 +11,19 @@ from rumi.agent import ConfirmationAsked
 from rumi.chats import ChatView, Replied
 from rumi.models import ToolSpec
 from rumi.sandbox import SandboxError
-from rumi.tools import Calls, Question, Tool, ToolResult
+from rumi.tools import Calls, Tool, ToolResult
 from tests.chats.house import House, MemorySandboxes, house
 from tests.chats.test_confirmations import Page, Visit, obedient
+from tests.fakes.tools import Unasked
 
 
 @dataclass
-class Skill:
+class Skill(Unasked):
     """Code that reads a page, and goes on with what stands there before its call has ended."""
 
     view: ChatView
     seen: list[bool] = field(default_factory=list)
     spec: ToolSpec = field(default_factory=lambda: ToolSpec("skill", "Runs code.", {}))
-    concurrent: bool = False
-
-    async def prepare(self) -> None:
-        return
-
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         raise NotImplementedError

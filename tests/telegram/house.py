@@ -27,6 +27,7 @@ from tests.chats.house import FunctionModel, InPlace, MemorySandboxes
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message
 from tests.fakes.telegram_exchange import until
+from tests.fakes.tools import Unasked
 from tests.telegram.sending import bot_in_memory
 
 ANA, BEN, EVE = 11, 12, 66
@@ -34,17 +35,10 @@ ANA, BEN, EVE = 11, 12, 66
 
 
 @dataclass
-class Reading:
+class Reading(Unasked):
     """Reads a page."""
 
     spec: ToolSpec = field(default_factory=lambda: ToolSpec("read", "Reads.", {}))
-    concurrent: bool = False
-
-    async def prepare(self) -> None:
-        return
-
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         await trio.sleep(float(str(arguments.get("seconds", 0))))
