@@ -5,22 +5,33 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: chat test check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
+.PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
-        bench-stop-telegram chaos soak lock clean simulate
+        bench-stop-telegram bench-cost bench-crowd chaos soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
 
+# Each module's tests stay on one worker, so that they share its servers. WORKERS=0 runs all in one process.
+WORKERS  ?= $(shell echo $$(($$(nproc) * 2)))
+PARALLEL := --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
+
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL) -m "not long"
 
 # New histories of the whole house, for SIMULATE_S seconds (600).
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
-# The one command before a commit: format, lint, types, imports, documents, tests.
-check: format lint types imports docs-check test
+# What `make test` leaves out: the planted faults, what needs the processors for itself, and 2,000 histories,
+# always the same ones, of which `make test` plays the first 300.
+histories: $(READY)
+	$(BIN)/pytest $(PARALLEL) -m long tests/simulation
+	$(BIN)/pytest -m long --ignore tests/simulation
+	SIMULATIONS=2000 $(BIN)/pytest tests/simulation/test_histories.py
+
+# The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.
+check: format lint types imports docs-check histories test
 
 format: $(READY)
 	$(BIN)/ruff format --check .
@@ -45,7 +56,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading
+bench: bench-actors bench-stop bench-stop-telegram bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -88,6 +99,14 @@ bench-command: $(READY)
 # What is kept of saved pages, beside well-known extractors.
 bench-reading: $(READY)
 	$(BIN)/python -m bench.reading
+
+# Model calls and prompt tokens of conversations, and how much of each prompt repeats the one before.
+bench-cost: $(READY)
+	$(BIN)/python -m bench.cost
+
+# Up to 1,000 turns at once: how long they take, /stop meanwhile, and a server that refuses what is too much.
+bench-crowd: $(READY)
+	$(BIN)/python -m bench.crowd
 
 # For maintainers, with uv on the path: versions and hashes, no addresses.
 lock:

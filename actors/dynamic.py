@@ -193,7 +193,10 @@ class DynamicSupervisor(Branch, Generic[M]):
     def _look(self, key: str, at: float) -> float | None:
         """Close the child if it has been idle for `idle_s`; otherwise say when to look again."""
         cell = self._cells.get(key)
-        if cell is None or cell.look_at != at or cell._stop or cell.spec.idle_s is None:
+        if cell is None or cell.look_at != at or cell.spec.idle_s is None:
+            return None
+        if cell._stop:
+            cell.look_at = None  # where that is a suspension, the next incarnation asks for a look of its own
             return None
         now = trio.current_time()
         idle_s = cell.spec.idle_s

@@ -30,12 +30,11 @@ NOTHING = object()  # None may be a message
 class Handling:
     """A message in the hand of a task of its own, with concurrency > 1."""
 
-    __slots__ = ("item", "task", "work")
+    __slots__ = ("item", "work")
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.work = trio.CancelScope()
-        self.task: trio.lowlevel.Task | None = None
 
 
 class Incarnation(Generic[M]):
@@ -46,7 +45,7 @@ class Incarnation(Generic[M]):
     """
 
     __slots__ = (
-        "_actor", "_closed", "_ending", "_in_hand", "_in_hands", "_nursery", "_reason",
+        "_actor", "_closed", "_ending", "_handlers", "_in_hand", "_in_hands", "_nursery", "_reason",
         "_started", "_starts", "_task", "cell", "crash", "number", "since",
     )  # fmt: skip
 
@@ -65,6 +64,7 @@ class Incarnation(Generic[M]):
         self._closed = False  # its tasks have ended
         self._in_hand: Item = NOTHING  # with concurrency=1
         self._in_hands: dict[Handling, None] | None = None  # with more, in order
+        self._handlers = {self._task}  # tasks that run hooks or handlers
 
     async def run(self) -> Outcome:
         """Live, and say how it ended. Raises only cancellation from outside, which no tree does by itself."""
@@ -168,7 +168,8 @@ class Incarnation(Generic[M]):
 
     async def _handle(self, handling: Handling, in_hands: dict[Handling, None]) -> None:
         assert self._actor is not None
-        handling.task = trio.lowlevel.current_task()
+        task = trio.lowlevel.current_task()
+        self._handlers.add(task)
         item = handling.item
         try:
             with handling.work:
@@ -181,6 +182,7 @@ class Incarnation(Generic[M]):
         except Exception as error:  # noqa: BLE001  # as above
             self._failed(error, handling.work)
         finally:
+            self._handlers.discard(task)
             del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
@@ -284,8 +286,7 @@ class Incarnation(Generic[M]):
         """
         if self._started and not self._closed and self._in_hand is NOTHING and not self._in_hands:
             return False
-        handlers = {self._task}.union(handling.task for handling in self._in_hands or () if handling.task)
-        while task not in handlers:
+        while task not in self._handlers:
             nursery = task.parent_nursery
             if nursery is None or nursery is self._nursery:
                 return False

@@ -60,12 +60,13 @@ class ActorRef(Generic[M_contra]):
         """Queue a message now, or raise MailboxFull or ActorStopped. No checkpoint."""
         self._cell.mailbox.put_nowait(message, self._cell)
 
+    @trio.lowlevel.enable_ki_protection
     async def ask(self, message: Request[R]) -> R:
         """Send a request and wait for its reply: a structured call, with no timeout of its own.
 
         Cancelled while queued: it is taken back and never handled. Cancelled while the actor works on it:
         that work is cancelled, and this returns only when it has ended, or after the actor's `shutdown`
-        seconds; a reply that comes nevertheless is dropped.
+        seconds; a reply that comes nevertheless is dropped. A KeyboardInterrupt leaves in the same way.
 
         Raises ActorCrashed when the actor crashes over it, ActorStopped when the actor stops for good
         before the reply, MailboxFull with overflow="reject", AskedItself at once when called from the
@@ -83,7 +84,7 @@ class ActorRef(Generic[M_contra]):
             mailbox.put_nowait(ask, cell)
         try:
             return await ask.reply()
-        except trio.Cancelled:
+        except BaseException:  # Cancelled and KeyboardInterrupt: an answer, also an error, has settled it
             if ask.stage is Stage.QUEUED:
                 mailbox.remove(ask)
             elif ask.stage is Stage.HANDLED:

@@ -26,13 +26,14 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.seccomp import bpf_program
 from rumi.sandbox.workspace import prepare_workspace
 
+INSTALLATION = "bench0bench0"
 PAUSE_S = 0.1
 COMMANDS = {"true": ("true",), "sh -c 'ls | wc -l'": ("sh", "-c", "ls | wc -l")}
 
 
 def bare(home: Path, workspace: Path, argv: tuple[str, ...]) -> float:
     """Milliseconds of one run without Rumi, by a program that wants no more than output and exit code."""
-    uid, gid = sandbox_user()
+    uid, gid = sandbox_user(INSTALLATION, home)
     with (
         tempfile.TemporaryFile() as filters,
         tempfile.TemporaryFile() as alive,
@@ -75,10 +76,10 @@ async def ours(box: Box, argv: tuple[str, ...]) -> float:
 async def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        workspace = prepare_workspace(home, "bench", *sandbox_user())
+        workspace = prepare_workspace(home, "bench", *sandbox_user(INSTALLATION, home))
         for path in (home, workspace.parent):
             path.chmod(0o711)  # the bare one runs as an ordinary user, too, and has only its own rights
-        engine = BubblewrapEngine(home, "bench0bench0", Limits())
+        engine = BubblewrapEngine(home, INSTALLATION, Limits())
         before = time.perf_counter()
         box = await engine.create("bench", workspace)
         print(f"first box, with its root file system: {(time.perf_counter() - before) * 1000:.0f} ms")

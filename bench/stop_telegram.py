@@ -32,6 +32,7 @@ from bench import telegram_house as house
 from bench.rounds import percentile, ratios, row, spread
 from bench.telegram_house import Outside, Process, until
 from rumi import texts
+from rumi.models.concurrency import AT_FIRST
 from rumi.sandbox.bubblewrap.processes import descendants
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.bot_api_faults import Flood
@@ -54,7 +55,7 @@ PER_S = 12.0
 BEGIN_S = 8.0
 """So long does it take until all have written: people do not begin in the same moment."""
 
-PERMITS = 32
+PERMITS = AT_FIRST
 """Calls that Rumi has open at one model server."""
 
 SLEEP = json.dumps({"command": "sleep 600"})

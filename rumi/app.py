@@ -17,6 +17,8 @@ from rumi.home import Home
 from rumi.logs import program_log
 from rumi.models import ModelSet, build_models, lacks_key
 from rumi.redact import Redactor
+from rumi.reserve import Reserve, largest
+from rumi.room import how_to_make_room
 from rumi.sandbox import Engine
 from rumi.settings import model_settings_of
 from rumi.status import StatusSource
@@ -57,11 +59,13 @@ async def open_app(
     telegram: bool = False,
     project: Path | None = None,
     entrance: "Entrance | None" = None,
+    full: bool = False,
 ) -> AsyncIterator[App]:
     """Start everything, and end everything when the block ends, the engine included.
 
     The caller holds the home, and has made the engine ready. With `telegram` the bot is served as well;
-    the skills in the `project` folder count, where one is given; with an `entrance` the page is served.
+    the skills in the `project` folder count, where one is given; with an `entrance` the page is served. The
+    disk is `full` where the reserve had to be given back.
 
     Raises:
         RumiError: what cannot be started, and what to do about it.
@@ -82,6 +86,9 @@ async def open_app(
             model_settings = model_settings_of(loaded, language, default="offline")
         models = build_models(model_settings)
         notes.extend(f"degraded: {why}" for why in engine.degraded)
+        if full:
+            notes.append(texts.started_on_full_disk(language))
+            notes.append(how_to_make_room(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:
                 room = None
@@ -89,9 +96,11 @@ async def open_app(
                     from rumi.telegram import open_telegram
 
                     room = await stack.enter_async_context(
-                        open_telegram(home, loaded, sandbox_limits(loaded), language)
+                        open_telegram(home, loaded, sandbox_limits(loaded), engine.user, language)
                     )
-                tree = Tree(home, loaded, models, engine, language, redactor, room, project, entrance)
+                tree = Tree(
+                    home, loaded, models, engine, language, redactor, room, project, entrance, full=full
+                )
                 stack.enter_context(closing(tree.means.audit))
                 await stack.enter_async_context(tree.root.running())
                 yield App(

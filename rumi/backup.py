@@ -13,6 +13,7 @@ from pathlib import Path
 from rumi.databases import copy_to, require_room, to_disk
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
+from rumi.sandbox import copy_files, size_of_files
 
 COPY_S = 300.0
 """How long copying a database may take."""
@@ -20,6 +21,7 @@ COPY_S = 300.0
 DATABASES = ("state.db", "memory.db")
 FILES = ("config.toml", "skills-trusted.json", "skills")
 KEYS = ".env"
+WORKSPACE = "workspace"
 
 
 class BackupError(RumiError):
@@ -28,21 +30,26 @@ class BackupError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A folder that is whole and on the disk. `holds` are the names in it, with their bytes."""
+    """A folder that is whole and on the disk. `holds` are the names in it, with their bytes.
+
+    `left_out` is how many entries of the chats' folders are not in it: pipes, sockets, what cannot be read.
+    """
 
     path: Path
     holds: tuple[tuple[str, int], ...]
+    left_out: int = 0
 
 
 def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
     """Copy everything that Rumi cannot make again into a new folder, `path` or one in the folder `path`.
 
-    The chats' files and the logs are not in it, and the keys only with `keys`. The home needs nobody to hold
-    it: each database is copied as it is at one moment, whoever writes meanwhile. What is there is never
-    overwritten; what goes wrong leaves nothing.
+    The chats' files are in it as plain files. The logs are not, and the keys only with `keys`. No process
+    has to hold the home: each database is copied as it is at one moment, whatever is written meanwhile; files
+    are copied one after the other. What is there is never overwritten; what goes wrong leaves nothing.
 
     Raises:
-        UsageError: there is something at `path` already, it is in the home, or it cannot be written.
+        UsageError: there is something at `path` already, it is in a home or an earlier backup, or it cannot
+            be written.
         BackupError: there is nothing to back up, or a database is damaged.
         DatabaseFault: there is no room.
     """
@@ -53,6 +60,12 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
         raise UsageError(
             f"{target} would be inside of {home.root}, and be lost with it.", "Name another place."
         )
+    for folder in (target.parent.resolve(), *target.parent.resolve().parents):
+        if any((folder / name).exists() for name in DATABASES):
+            raise UsageError(
+                f"{folder} is a backup or a home already, and {target.name} would lie in it.",
+                "Name a new folder beside it, or one that holds backups and nothing else.",
+            )
     there = [name for name in (*DATABASES, *FILES, *([KEYS] if keys else ())) if (home.root / name).exists()]
     if not there:
         raise BackupError(f"There is nothing in {home.root} to back up.", "Is RUMI_HOME the right folder?")
@@ -63,10 +76,17 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
             f"{target.parent} cannot be written: {error.strerror}.", "Name another place."
         ) from error
     try:
-        require_room(target, sum(size for name in there for _, size in _sizes(home.root / name)))
+        files = home.workspaces.is_dir() and not home.workspaces.is_symlink()
+        size = sum(size for name in there for _, size in _sizes(home.root / name))
+        require_room(target, size + (size_of_files(home.workspaces) if files else 0))
         for name in there:
             (_copy_database if name in DATABASES else _copy_files)(home.root / name, draft / name)
-        holds = tuple((name, sum(size for _, size in _sizes(draft / name))) for name in there)
+        holds = [(name, sum(size for _, size in _sizes(draft / name))) for name in there]
+        left_out = 0
+        if files:
+            copied = copy_files(home.workspaces, draft / WORKSPACE)
+            holds.append((WORKSPACE, copied.bytes))
+            left_out = copied.left_out
         _publish(draft, target)
     except OSError as error:
         raise BackupError(
@@ -74,7 +94,7 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
         ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return Backup(target, holds)
+    return Backup(target, tuple(holds), left_out)
 
 
 def _copy_database(source: Path, copy: Path) -> None:

@@ -1,5 +1,6 @@
 """What commands run in, made ready: the engine, its image or root file system, and what is known of them."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,9 @@ import trio
 from rumi.config import Loaded
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.sandbox import Backend, Engine, Limits, choose_engine
+from rumi.sandbox import Backend, Engine, Limits, choose_engine, free_on
+from rumi.texts import Language, detect_language
+from rumi.texts import doctor_sandbox as words
 
 if TYPE_CHECKING:
     from rumi.sandbox.docker.image import ImageState
@@ -29,6 +32,7 @@ def sandbox_limits(loaded: Loaded) -> Limits:
         output_limit=given.output_limit,
         workspace_bytes=given.workspace_mb * mega,
         workspace_files=given.workspace_files,
+        reserve_bytes=None if given.reserve_mb is None else given.reserve_mb * mega,
         idle_ttl_s=given.idle_ttl_s,
     )
 
@@ -98,12 +102,16 @@ async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
 
 async def build_rootfs(home: Home, progress: Progress) -> list[str]:
     """Make the root file system that bubblewrap uses; lines that say what came of it."""
-    from rumi.sandbox.identity import sandbox_user
+    from rumi.sandbox import sandbox_user
+    from runner.rootfs import RootfsReport
     from runner.rootfs import build_rootfs as build
 
-    uid, gid = sandbox_user()
+    def copied() -> RootfsReport:
+        uid, gid = sandbox_user(home.installation(), home.root)
+        return build(home.rootfs, uid=uid, gid=gid)
+
     progress("copying this host's programs")
-    report = await trio.to_thread.run_sync(lambda: build(home.rootfs, uid=uid, gid=gid))
+    report = await trio.to_thread.run_sync(copied)
     what = f"{home.rootfs}: {report.bytes / 1e6:.0f} MB, {len(report.programs)} programs"
     return [what, *_lacking(report.missing)]
 
@@ -130,7 +138,9 @@ async def remove_leftovers(engine: Engine) -> list[str]:
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
     """What `rumi sandbox status` shows, as names and values."""
-    facts: list[tuple[str, str]] = [("engine", engine.kind)]
+    facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
+    facts.append(("files", files_bound(loaded, detect_language(loaded.settings.language, os.environ))))
+    facts.append(("disk", room_left(home, loaded, detect_language(loaded.settings.language, os.environ))[0]))
     facts.extend(("degraded", why) for why in engine.degraded)
     made_elsewhere = False
     if engine.kind == "docker":
@@ -146,6 +156,21 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
         if not boxes:
             facts.append(("containers", "none"))
     return facts
+
+
+def files_bound(loaded: Loaded, language: Language) -> str:
+    """What bounds a chat's files, in words."""
+    given = loaded.settings.sandbox
+    return words.FILES_BOUND.said(language, megabytes=given.workspace_mb, files=given.workspace_files)
+
+
+def room_left(home: Home, loaded: Loaded, language: Language) -> tuple[str, bool]:
+    """What is free on the disk of the chats' files and what of it is kept; whether that is touched."""
+    free = free_on(home.workspaces, sandbox_limits(loaded).reserve_bytes)
+    said = words.ROOM_LEFT.said(
+        language, free=f"{free.bytes / 1e9:.1f}", reserve=f"{free.reserve_bytes / 1e9:.1f}"
+    )
+    return said, free.low
 
 
 def missing_programs() -> tuple[str, ...]:

@@ -6,6 +6,7 @@ refused.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import sqlite3
@@ -14,13 +15,42 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
 from rumi.errors import RumiError
+from rumi.reserve import LEAST_BYTES, free_bytes
 
 SPARE_BYTES = 10_000_000
 """What has to be left free beside a copy and the log of what is changed."""
 
 PAGES_A_STEP = 2_000
+
+LOCKED_S = 0.25
+"""How long one attempt to write waits for another program's lock. Longer waits are loops of attempts."""
+
+OPEN_S = 5.0
+"""The same while a file is opened and brought up to date."""
+
+LOG_BYTES = 4_000_000
+"""How large the write-ahead log stays when what is in it was merged."""
+
+Trouble: TypeAlias = Literal["full", "locked", "failing", "replaced"]
+"""What keeps a file from being written, although nothing is wrong with what is to be written.
+
+The disk is full; another program has locked the file; the disk refuses to write; the file was deleted or
+replaced while it was open.
+"""
+
+_REFUSED: Final = frozenset(
+    {
+        *("SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC", "SQLITE_IOERR_TRUNCATE"),
+        *("SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMMAP", "SQLITE_IOERR_MMAP"),
+    }
+)
+"""Writing has failed. What failed while reading is left out: it fails again, and only for that request."""
+
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The system's numbers for a disk that is full, or for a quota that is used up."""
 
 
 class DatabaseFault(RumiError):
@@ -53,6 +83,46 @@ class Schema:
         return "\n".join(self.migrations[step] for step in range(version, self.version))
 
 
+def trouble_of(path: Path, error: sqlite3.Error | OSError) -> Trouble | None:
+    """What keeps a file from being written; None where something else is wrong, which stays so."""
+    trouble = _trouble_of(error)
+    if trouble == "failing":  # so it says where the shared memory beside the log finds no room
+        with contextlib.suppress(OSError):
+            if free_bytes(path.parent) < LEAST_BYTES:
+                return "full"
+    return trouble
+
+
+def _trouble_of(error: sqlite3.Error | OSError) -> Trouble | None:
+    if isinstance(error, OSError):
+        return "full" if error.errno in FULL else "failing" if error.errno == errno.EROFS else None
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return "locked"
+    if name == "SQLITE_FULL":
+        return "full"
+    return "failing" if name in _REFUSED or name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")) else None
+
+
+def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str, str]:
+    """What keeps the file from being written, in a sentence, and what to do."""
+    match trouble:
+        case "full":
+            return f"{path} cannot be written: its disk is full.", "Make room on the disk."
+        case "locked":
+            return f"{path} is locked by another program.", "End that program, or wait for it."
+        case "replaced":
+            return (
+                f"{path} was deleted or replaced while it was open.",
+                "End this process, put the right file there, and start again.",
+            )
+        case "failing":
+            return (
+                f"{path} cannot be written: {error}.",
+                "Look at the disk and at the file's permissions, or ask: rumi doctor",
+            )
+
+
 def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
     """The file's version, 0 for an empty one.
 
@@ -70,6 +140,7 @@ def make_durable(db: sqlite3.Connection, path: Path) -> None:
     """What was committed survives a power cut, as far as the disk keeps its word; only its owner reads it."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
+    db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     path.chmod(0o600)
 
 

@@ -31,6 +31,14 @@ class UsageError(RumiError):
     exit_code = 2
 
 
+class NotTaken(RumiError):
+    """One message was not taken and is not stored; a later one may be. `trouble` is what keeps it away."""
+
+    def __init__(self, message: str, advice: str = "", trouble: str = "") -> None:
+        super().__init__(message, advice)
+        self.trouble = trouble
+
+
 class ConfigError(UsageError):
     """A configuration key that is unknown, or a value that is not allowed."""
 
@@ -38,4 +46,6 @@ class ConfigError(UsageError):
 def error_of(answer: Mapping[str, Any]) -> RumiError:
     """What another process has answered instead of a result: its `error`, and the exit `code`."""
     kind = UsageError if answer.get("code") == UsageError.exit_code else RumiError
+    if answer.get("not_taken"):
+        kind = NotTaken
     return kind(answer["error"], answer.get("advice", ""))

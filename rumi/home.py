@@ -6,13 +6,16 @@ import fcntl
 import os
 import re
 import secrets
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rumi import unsafe
 from rumi.errors import UsageError
+from rumi.texts import Language
 
 BRIEFLY = "rumi memory ("
 BRIEF_S = 3.0
@@ -23,6 +26,45 @@ _INSTALLATION = re.compile(r"[0-9a-f]{12}")
 
 class HomeHeld(UsageError):
     """Another process holds the home."""
+
+
+class UnsafeHome(UsageError):
+    """Other users may have put something into the home, or lead Rumi out of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """One reason why a home is unsafe. `kind` is one of those of `rumi.unsafe`."""
+
+    kind: str
+    home: Path
+    path: Path
+    number: int
+
+    def said(self, language: Language) -> tuple[str, str]:
+        """What was found, and what to do about it."""
+        from rumi.texts import doctor as words
+
+        folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
+        match self.kind:
+            case unsafe.ANOTHERS:
+                user = os.geteuid()
+                found = words.ANOTHERS_HOME.said(language, home=self.home, owner=self.number, user=user)
+                return found, words.MEND_ANOTHERS_HOME.said(language)
+            case unsafe.WRITABLE:
+                found = words.WRITABLE_HOME.said(language, home=self.home, mode=f"{self.number:o}")
+                return found, words.MEND_WRITABLE_HOME.said(language, folder=folder)
+            case unsafe.READABLE:
+                found = words.OPEN_HOME.said(language, home=self.home, mode=f"{self.number:o}")
+                return found, f"chmod 700 {folder}"
+            case unsafe.LINK:
+                target = os.readlink(self.path)
+                found = words.LINK_IN_HOME.said(language, path=self.path, target=target)
+                return found, words.MEND_LINK_IN_HOME.said(language, path=path)
+            case _:
+                name = self.path.relative_to(self.home)
+                found = words.FOREIGN_FILES.said(language, home=self.home, names=name)
+                return found, words.MEND_FOREIGN_FILES.said(language, change=f"{os.geteuid()} {path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +104,11 @@ class Home:
         return self.root / "rootfs"
 
     @property
+    def reserve(self) -> Path:
+        """Room that is held back for when the disk is full."""
+        return self.root / "reserve"
+
+    @property
     def terminal_history(self) -> Path:
         """What was typed at the terminal."""
         return self.root / "terminal_history"
@@ -76,8 +123,34 @@ class Home:
             for folder in (self.root, self.workspaces, self.logs, self.run):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise self._unusable(error) from error
+            raise self.unusable(error) from error
         return self
+
+    def dangers(self) -> list[Danger]:
+        """Why it is unsafe, the worst first; empty where it is not. It only looks. Blocking, briefly."""
+        return [
+            Danger(kind, self.root, Path(path), number)
+            for kind, path, number in unsafe.dangers(str(self.root))
+        ]
+
+    def refuse_if_unsafe(self, language: Language) -> bool:
+        """Refuse a home that others may have changed; close one that they can only read.
+
+        Return whether it was closed. One that holds other things too is left to its user.
+
+        Raises:
+            UnsafeHome: what was found, and what to do.
+        """
+        found = self.dangers()
+        refused = [danger for danger in found if danger.kind != unsafe.READABLE]
+        if found and not refused and unsafe.holds_only_ours(str(self.root)):
+            with contextlib.suppress(OSError):  # a disk that is mounted read-only, say
+                self.root.chmod(0o700)
+                return True
+        for danger in refused or found:
+            sentence, advice = danger.said(language)
+            raise UnsafeHome(f"{sentence[:1].upper()}{sentence[1:]}.", advice)
+        return False
 
     def installation(self) -> str:
         """This installation's id: twelve hexadecimal digits, made once. Blocking, briefly.
@@ -94,7 +167,7 @@ class Home:
                 self._make_installation(path)
             found = path.read_text("ascii").strip()
         except (OSError, UnicodeError) as error:
-            raise self._unusable(error) from error
+            raise self.unusable(error) from error
         if _INSTALLATION.fullmatch(found) is None:
             raise UsageError(
                 f"{path} should hold twelve hexadecimal digits and holds {found[:40]!r}.",
@@ -123,13 +196,18 @@ class Home:
 
         Raises:
             HomeHeld: another process has it; the message says which.
+            UsageError: the home cannot be written.
         """
         self.make()
-        lock = os.open(self.run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            lock = os.open(self.run / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self.unusable(error) from error
         try:
             self._wait_for(lock)
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
+            with contextlib.suppress(OSError):  # on a full disk others read only that the home is held
+                signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
+                os.ftruncate(lock, signed)
             yield
         finally:
             os.close(lock)
@@ -156,11 +234,11 @@ class Home:
             UsageError: the home is somebody else's.
         """
         try:
-            lock = os.open(self.run / "lock", os.O_RDWR | os.O_CLOEXEC)
+            lock = os.open(self.run / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return ""
         except OSError as error:
-            raise self._unusable(error) from error
+            raise self.unusable(error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -169,7 +247,14 @@ class Home:
             os.close(lock)
         return ""
 
-    def _unusable(self, error: Exception) -> UsageError:
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        advice = "Make room on its disk." if full else "Set RUMI_HOME to a folder you own."
+    def unusable(self, error: Exception) -> UsageError:
+        """What to tell of a home that cannot be used."""
+        number = error.errno if isinstance(error, OSError) else None
+        advice = "Set RUMI_HOME to a folder you own."
+        if number in (errno.ENOSPC, errno.EDQUOT):
+            advice = "Make room on its disk."
+        elif number == errno.EROFS:
+            advice = (
+                "Its disk is mounted read-only: mount it for writing, or set RUMI_HOME to another folder."
+            )
         return UsageError(f"The home {self.root} cannot be used: {error}.", advice)

@@ -17,7 +17,7 @@ class LineFile:
     """Appends lines to `path` (mode 0600), and puts it aside as `path.1` … before it outgrows `max_mb`.
 
     `keep` is how many of those are kept. A line that is larger than `max_mb` gets a file for itself.
-    Opened at the first line.
+    Opened at the first line; a link in its place is not followed.
     """
 
     def __init__(self, path: Path, *, max_mb: float, keep: int) -> None:
@@ -56,7 +56,7 @@ class LineFile:
                 return self._descriptor
             self._close()
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._path, flags, 0o600)
         try:
             os.fchmod(descriptor, 0o600)
@@ -70,7 +70,7 @@ class LineFile:
 
     def _is_current(self, descriptor: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(self._path))
+            return os.path.samestat(os.fstat(descriptor), os.lstat(self._path))
         except FileNotFoundError:
             return False
 

@@ -23,9 +23,11 @@ def model_settings_of(
         default=default or given.default,
         fallbacks=given.fallbacks,
         timeout_s=given.timeout_s,
+        first_token_timeout_s=given.first_token_timeout_s,
         temperature=given.temperature,
         max_output_tokens=given.max_output_tokens,
         context_tokens=given.context_tokens,
+        max_concurrent=given.max_concurrent,
         custom=custom,
         groq_api_key=secrets.groq_api_key.reveal() if secrets.groq_api_key else None,
         groq_base_url=secrets.groq_base_url,
@@ -64,6 +66,7 @@ def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
         confirm_timeout_s=settings.agent.confirm_timeout_s,
         max_facts=settings.memory.max_facts,
         max_skills=settings.skills.max_in_prompt,
+        handed_chars=settings.session.handed_chars,
     )
 
 
@@ -77,4 +80,17 @@ def require_model(loaded: Loaded) -> None:
         raise ConfigError(
             f"{loaded.settings.model.default} needs GROQ_API_KEY.",
             'Put it into .env in RUMI_HOME, or choose in config.toml: [model] default = "offline"',
+        )
+
+
+def require_chosen_model(loaded: Loaded) -> None:
+    """A model that this run names, by `--model` or by the environment, instead of `offline` in its place.
+
+    Raises:
+        ConfigError: it has no key.
+    """
+    if loaded.is_of_this_run("model.default") and lacks_key(model_settings_of(loaded, "en")):
+        raise ConfigError(
+            f"The model {loaded.settings.model.default!r} needs GROQ_API_KEY.",
+            "Set it in the environment or in .env, or use --model offline.",
         )

@@ -48,6 +48,10 @@ class StatusSource:
             **self.about,
             "databases": {path.name: size_of(path) for path in self.files},
             "outbox": journal.figures.get("outbox") if journal is not None else None,
+            "storage": {
+                "trouble": journal.figures.get("trouble") if journal is not None else None,
+                "trouble_s": journal.figures.get("trouble_s") if journal is not None else None,
+            },
             "failed": {
                 chat: {"time": round(at, 3), "error": error} for chat, (at, error) in self.failed().items()
             },

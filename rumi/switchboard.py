@@ -9,6 +9,7 @@ from rumi.chats import Inbox, check_chat_id
 from rumi.control import Call
 from rumi.errors import UsageError
 from rumi.status import StatusSource
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,20 @@ class Switchboard:
         return self.status.dump()
 
     async def _stop(self, request: Mapping[str, object]) -> object:
-        return await self._command(request, "/stop")
+        return await self.inbox.command(_chat(request), "/stop", _language(request))
 
     async def _reset(self, request: Mapping[str, object]) -> object:
-        return await self._command(request, "/reset")
+        return await self.inbox.reset(_chat(request), _language(request))
 
-    async def _command(self, request: Mapping[str, object], text: str) -> str:
-        chat = request.get("chat")
-        if not isinstance(chat, str):
-            raise UsageError("The request names no chat.")
-        return await self.inbox.command(check_chat_id(chat), text)
+
+def _language(request: Mapping[str, object]) -> Language | None:
+    """That of who asks, where they say it."""
+    given = request.get("language")
+    return "es" if given == "es" else "en" if given == "en" else None
+
+
+def _chat(request: Mapping[str, object]) -> str:
+    chat = request.get("chat")
+    if not isinstance(chat, str):
+        raise UsageError("The request names no chat.")
+    return check_chat_id(chat)

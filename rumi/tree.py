@@ -32,11 +32,14 @@ from rumi.building import sandbox_limits
 from rumi.chats import Hub, Inbox, InHand, Means, add_chats
 from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
+from rumi.databases import Trouble
 from rumi.home import Home
-from rumi.journal import Journal, JournalMessage, Threads
+from rumi.journal import Journal, JournalMessage, Shelf, Threads
 from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
-from rumi.models import OFFLINE, Model, ModelSet
+from rumi.models import OFFLINE, Model, ModelSet, Waiting
 from rumi.redact import Redactor
+from rumi.reserve import Reserve
+from rumi.room import how_to_make_room
 from rumi.sandbox import Engine, add_sandboxes
 from rumi.settings import chat_limits_of, web_settings_of
 from rumi.skills import Catalogue, CodeRunner, DisabledSkills, Skills, SkillsMessage, TrustedSkills, sources
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 JOURNAL_SHUTDOWN_S = 10.0
+
+DAY_S = 86_400.0
 
 
 class Tree:
@@ -71,11 +76,15 @@ class Tree:
         telegram: "Telegram | None",
         project: Path | None,
         entrance: "Entrance | None" = None,
+        *,
+        full: bool = False,
     ) -> None:
         settings = loaded.settings
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
         self.page: Page | None = None
-        journal = self._add_journal(home)
+        self._reserve = Reserve(home.reserve)
+        self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
+        journal = self._add_journal(home, settings.session.keep_days * DAY_S)
         memory = self._add_memory(home)
         trusted = TrustedSkills(home.root / "skills-trusted.json")
         skills = self._add_skills(home, loaded, trusted, project)
@@ -115,6 +124,7 @@ class Tree:
             workspaces=home.workspaces,
             now=time.time,
             offload=Threads(),
+            how_to_make_room=self._how_to_make_room,
             whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
             tools_for=toolbox.tools_for,
             thinks=models.name != OFFLINE,
@@ -132,7 +142,7 @@ class Tree:
             {
                 "home": str(home.root),
                 "model": models.name,
-                "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded)},
+                "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded), "files": "watched"},
             },
             files=(home.state_db, home.memory_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.means.failed.items()},
@@ -160,12 +170,26 @@ class Tree:
         if self.page is not None:
             self.page.tree_happened(event)
 
-    def _add_journal(self, home: Home) -> ActorRef[JournalMessage]:
+    def _disk_changed(self, trouble: Trouble | None) -> None:
+        """Tell that nothing can be written, or that it can be again: turns that run wait for it."""
+        self.means.audit.write("storage", chat_id="", trouble=trouble)
+        self._live.storage_changed(trouble)
+        if trouble is not None:
+            self.means.hub.tell_running(
+                lambda language: Waiting(0.0, texts.waits_for_the_disk(language, trouble)), self.means.now()
+            )
+
+    def _how_to_make_room(self, trouble: str, language: texts.Language) -> str:
+        if trouble != "full":
+            return ""
+        return how_to_make_room(language, self._reserve, self._shelf.large)
+
+    def _add_journal(self, home: Home, keep_s: float) -> ActorRef[JournalMessage]:
         offload = Threads()
         return self.root.add(
             ChildSpec(
                 "journal",
-                lambda: Journal(home.state_db, offload, time.time),
+                lambda: Journal(home.state_db, offload, time.time, self._shelf, keep_s),
                 capacity=1024,
                 concurrency=Journal.CONCURRENCY,
                 shutdown=JOURNAL_SHUTDOWN_S,

@@ -25,13 +25,14 @@ __all__ = [
     "PROGRAMS",
     "RootfsError",
     "RootfsReport",
+    "accounts",
     "build_rootfs",
     "ensure_rootfs",
     "tree_id",
     "write_tar",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the tree of the same programs would look different, so that older trees count as stale."""
 
 EPOCH = 0
@@ -60,8 +61,8 @@ def build_rootfs(
 ) -> RootfsReport:
     """Make the tree at `target`; what was there is replaced in one step, or stays if this fails.
 
-    Blocking: about half a second. `uid` and `gid` are the user that commands run as; where they are not
-    1000 they get a name in /etc/passwd of their own. Boxes that still run on an older tree lose it.
+    Blocking: about half a second. `uid` and `gid` are the user that commands run as, `runner` inside.
+    Boxes that still run on an older tree lose it.
 
     Raises:
         RootfsError: the host lacks a shell, or a library that one of its programs needs.
@@ -95,6 +96,14 @@ def ensure_rootfs(
     """
     kept = _kept(target, uid, gid)
     return kept if kept is not None else build_rootfs(target, uid=uid, gid=gid, progress=progress)
+
+
+def accounts(uid: int, gid: int) -> dict[str, str]:
+    """The files of /etc that name the users inside: root, and `runner` for the user of the commands."""
+    return {
+        "passwd": f"root:x:0:0::/root:/bin/sh\nrunner:x:{uid}:{gid}::/workspace:/bin/sh\n",
+        "group": f"root:x:0:\nrunner:x:{gid}:\n",
+    }
 
 
 def write_tar(tree: Path, fileobj: IO[bytes]) -> None:
@@ -180,13 +189,8 @@ def _make_skeleton(tree: Path, uid: int, gid: int) -> None:
         (tree / name).mkdir()
     etc = tree / "etc"
     etc.mkdir()
-    users = {0: ("root", 0, "/root"), 1000: ("runner", 1000, "/workspace")}
-    users.setdefault(uid, ("user", gid, "/workspace"))
-    groups = {0: "root", 1000: "runner"}
-    groups.setdefault(gid, "user")
-    passwd = (f"{name}:x:{number}:{group}::{home}:/bin/sh\n" for number, (name, group, home) in users.items())
-    (etc / "passwd").write_text("".join(passwd), "utf-8")
-    (etc / "group").write_text("".join(f"{name}:x:{number}:\n" for number, name in groups.items()), "utf-8")
+    for name, text in accounts(uid, gid).items():
+        (etc / name).write_text(text, "utf-8")
     (etc / "nsswitch.conf").write_text(NSSWITCH, "utf-8")
     (etc / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n", "utf-8")
     (etc / "os-release").write_text('NAME="Rumi runner"\nID=rumi-runner\n', "utf-8")

@@ -1,16 +1,23 @@
-"""What all tests share: the project root on the path, and reasons to skip."""
+"""What all tests share: the project root on the path, reasons to skip, what parallel workers keep apart."""
 
+import fcntl
 import os
 import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import hypothesis
+import hypothesis.configuration
 import pytest
 import trio
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -18,6 +25,41 @@ if str(ROOT) not in sys.path:
 
 REQUIRED = frozenset(os.environ.get("RUMI_TESTS_REQUIRE", "").split(","))
 """What may not be missing: where it is, a skip is a failure."""
+
+
+SLOW_FIRST = ("simulation", "sandbox", "cli", "page", "chats", "telegram", "web")
+"""Folders in the order in which they begin: a slow module that begins last keeps one worker busy alone."""
+
+# Several test processes run side by side, and Hypothesis' files of one are deleted under the other's hands.
+# A failure prints the blob that reproduces it, so no database is needed.
+hypothesis.configuration.set_hypothesis_home_dir(
+    Path(tempfile.gettempdir(), f"rumi-hypothesis-{os.getpid()}")
+)
+hypothesis.settings.register_profile("rumi", database=None, print_blob=True)
+hypothesis.settings.load_profile("rumi")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        return SLOW_FIRST.index(folder) if folder in SLOW_FIRST else len(SLOW_FIRST)
+
+    items.sort(key=rank)  # stable: within a folder the order stays
+
+
+class Modules(LoadScopeScheduling):
+    """Gives a worker a module at a time; where tests share nothing and take long, a test."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid.startswith("tests/simulation/") else nodeid.split("::", 1)[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    return Modules(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+def pytest_sessionfinish() -> None:
+    shutil.rmtree(hypothesis.configuration.storage_directory(), ignore_errors=True)
 
 
 @cache
@@ -62,18 +104,43 @@ def why_no_browser() -> str:
 
 
 @pytest.fixture(scope="session")
-def docker_image() -> Iterator[str]:
-    """An image of this run's own, so that no test needs a registry or touches a person's image."""
+def docker_image(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
+    """An image of this run's own, so that no test needs a registry or touches a person's image.
+
+    The first worker that needs it builds it, and the last one that is done with it removes it.
+    """
     from rumi.sandbox.docker.image import build_image
 
-    name = f"rumi-runner-tests:{os.getpid()}-{secrets.token_hex(3)}"
+    alone = worker_id == "master"
+    folder = tmp_path_factory.getbasetemp()
+    shared = (folder if alone else folder.parent) / "docker-image"
+    shared.mkdir(exist_ok=True)
 
-    async def build() -> None:
+    async def build(name: str) -> None:
         await build_image(name, lambda _: None, sources=("host",))
 
-    trio.run(build)
+    with _only_one(shared):
+        named = shared / "name"
+        if not named.exists():
+            name = f"rumi-runner-tests:{os.getpid()}-{secrets.token_hex(3)}"
+            trio.run(build, name)
+            named.write_text(name)
+        name = named.read_text()
+        (shared / f"used-by-{worker_id}").touch()
     yield name
-    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=True)
+    with _only_one(shared):
+        (shared / f"used-by-{worker_id}").unlink()
+        if not list(shared.glob("used-by-*")):
+            named.unlink()
+            subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=True)
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Let one worker at a time do what stands below. A worker that dies lets the others go on."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture

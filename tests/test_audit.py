@@ -172,6 +172,20 @@ def test_a_file_that_was_moved_or_deleted_is_made_anew(tmp_path: Path) -> None:
     assert numbers(tmp_path) == [2, 3]
 
 
+@pytest.mark.parametrize("when", ["before the first line", "between two lines"])
+def test_a_link_in_a_logs_place_is_not_followed(tmp_path: Path, when: str) -> None:
+    audit, path, elsewhere = log(tmp_path), tmp_path / "logs" / "audit.jsonl", tmp_path / "elsewhere"
+    if when == "between two lines":
+        audit.write("x", chat_id="cli")
+        path.unlink()
+    path.parent.mkdir(exist_ok=True)
+    elsewhere.write_text("theirs\n")
+    path.symlink_to(elsewhere)
+    audit.write("x", chat_id="cli")
+    assert elsewhere.read_text() == "theirs\n"
+    assert audit.lost == 1
+
+
 @contextmanager
 def full_disk(size: int) -> Iterator[None]:
     """No file can grow beyond `size` bytes: a write there is cut short, and the next one fails."""

@@ -14,13 +14,14 @@ import trio
 
 from rumi.doctor import Check, examine
 from rumi.doctor.databases import databases
-from rumi.home import Home
+from rumi.home import Home, UnsafeHome
 from rumi.journal import STATE
 from rumi.journal.store import Store
+from rumi.sandbox import sandbox_user
 from rumi.texts import doctor, doctor_sandbox
 from tests.doctoring import by_name, failures, sound_home
 from tests.fakes.bot_api import TOKEN
-from tests.fakes.groq_server import KEY, Answer, serve_groq
+from tests.fakes.groq_server import KEY, Answer, Plan, serve_groq
 from tests.fakes.telegram_server import serve_telegram
 from tests.journal import earlier
 
@@ -164,7 +165,10 @@ async def test_files_that_are_open_to_others_or_of_another_user_are_named(home: 
     if os.getuid() == 0:
         os.chown(home.state_db, 1234, 1234)
         foreign = next(check for check in await examine(home) if check.name == "permissions")
-        assert (foreign.verdict, foreign.found) == ("failure", "of another user: state.db")
+        assert (foreign.verdict, foreign.found) == (
+            "failure",
+            f"{home.root} has files of another user: state.db",
+        )
         assert f"chown -R 0 {home.state_db}" in foreign.mend
 
 
@@ -207,7 +211,7 @@ async def test_a_clock_that_is_behind_what_has_happened_is_a_failure(home: Home)
 async def test_keys_are_tried_only_where_that_is_asked_for(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serve_groq(Answer("ready")) as groq, serve_telegram() as telegram:
+    async with serve_groq(Answer("ready"), plan=Plan(8000)) as groq, serve_telegram() as telegram:
         env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": groq.base_url, "TELEGRAM_TOKEN": TOKEN}
         env["RUMI_SANDBOX__BACKEND"] = "bubblewrap"
         for name, value in (env | {"TELEGRAM_BASE_URL": telegram.root}).items():
@@ -220,6 +224,7 @@ async def test_keys_are_tried_only_where_that_is_asked_for(
         checks = await examine(home, ask_servers=True)
         assert failures(checks) == []
         assert "answered in" in by_name(checks, "model online").found
+        assert "allows 8000 tokens a minute" in by_name(checks, "plan online").found
         assert by_name(checks, "telegram online").found.startswith("Telegram knows the bot as @")
 
         monkeypatch.setenv("GROQ_API_KEY", "gsk_wrong")
@@ -257,6 +262,47 @@ async def test_a_home_of_another_user_is_told_and_nothing_is_written_into_it(hom
     assert failures(checks) == ["home"]
     assert "Run Rumi as its owner" in by_name(checks, "home").mend
     assert sorted(home.root.iterdir()) == before
+
+
+async def test_what_every_command_refuses_is_a_failure_and_nothing_says_that_all_is_well(
+    home: Home, tmp_path: Path
+) -> None:
+    home.root.chmod(0o777)
+    (home.root / "config.toml").write_text('language = "es"\n')
+    home.logs.rmdir()
+    home.logs.symlink_to(tmp_path)
+    before = sorted(home.root.iterdir())
+    checks = await examine(home)
+    assert [check.name for check in checks[-2:]] == ["home", "home"]
+    assert failures(checks) == ["home", "home"]
+    assert "can be written by others (mode 777)" in checks[-2].found, (
+        "what its config.toml says counts for nothing"
+    )
+    assert checks[-2].mend.endswith(f"chmod 700 {home.root}")
+    assert f"logs is a link: what Rumi writes there would go to {tmp_path}" in checks[-1].found
+    assert not {"permissions", "installation", "configuration"} & {check.name for check in checks}
+    assert sorted(home.root.iterdir()) == before
+    for danger in home.dangers():
+        with pytest.raises(UnsafeHome) as refused:
+            home.refuse_if_unsafe("en")
+        assert danger.said("en") in [(check.found, check.mend) for check in checks]
+        assert refused.value.message.rstrip(".") == checks[-2].found
+
+
+async def test_a_home_that_others_can_read_has_no_line_that_says_it_is_its_owners_alone(home: Home) -> None:
+    home.root.chmod(0o755)
+    assert "permissions" not in {check.name for check in await examine(home)}
+
+
+async def test_the_user_of_commands_is_told_and_what_is_still_a_former_ones(home: Home) -> None:
+    found = by_name(await examine(home), "user")
+    uid = sandbox_user(home.installation(), home.root)[0]
+    assert (found.verdict, str(uid) in found.found) == ("ok", True)
+    if os.getuid() == 0:
+        (home.workspaces / "old").mkdir()
+        os.chown(home.workspaces / "old", 1000, 1000)
+        found = by_name(await examine(home), "user")
+        assert "still a former user's: 1" in found.found
 
 
 async def test_a_fault_of_ours_is_a_finding_and_ends_no_other_check(

@@ -45,6 +45,18 @@ async def test_without_any_engine_there_is_a_failure(home: Home, monkeypatch: py
     assert found.found == "neither Docker nor bubblewrap works here"
 
 
+async def test_what_bounds_the_files_is_said_and_a_disk_without_room_for_them(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = await examine(home)
+    assert by_name(checks, "files").verdict == "ok"
+    assert "watched while a command runs (no disk quotas)" in by_name(checks, "files").found
+    monkeypatch.setenv("RUMI_SANDBOX__RESERVE_MB", str(10**9))
+    low = [check for check in await examine(home) if check.name == "files" and check.verdict == "failure"]
+    assert low[0].found.endswith("1048576.0 GB of them kept for Rumi")
+    assert "[sandbox] reserve_mb" in low[0].mend
+
+
 @pytest.mark.parametrize(
     ("cause", "mend"),
     [

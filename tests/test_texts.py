@@ -126,7 +126,7 @@ def test_no_text_is_the_same_in_both_languages() -> None:
         "reason": "timeout",
         "max_turns": 1,
     }
-    samples |= {"chat": "cli", "phase": None, "seconds": 1.0, "container": "", "messages": 0}
+    samples |= {"chat": "cli", "phase": "thinking", "seconds": 1.0, "container": "", "messages": 0}
     said = 0
     for name, say in inspect.getmembers(texts, inspect.isfunction):
         parameters = inspect.signature(say).parameters

@@ -12,6 +12,7 @@ from rumi.agent.events import (
     TurnEvent,
     TurnFinished,
 )
+from rumi.agent.fitting import in_short
 from rumi.agent.gate import Confirm
 from rumi.agent.prompt import Surroundings, build_prompt
 from rumi.agent.turn import Kept, TurnInput, run_turn
@@ -32,5 +33,6 @@ __all__ = [
     "TurnInput",
     "build_prompt",
     "complete",
+    "in_short",
     "run_turn",
 ]

@@ -16,7 +16,12 @@ from rumi.tools import CallsTools, Tool, ToolResult
 
 logger = logging.getLogger(__name__)
 
-CUT_OFF = ToolResult(False, "stopped before it ended")
+STOPPED = ToolResult(False, "stopped before it ended")
+CUT_OFF = ToolResult(
+    False,
+    "not run: this call was cut off before its end, because your reply reached the longest that you may "
+    "write at once. Write less in one call, for example a long file in several parts.",
+)
 
 
 class Acting:
@@ -45,16 +50,19 @@ class Acting:
         tool = self.tool(call.name)
         return tool is not None and tool.concurrent
 
-    async def run(self, batch: Sequence[ToolCall]) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
+    async def run(
+        self, batch: Sequence[ToolCall], *, cut_off: bool = False
+    ) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
         """Run calls side by side; each with its arguments and what it came to, in their order.
 
         They also begin in their order, up to where each first waits: so they are told, and asked about.
+        `cut_off`: the reply with these calls was, so that one of them may not be whole.
         """
         done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
 
         async def run(place: int, call: ToolCall, *, task_status: trio.TaskStatus[None]) -> None:
             task_status.started()
-            arguments, problem = _parse(call)
+            arguments, problem = _parse(call, cut_off)
             done[place] = (call, arguments, await self._told(call, arguments, problem))
 
         async with trio.open_nursery() as nursery:
@@ -70,7 +78,7 @@ class Acting:
         try:
             result = problem or await self._call(call, arguments)
         except trio.Cancelled:
-            self._watch(ToolFinished(call, CUT_OFF))
+            self._watch(ToolFinished(call, STOPPED))
             raise
         self._watch(ToolFinished(call, result))
         return result
@@ -104,11 +112,15 @@ class Acting:
         return result
 
 
-def _parse(call: ToolCall) -> tuple[Mapping[str, object], ToolResult | None]:
-    """The call's arguments, or the error result that the model gets for what is no JSON object."""
+def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolResult | None]:
+    """The call's arguments, or the error result that the model gets for what is not a JSON object."""
+    if cut_off and not call.arguments.strip():
+        return {}, CUT_OFF
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
+        if cut_off:
+            return {}, CUT_OFF
         return {}, ToolResult(False, f"the arguments of {call.name} are no valid JSON: {error}")
     if not isinstance(arguments, dict):
         return {}, ToolResult(False, f"the arguments of {call.name} must be a JSON object")

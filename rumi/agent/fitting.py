@@ -1,47 +1,56 @@
-"""Keeping a conversation within what a model takes, when a turn's own results have grown too long.
+"""Keeping a turn's prompts within what its model takes, in few and large steps.
 
-History is cut at whole exchanges before the turn. What the turn adds cannot be cut that way: every call
-needs its result. So results are shortened, the oldest first, to their beginning.
+Servers charge less for the beginning of a prompt that they have seen before, so what was shown once stays as
+it was. When a turn's own results have outgrown the room, so many of them are shortened, the oldest first,
+that there is room for a while: one new beginning, and then it stays again.
 """
 
-import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from typing import Final
 
-from rumi.models import Message, message_tokens
+from rumi.models import SHORT_CHARS, Message, message_tokens, messages_tokens, shortened
 
-SHORT_CHARS = 400
-END_OF_BLOCK = re.compile(r"</[a-z_]{1,20}>")
-"""The last line of a result that is a block of strangers' words: it stays closed."""
-LATEST_SHARE = 0.5
-"""How much of the room the latest result may take for itself."""
+STEP_SHARE: Final = 0.5
+"""How much of the room is taken when results have been shortened, if shortening them can do it."""
+
+_NOTE_CHARS: Final = 200
 
 
-def fit(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
-    """The same conversation in about `max_tokens`, if shortening results can do it.
+class Fitting:
+    """The messages of a turn's prompts. `max_tokens` is their room now."""
 
-    The latest result is kept longest: the model has not seen it yet.
-    """
-    fitted = list(messages)
-    total = sum(message_tokens(message) for message in fitted)
-    results = [place for place, message in enumerate(fitted) if message.role == "tool"]
-    for place in results:
-        if total <= max_tokens:
-            break
-        latest = place == results[-1]
-        chars = max(SHORT_CHARS, int(max_tokens * LATEST_SHARE)) if latest else SHORT_CHARS
-        shorter = _shortened(fitted[place], chars)
-        total += message_tokens(shorter) - message_tokens(fitted[place])
-        fitted[place] = shorter
-    return tuple(fitted)
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self.messages = list(messages)
+        self._total = messages_tokens(self.messages)
+
+    def add(self, message: Message) -> None:
+        """Append a message."""
+        self.messages.append(message)
+        self._total += message_tokens(message)
+
+    def make_room(self, max_tokens: int) -> Message | None:
+        """Shorten the oldest results if the messages have outgrown their room. Returns the last of those.
+
+        The results that the model has not seen yet are only shortened if nothing else helps, and the latest
+        last.
+        """
+        if self._total <= max_tokens:
+            return None
+        seen = max((place for place, each in enumerate(self.messages) if each.role == "assistant"), default=0)
+        last = None
+        for place, message in enumerate(self.messages):
+            if self._total <= (max_tokens * STEP_SHARE if place < seen else max_tokens):
+                break
+            shorter = in_short(message)
+            if shorter is not message:
+                self._total += message_tokens(shorter) - message_tokens(message)
+                self.messages[place] = shorter
+                last = message
+        return last
 
 
-def _shortened(message: Message, chars: int) -> Message:
-    left_out = len(message.content) - chars
-    if left_out <= 0:
+def in_short(message: Message) -> Message:
+    """A result's beginning, and a word on what is left out. What is short already stays as it is."""
+    if message.role != "tool" or len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
         return message
-    note = f"\n[… {left_out} characters left out: they no longer fit. Ask again for the part that you need …]"
-    end = message.content.rsplit("\n", 1)[-1]
-    if not END_OF_BLOCK.fullmatch(end):
-        end = ""
-    return replace(message, content=f"{message.content[:chars]}{note}" + (f"\n{end}" if end else ""))
+    return shortened(message, SHORT_CHARS)

@@ -9,7 +9,7 @@ no command runs when it has left.
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import trio
 
@@ -18,21 +18,30 @@ from rumi.agent.acting import Acting
 from rumi.agent.breakers import Breakers, Limits
 from rumi.agent.conversation import complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
-from rumi.agent.fitting import fit
+from rumi.agent.fitting import Fitting
 from rumi.agent.gate import Confirm, Gate
 from rumi.errors import RumiError
 from rumi.models import (
+    SHORT_CHARS,
+    Discarded,
     Message,
     Model,
     ModelError,
     ModelEvent,
     ModelRequest,
     Reply,
+    TextDelta,
     ToolCall,
     ToolCallNamed,
     ToolSpec,
     Usage,
+    context_of,
+    cut_to,
+    message_tokens,
+    messages_tokens,
+    prompt_share,
     request_tokens,
+    text_tokens,
 )
 from rumi.texts import Breaker, Language
 from rumi.tools import Tool, ToolResult
@@ -42,8 +51,16 @@ logger = logging.getLogger(__name__)
 CLOSING_S = 30.0
 """How long the closing answer of a breaker may take, in seconds."""
 
-PROMPT_SHARE = 0.75
-"""How much of a model's context the prompt may take; the rest is the reply's."""
+CONTINUATIONS = 3
+"""How often an answer that was cut off at the model's longest is continued."""
+
+CONTINUE = (
+    "[Your answer was cut off because it reached the longest that you may write at once. Continue it exactly "
+    "where it stops: repeat nothing, and say nothing about the interruption.]"
+)
+
+RESERVE_SHARE = 1 / 8
+"""How much of the room for a prompt a result leaves for what follows it."""
 
 CLOSING = (
     "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "
@@ -51,13 +68,19 @@ CLOSING = (
 )
 
 
+async def _nobody_keeps_it(message: Message) -> None:
+    await trio.lowlevel.checkpoint()
+
+
 @dataclass(frozen=True, slots=True)
 class TurnInput:
     """All that a turn works with. The last message of `history` is what is asked.
 
-    `context_tokens` is how much the model takes, prompt and reply together. `tainted`: something in this
+    `context_tokens` is how much the model takes at the most, prompt and reply together; the model may say
+    that it is less. `tainted`: something in this
     conversation came from outside. `given` are the addresses that its user or a page gave, word for word;
-    without `confirm` there is nobody who could say yes to what a tainted turn wants to do.
+    without `confirm` there is nobody who could say yes to what a tainted turn wants to do. `shortened` is
+    told the last message of those that prompts show shortened from now on, all tool results before it too.
     """
 
     instructions: str
@@ -70,11 +93,14 @@ class TurnInput:
     tainted: bool = False
     given: Collection[str] = ()
     confirm: Confirm | None = None
+    shortened: Callable[[Message], Awaitable[None]] = _nobody_keeps_it
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A message for the history. `tainted`: the turn had read something from outside when it was made.
+
+    A system message is a word of the program in the middle of the conversation.
 
     `links` are the addresses that came with it, word for word.
     """
@@ -102,11 +128,12 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
             confirm=given.confirm,
             deadline=deadline,
         )
-        turn = _Turn(given, watch, keep, gate, Acting(given.tools, watch, gate))
+        fitting = Fitting((Message("system", given.instructions), *given.history))
+        turn = _Turn(given, watch, keep, gate, Acting(given.tools, watch, gate), fitting)
         try:
             finished = await turn.work()
         except ModelError as error:
-            answer = texts.model_failed(given.language, str(error))
+            answer = texts.model_failed(given.language, texts.told_error(given.language, error))
             finished = TurnFinished("model_error", answer, turn.usage)
     if deadline.cancelled_caught:
         finished = await turn.close("timeout")
@@ -123,29 +150,58 @@ class _Turn:
     keep: Keep
     gate: Gate
     acting: Acting
-    messages: list[Message] = field(default_factory=list)
+    fitting: Fitting
     usage: Usage = field(default_factory=Usage)
+    calls: int = 0
 
     async def work(self) -> TurnFinished:
         breakers = Breakers(self.given.limits)
-        calls = 0
         while True:
-            calls += 1
-            self.watch(Thinking(calls))
-            reply = await self._think()
+            self.watch(Thinking(self.calls + 1))
+            reply = await self._whole_reply()
             if not reply.tool_calls:
-                return TurnFinished("complete", reply.text, self.usage)
-            await self._remember(Message("assistant", reply.text, reply.tool_calls))
-            tripped = await self._act(reply.tool_calls, breakers) or breakers.after_model_call(calls)
+                return self._answered(reply, breakers)
+            message = Message("assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning)
+            await self._remember(message)
+            tripped = await self._act(reply, breakers) or breakers.after_model_call(self.calls)
             if tripped is not None:
                 return await self.close(tripped)
 
-    async def _think(self) -> Reply:
-        """One model call; tools get ready while the reply still streams."""
+    async def _whole_reply(self) -> Reply:
+        """A reply, continued where it was cut off, as long as the turn may call the model."""
+        reply = await self._think()
+        for _ in range(CONTINUATIONS):
+            if not _cut_off(reply) or self.calls >= self.given.limits.max_turns:
+                break
+            try:
+                more = await self._think(reply.text)
+            except ModelError as error:  # what there is is better than nothing
+                logger.info("an answer could not be continued: %s", error)
+                break
+            reply = replace(more, text=reply.text + more.text)
+        return reply
+
+    def _answered(self, reply: Reply, breakers: Breakers) -> TurnFinished:
+        """The end of a turn with an answer, be it one that could not be completed."""
+        if not _cut_off(reply):
+            return TurnFinished("complete", reply.text, self.usage)
+        language, limits = self.given.language, self.given.limits
+        tripped = breakers.after_model_call(self.calls)
+        if tripped is None:
+            return TurnFinished("complete", f"{reply.text}\n\n{texts.cut_off(language)}", self.usage)
+        warning = texts.breaker(language, tripped, limits.max_turns)
+        return TurnFinished(tripped, f"{reply.text}\n\n{warning}", self.usage)
+
+    async def _think(self, so_far: str = "") -> Reply:
+        """One model call; tools get ready while the reply still streams.
+
+        `so_far` is what there is of an answer that this call is to continue.
+        """
         outcome: Reply | ModelError
+        self.calls += 1
         async with trio.open_nursery() as nursery:
             try:
-                outcome = await self._ask_model(nursery)
+                outcome = await self._ask_model(nursery, so_far)
             except ModelError as error:
                 outcome = error
             if isinstance(outcome, ModelError) or not outcome.tool_calls:
@@ -155,62 +211,94 @@ class _Turn:
         self.usage += outcome.usage
         return outcome
 
-    async def _ask_model(self, nursery: trio.Nursery) -> Reply:
+    async def _ask_model(self, nursery: trio.Nursery, so_far: str) -> Reply:
         readied: set[str] = set()
 
         def emit(event: ModelEvent) -> None:
             if not isinstance(event, ToolCallNamed):
                 self.watch(event)
+                if so_far and isinstance(event, Discarded):
+                    self.watch(TextDelta(so_far))  # only the continuation is void
                 return
             tool = self.acting.tool(event.name)
             if tool is not None and event.name not in readied:
                 readied.add(event.name)
                 nursery.start_soon(_prepare, tool)
 
-        request = ModelRequest(self._conversation(), self._specs)
+        cut = (Message("assistant", so_far), Message("user", CONTINUE)) if so_far else ()
+        request = ModelRequest((*await self._prompt(), *cut), self._specs)
         return await self.given.model.reply(request, emit)
 
-    def _conversation(self) -> tuple[Message, ...]:
-        whole = (Message("system", self.given.instructions), *self.given.history, *self.messages)
-        room = int(self.given.context_tokens * PROMPT_SHARE)
-        return fit(whole, room - request_tokens(ModelRequest((), self._specs)))
+    async def _prompt(self) -> tuple[Message, ...]:
+        last = self.fitting.make_room(self._room)
+        if last is not None:
+            await self.given.shortened(last)
+        return tuple(self.fitting.messages)
+
+    def _room_for_results(self) -> int:
+        """How many tokens of results there is room for before the next model call.
+
+        Never less than half of what there would be if earlier results made room, as they will have to.
+        """
+        messages, room = self.fitting.messages, self._room
+        left = room - messages_tokens(messages)
+        short = text_tokens("x" * SHORT_CHARS)
+        spare = sum(max(0, message_tokens(each) - short) for each in messages if each.role == "tool")
+        return int(max(left - room * RESERVE_SHARE, (left + spare) / 2))
+
+    @property
+    def _room(self) -> int:
+        """How many tokens the messages of a prompt may take now."""
+        room = prompt_share(context_of(self.given.model, self.given.context_tokens))
+        return room - request_tokens(ModelRequest((), self._specs))
 
     @property
     def _specs(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec for tool in self.given.tools)
 
     async def _remember(self, message: Message, links: tuple[str, ...] = ()) -> None:
-        self.messages.append(message)
-        await self.keep(Kept(message, self.gate.tainted, links))
+        self.fitting.add(message)
+        kept = replace(message, reasoning="") if message.reasoning else message
+        await self.keep(Kept(kept, self.gate.tainted, links))
 
-    async def _act(self, calls: Sequence[ToolCall], breakers: Breakers) -> Breaker | None:
+    async def _act(self, reply: Reply, breakers: Breakers) -> Breaker | None:
         """Run the calls of one reply in order, neighbours whose tools allow it side by side.
 
         When a breaker trips, the calls that are left are answered as not run.
         """
         tripped: Breaker | None = None
-        for batch in self.acting.batches(calls):
+        room, to_come = self._room_for_results(), len(reply.tool_calls)
+        cut_off = reply.finish_reason == "length"
+        for batch in self.acting.batches(reply.tool_calls):
             if tripped is not None:
                 for call in batch:
-                    await self._answer(call, ToolResult(False, "not run: the turn was stopped before it"))
+                    await self._answer(call, ToolResult(False, "not run: the turn was stopped before it"), 0)
                 continue
-            for call, arguments, result in await self.acting.run(batch):
-                await self._answer(call, result)
+            for call, arguments, result in await self.acting.run(batch, cut_off=cut_off):
+                room -= await self._answer(call, result, room // to_come)
+                to_come -= 1
                 tripped = tripped or breakers.after_result(call.name, arguments, result)
         return tripped
 
-    async def _answer(self, call: ToolCall, result: ToolResult) -> None:
+    async def _answer(self, call: ToolCall, result: ToolResult, max_tokens: int) -> int:
+        """Keep a result, cut to its share of the room; how many tokens it takes."""
         self.gate.learn(result)
-        await self._remember(Message("tool", result.content, tool_call_id=call.id), result.links)
+        message = cut_to(Message("tool", result.content, tool_call_id=call.id), max_tokens)
+        await self._remember(message, result.links)
+        return message_tokens(message)
 
     async def close(self, reason: Breaker) -> TurnFinished:
-        """Ask once more, without tools, for what was found; the warning follows, or stands alone."""
+        """Ask once more, without tools, for what was found; the warning follows, or stands alone.
+
+        What is asked is kept like all else, so that the next prompt begins with all of this one.
+        """
         warning = texts.breaker(self.given.language, reason, self.given.limits.max_turns)
         found = ""
         self.watch(Thinking(0))
+        await self._remember(Message("system", CLOSING))
         with trio.move_on_after(CLOSING_S):
             try:
-                request = ModelRequest((*complete(self._conversation()), Message("system", CLOSING)))
+                request = ModelRequest(complete(await self._prompt()))
                 reply = await self.given.model.reply(request, _only_words(self.watch))
             except ModelError:
                 pass
@@ -219,6 +307,11 @@ class _Turn:
                 found = reply.text.strip()
         answer = f"{found}\n\n{warning}" if found else warning
         return TurnFinished(reason, answer, self.usage)
+
+
+def _cut_off(reply: Reply) -> bool:
+    """Whether words were cut off at the longest that the model may write. A cut call is handed back."""
+    return reply.finish_reason == "length" and not reply.tool_calls
 
 
 def _only_words(watch: Watch) -> Callable[[ModelEvent], None]:

@@ -1,7 +1,18 @@
 """Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
-from rumi.chats.events import ChatEvent, ChatPort, Happening, Replied, Subscription, TurnStarted, turn_of
+from rumi.chats.commands import asks_first
+from rumi.chats.conversation import ended
+from rumi.chats.events import (
+    ChatEvent,
+    ChatPort,
+    Happening,
+    Moved,
+    Replied,
+    Subscription,
+    TurnStarted,
+    turn_of,
+)
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.ids import check_chat_id, check_chosen_chat_id
 from rumi.chats.inbox import Arrival, Inbox
@@ -24,13 +35,16 @@ __all__ = [
     "Inbox",
     "LocalChat",
     "Means",
+    "Moved",
     "Replied",
     "Sandboxes",
     "Subscription",
     "TurnStarted",
     "add_chats",
+    "asks_first",
     "check_chat_id",
     "check_chosen_chat_id",
+    "ended",
     "leave",
     "turn_of",
 ]

@@ -18,10 +18,11 @@ from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.conversation import Conversation
 from rumi.chats.events import Happening, Replied
-from rumi.chats.jobs import FILES, EndedBy, Job, JobKind
+from rumi.chats.jobs import EndedBy, Job, JobKind
 from rumi.chats.knowing import about_memory, about_skills
 from rumi.chats.means import Means
 from rumi.chats.orphans import settle_orphans, tell_again
+from rumi.chats.outside import fetched
 from rumi.chats.standing import figures_of, note
 from rumi.chats.summing import Summing
 from rumi.chats.telling import tell, tell_reply
@@ -78,7 +79,9 @@ class Chat(Actor[ChatMessage]):
     def __init__(self, chat_id: str, means: Means) -> None:
         self._chat = chat_id
         self._means = means
-        self._conversation = Conversation(chat_id, means.journal, means.limits.history_messages)
+        self._conversation = Conversation(
+            chat_id, means.journal, means.limits.context_tokens, self.start_soon
+        )
         self._worker = Worker(chat_id, means, self._conversation, self._tell)
         self._summing = Summing(chat_id, means, self._conversation)
         self._job: Job | None = None
@@ -131,7 +134,7 @@ class Chat(Actor[ChatMessage]):
         return None
 
     def _judge(self, message: Deliver) -> None:
-        match None if message.enclosures else parse_chat_command(message.text):
+        match None if fetched(message.enclosures) else parse_chat_command(message.text):
             case None:
                 if not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
@@ -167,7 +170,7 @@ class Chat(Actor[ChatMessage]):
         A word that came before the question was there to be read answers something else.
         """
         job, yes = self._job, texts.yes_or_no(message.text)
-        if job is None or job.asked is None or yes is None or message.enclosures:
+        if job is None or job.asked is None or yes is None or fetched(message.enclosures):
             return False
         if not self._means.hub.could_be_read(job.asked.id, message.origin):
             return False
@@ -209,7 +212,7 @@ class Chat(Actor[ChatMessage]):
         job = self._job
         if job is None or job.sealed:
             return None
-        if job.kind == "reset":
+        if job.kind == "reset" and job.asked is None:
             job.scope.cancel()  # it is done, and only waits for what goes on behind
             return None
         if not job.scope.cancel_called:
@@ -225,10 +228,8 @@ class Chat(Actor[ChatMessage]):
             return
         while last.then is not None:
             last = last.then
-        if last.kind == "reset" and not last.begun:
+        if last.kind == "reset" and not last.begun and last.text == reset.text:
             last.joined.append(reset.message)
-            if reset.text == FILES:
-                last.text = FILES
         else:
             last.then = reset
             last.scope.cancel()
@@ -241,7 +242,7 @@ class Chat(Actor[ChatMessage]):
             phase=job.phase if job else None,
             seconds=self._means.now() - job.since if job else 0.0,
             container=self._means.sandboxes.container_id(self._chat),
-            messages=len(self._conversation.entries),
+            messages=self._conversation.said,
         )
         return f"{own}\n\n{self._means.whole_status()}" if message.admin else own
 
@@ -272,14 +273,15 @@ class Chat(Actor[ChatMessage]):
                 done = await self._worker.do(job)
                 # From here to `receive` nothing is awaited: whoever answers to what is told now finds the
                 # worker waiting, or busy with the reset that was asked for during the turn.
-                turn, language = "" if job.kind == "reset" else job.turn, job.language
+                plain = job.kind == "reset" and done.finished is None
+                turn, reset, language = "" if plain else job.turn, job.kind == "reset", job.language
                 job = self._job = job.then
                 tell_reply(self._means, self._chat, turn, done.replied, done.finished)
-                self._sum_up(turn, language)
+                self._sum_up(language, reset=reset)
 
-    def _sum_up(self, turn: str, language: Language) -> None:
+    def _sum_up(self, language: Language, *, reset: bool) -> None:
         """Behind a turn, have what no longer fits summed up; behind a reset there is nothing."""
-        if not turn:
+        if reset:
             self._summing.stop()
         elif self._summing.begin():
             self.start_soon(self._summing.run, language)

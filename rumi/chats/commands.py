@@ -7,6 +7,9 @@ from typing import Literal, TypeAlias, cast, get_args
 CommandName: TypeAlias = Literal["start", "help", "stop", "reset", "status", "retry", "memory", "skills"]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
+FILES = "files"
+"""What stands behind `/reset` when the files go too."""
+
 _COMMAND = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
 
 
@@ -37,3 +40,9 @@ def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
     if name in NAMES:
         return ChatCommand(cast(CommandName, name), (found[2] or "").strip())
     return UnknownCommand(f"/{found[1]}")
+
+
+def asks_first(text: str) -> bool:
+    """Whether a message is a command that puts a question first, and so is told as a turn is."""
+    command = parse_chat_command(text)
+    return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)

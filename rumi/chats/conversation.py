@@ -1,24 +1,32 @@
 """A chat's session: what was said in it, and what of it came from outside; in step with the journal."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import trio
 
 from actors import ActorRef
-from rumi.agent import Kept, Reason
+from rumi.agent import Kept, Reason, in_short
+from rumi.chats.history import HistoryRoom
 from rumi.journal import (
     Append,
     ChatRecord,
-    Enclosure,
     Entry,
     JournalMessage,
     Load,
     MarkFiles,
     NewSession,
+    Shorten,
+    Summarize,
     Summary,
 )
 from rumi.models import Message
 
-LOADED_PER_MESSAGE = 8
-"""History entries read at the start for each message that the prompt may hold: enough to cut from."""
+KEPT_LINKS = 500
+
+StartSoon: TypeAlias = Callable[..., None]
 
 
 class Conversation:
@@ -26,18 +34,25 @@ class Conversation:
 
     `tainted`: something in the session came from outside, also where its history is cut by now.
     `files_tainted`: something in the chat's files did, in whichever session. `summary` stands for
-    what was said before the `entries`. `room` is how many tokens of history the last turn could have.
+    what was said before the `entries`, which are as prompts show them. `room` is what the last turn had.
+    `turn` is the one that runs, empty between turns. `max_tokens` bounds what is read of an earlier process's
+    session; `start_soon` starts tasks of the chat.
     """
 
-    def __init__(self, chat_id: str, journal: ActorRef[JournalMessage], history_messages: int) -> None:
+    def __init__(
+        self, chat_id: str, journal: ActorRef[JournalMessage], max_tokens: int, start_soon: StartSoon
+    ) -> None:
         self._chat = chat_id
         self._journal = journal
-        self._limit = LOADED_PER_MESSAGE * history_messages
+        self._max_tokens = max_tokens
+        self._start_soon = start_soon
+        self._writing: trio.Event | None = None
+        self.turn = ""
         self.session = 0
         self.due = 0.0
         self.entries: tuple[Entry, ...] = ()
         self.summary: Summary | None = None
-        self.room: int | None = None
+        self.room: HistoryRoom | None = None
         self.tainted = False
         self.files_tainted = False
 
@@ -47,9 +62,14 @@ class Conversation:
         summed_up = self.summary.links if self.summary is not None else ()
         return frozenset(summed_up).union(*(entry.links for entry in self.entries))
 
+    @property
+    def said(self) -> int:
+        """How many messages prompts show, without the notes of what is known."""
+        return sum(entry.message.role != "system" for entry in self.entries)
+
     async def load(self) -> ChatRecord:
         """Read what the journal knows."""
-        record = await self._journal.ask(Load(self._chat, self._limit))
+        record = await self._journal.ask(Load(self._chat, self._max_tokens, self._max_tokens))
         self.session, self.due, self.entries = record.session, record.due, record.history
         self.summary = record.summary
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
@@ -62,6 +82,7 @@ class Conversation:
         """
         self.session = await self._journal.ask(NewSession(self._chat, forget=forget, learn=learn))
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
+        self.room = None
 
     def stand_in(self, session: int, summary: Summary) -> None:
         """Let a summary that is stored stand for the entries up to the end of its turn."""
@@ -71,6 +92,22 @@ class Conversation:
         ends = [place for place, entry in enumerate(self.entries, 1) if entry.turn == summary.turn]
         self.entries = self.entries[max(ends, default=0) :]
 
+    async def cut(self, gone: Sequence[Entry]) -> None:
+        """Leave these oldest entries out of prompts, on the disk too. A later summary stands for them."""
+        request = Summarize(self._chat, self.session, over(self.summary, gone), leave_out=True)
+        summary = await self._journal.ask(request)
+        if summary is not None:
+            self.stand_in(self.session, summary)
+
+    async def shorten(self, last: Message) -> None:
+        """Show this result and all before it shortened from now on, also in a later process."""
+        place = next((n for n, entry in enumerate(self.entries) if entry.message is last), None)
+        if place is None:  # a summary stands for it by now
+            return
+        head = [replace(entry, message=in_short(entry.message)) for entry in self.entries[: place + 1]]
+        self.entries = (*head, *self.entries[place + 1 :])
+        await self._store(Shorten(self._chat, self.session, len(self.entries) - place - 1))
+
     async def mark_files(self, tainted: bool) -> None:
         """Something in the files came from outside, or nothing any more; on the disk when this returns."""
         if tainted:
@@ -79,27 +116,58 @@ class Conversation:
         self.files_tainted = tainted
 
     async def keep(self, turn: str, kept: Kept) -> None:
-        """Append a message; it is on the disk when this returns."""
+        """Append a message; it is on the disk when this returns. Cancelled, it is stored all the same."""
         entry = Entry(turn, kept.message, kept.tainted, kept.links)
         self.remember(entry)
-        await self._journal.ask(Append(self._chat, self.session, (entry,)))
+        await self._store(Append(self._chat, self.session, (entry,)))
+
+    async def written(self) -> None:
+        """Return when all is on the disk that a cancelled call has left behind."""
+        if self._writing is not None:
+            await self._writing.wait()
+
+    async def _store(self, request: Append | Shorten) -> None:
+        """Store it in a task of the chat's own.
+
+        Prompts of later processes have to begin like those of this one, also where a turn was stopped.
+        """
+        before, self._writing = self._writing, trio.Event()
+        self._start_soon(self._write, request, before, self._writing)
+        await self._writing.wait()
+
+    async def _write(self, request: Append | Shorten, before: trio.Event | None, done: trio.Event) -> None:
+        if before is not None:
+            await before.wait()
+        await self._journal.ask(request)
+        done.set()
 
     def remember(self, *entries: Entry) -> None:
         """Append what the journal stores by itself, with a turn's beginning or its reply."""
-        self.entries = (*self.entries, *entries)[-self._limit :]
+        self.entries = (*self.entries, *entries)
         self.tainted = self.tainted or any(entry.tainted for entry in entries)
 
 
-def opening(text: str, enclosures: Sequence[Enclosure]) -> str:
-    """What the history has of a message before anything that came with it is there."""
-    return f"[The user sends: {described('', enclosures)}]" if enclosures else text
+def over(earlier: Summary | None, entries: Sequence[Entry]) -> Summary:
+    """A summary of whole exchanges, and of what an earlier one stands for, that has no words yet."""
+    tainted = any(entry.tainted for entry in entries) or (earlier is not None and earlier.tainted)
+    return Summary(entries[-1].turn, "", tainted, merged(*([earlier] if earlier else []), *entries))
 
 
-def described(text: str, enclosures: Sequence[Enclosure]) -> str:
-    """A message in words: its own, or the names of what came with it."""
-    return text.strip() or ", ".join(enclosure.name for enclosure in enclosures)
+def merged(*given: Summary | Entry) -> tuple[str, ...]:
+    """The latest of the addresses that were given in all these."""
+    return tuple(dict.fromkeys(link for one in given for link in one.links))[-KEPT_LINKS:]
 
 
-def ending(turn: str, reason: Reason) -> Entry:
-    """What stands in the history in place of an answer that never came."""
-    return Entry(turn, Message("assistant", f"[{reason}: this attempt ended without an answer]"))
+_ENDED = re.compile(r"\n*\[(stopped|interrupted|model_error|crashed): this attempt ended without an answer\]")
+
+
+def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> Entry:
+    """What stands in the history in place of an answer that never came: what was `said` of it, and a mark."""
+    mark = f"[{reason}: this attempt ended without an answer]"
+    return Entry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
+
+
+def ended(content: str) -> tuple[str, str]:
+    """Return what a message of the history says without the mark of `ending`, and the mark's reason."""
+    text, reason, rest = (*_ENDED.split(content, maxsplit=1), "", "")[:3]
+    return (text, reason) if reason and not rest else (content, "")

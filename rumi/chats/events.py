@@ -1,9 +1,11 @@
 """What a chat tells to whoever watches it: its turns' events, and the final reply to each message."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from rumi.agent import TurnEvent
+from rumi.agent import Reason, TurnEvent
+from rumi.journal import Enclosure
 from rumi.texts import Language
 
 
@@ -16,13 +18,15 @@ def turn_of(message: int) -> str:
 class TurnStarted:
     """A message became a turn. `message` is its number, `language` the one that its sender reads.
 
-    `origin` is what the message's source calls it, None where it came from no such source.
+    `origin` is what the message's source calls it, None where it came from no such source. `outside`: it
+    hands on what its user did not write.
     """
 
     text: str
     message: int = 0
     language: Language = "en"
     origin: int | None = None
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +34,28 @@ class Replied:
     """The final reply to a message, already stored in the outbox.
 
     Every accepted message gets exactly one; `messages` lists those that share it (a message and the
-    `/stop` that ended it). `delivery` is what to acknowledge once a person has it.
+    `/stop` that ended it). `delivery` is what to acknowledge once a person has it. `reason`: how its turn
+    ended, in a reply that is told again; None where it was no turn's.
     """
 
     delivery: int
     messages: tuple[int, ...]
     text: str
+    reason: Reason | None = None
 
 
-Happening: TypeAlias = TurnStarted | TurnEvent | Replied
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The process that told this chat is gone; with `back`, another one has taken its place.
+
+    What ran in the old one has ended, and is replied to by the new one. The `note` is for who reads.
+    """
+
+    note: str
+    back: bool
+
+
+Happening: TypeAlias = TurnStarted | TurnEvent | Replied | Moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +88,7 @@ class ChatPort(Protocol):
         """The chat's id."""
         ...
 
-    async def send(self, text: str) -> int:
+    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
         """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
         ...
 

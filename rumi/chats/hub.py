@@ -1,7 +1,7 @@
 """Where chats tell what happens and front ends listen. Publishing never waits for anyone."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import trio
@@ -15,7 +15,8 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.chats.events import ChatEvent, Replied, TurnStarted
-from rumi.models import Discarded, TextDelta, ToolCall
+from rumi.models import Discarded, TextDelta, ToolCall, Waiting
+from rumi.texts import Language
 
 MAX_WAITING = 10_000
 MAX_CHARACTERS = 32_000_000
@@ -178,6 +179,13 @@ class Hub:
                 standing[:] = [each for each in standing if not _asks(each, id)]
             case _:
                 pass
+
+    def tell_running(self, what: Callable[[Language], Waiting], time: float) -> None:
+        """Tell every chat with a turn what it waits for, in the language of the turn."""
+        for chat, events in list(self._standing.items()):
+            begun = events[0]
+            if isinstance(begun.what, TurnStarted):
+                self.publish(ChatEvent(chat, begun.turn, time, what(begun.what.language)))
 
     def nothing_runs(self, chat: str) -> None:
         """A chat begins: of a turn that was told before, the end may never be told."""

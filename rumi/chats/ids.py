@@ -4,6 +4,9 @@ import re
 
 from rumi.errors import UsageError
 
+DEFAULT_CHAT = "cli"
+"""The chat of `rumi chat` without `--chat`: there from the beginning."""
+
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

@@ -15,9 +15,6 @@ JobKind: TypeAlias = Literal["turn", "retry", "reset"]
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]
 """Why a turn ends early: its user's `/stop`, or the program's own end."""
 
-FILES = "files"
-"""A reset's text when the files go too."""
-
 
 class Asked:
     """A question that waits for a yes or a no. It is answered once, by whoever the turn belongs to."""
@@ -57,7 +54,8 @@ class Job:
     The mailbox loop makes it, cancel scope included, before the worker sees it, so that a `/stop` right
     behind a message finds what to cancel. Only the mailbox loop adds to `joined` (the messages that share
     its final reply: stops, answers to questions) and sets `then`, and only until the worker has `sealed`
-    the job. `user` is whose it is, None where there is only one. `tools`: the calls that run, by id.
+    the job. `user` is whose it is, None where there is only one. `tools`: the calls that run, by id. `said`:
+    the words of an answer that is not complete.
     """
 
     kind: JobKind
@@ -75,6 +73,7 @@ class Job:
     sealed: bool = False
     phase: str = "starting"
     tools: dict[str, Running] = field(default_factory=dict)
+    said: str = ""
     ended_by: EndedBy = "stopped"
     asked: Asked | None = None
 

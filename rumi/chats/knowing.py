@@ -2,14 +2,17 @@
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 import trio
 
 from actors import ActorError
 from rumi import texts
 from rumi.chats.means import Means
+from rumi.chats.noting import Told, note
 from rumi.errors import RumiError
 from rumi.memory import Block, Facts, memory_block, memory_command, owner_of
+from rumi.models import context_of
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
 
@@ -28,42 +31,52 @@ SKILLS_SHARE = 1 / 6
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Blocks for the prompt: facts about the user, and skills. `tainted`: one has the words of strangers."""
+    """A note for the prompt on the date, facts about the user, and skills; empty where all of it is told.
 
-    memory: str
-    skills: str
+    `tainted`: the prompt shows words of strangers, in this note or in one before.
+    """
+
+    note: str
     tainted: bool
 
 
-async def what_is_known(means: Means, chat: str, language: Language, said: str) -> Known:
-    """What a turn about what was `said` is told; nothing of what does not answer. Never raises."""
-    facts = await _facts(means, chat, language)
-    skills, outside = await _skills(means, chat, said)
-    return Known(facts.text, skills, facts.tainted or outside)
+async def what_is_known(means: Means, chat: str, language: Language, said: str, told: Told) -> Known:
+    """What a turn about what was `said` is told, besides what it is `told` already. Never raises.
+
+    What does not answer is left out, and told when it does.
+    """
+    tokens = context_of(means.model_for(chat, language), means.limits.context_tokens)
+    facts = await _facts(means, chat, language, tokens, told)
+    skills, outside = await _skills(means, chat, said, tokens, told)
+    today = datetime.fromtimestamp(means.now()).astimezone().date()
+    return Known(note(told, today, facts.text, skills), facts.tainted or outside)
 
 
-async def _facts(means: Means, chat: str, language: Language) -> Block:
+async def _facts(means: Means, chat: str, language: Language, context_tokens: int, told: Told) -> Block:
     if means.memory is None:
         return Block()
     try:
         with trio.move_on_after(FACTS_S):
             facts = await means.memory(Facts(owner_of(chat)))
-            most = min(FACTS_TOKENS, int(means.limits.context_tokens * FACTS_SHARE))
-            return memory_block(language, facts, max_facts=means.limits.max_facts, max_tokens=most)
+            most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
+            return memory_block(
+                language, facts, max_facts=means.limits.max_facts, max_tokens=most, told=told.facts
+            )
         logger.warning("chat %s: a turn without facts: the memory is silent", chat)
     except RumiError as error:
         logger.warning("chat %s: a turn without facts: %s", chat, error)
     return Block()
 
 
-async def _skills(means: Means, chat: str, query: str) -> tuple[str, bool]:
+async def _skills(means: Means, chat: str, query: str, context_tokens: int, told: Told) -> tuple[str, bool]:
     limits = means.limits
     if means.skills is None or limits.max_skills < 1:
         return "", False
     try:
         with trio.move_on_after(SKILLS_S):
-            found = await means.skills(ForPrompt(query, limits.max_skills))
-            return skills_block(found, int(limits.context_tokens * SKILLS_SHARE)), found.outside
+            found = await means.skills(ForPrompt(query, limits.max_skills, tuple(told.skills or ())))
+            most = int(context_tokens * SKILLS_SHARE)
+            return skills_block(found, most, told.skills), found.outside
         logger.warning("chat %s: a turn without skills: nobody says which there are", chat)
     except (RumiError, ActorError) as error:
         logger.warning("chat %s: a turn without skills: %s", chat, error)
@@ -78,8 +91,8 @@ async def about_memory(means: Means, chat: str, language: Language, rest: str) -
         with trio.move_on_after(FACTS_S):
             return await memory_command(means.memory, owner_of(chat), language, rest)
     except RumiError as error:
-        return f"❌ {error}"
-    return "❌ The memory does not answer. Try again in a moment."
+        return f"❌ {texts.told_error(language, error)}"
+    return f"❌ {texts.told(language, 'The memory does not answer. Try again in a moment.')}"
 
 
 async def about_skills(means: Means, language: Language, rest: str) -> str:
@@ -91,4 +104,4 @@ async def about_skills(means: Means, language: Language, rest: str) -> str:
             return await skills_command(means.skills, language, rest)
     except (RumiError, ActorError) as error:
         logger.warning("the skills do not answer: %s", error)
-    return "❌ The skills do not answer. Try again in a moment."
+    return f"❌ {texts.told(language, 'The skills do not answer. Try again in a moment.')}"

@@ -17,7 +17,7 @@ from actors import Actor, ActorError, ActorStopped, MailboxFull, Request
 from rumi.errors import RumiError
 from rumi.journal import AskToLearn, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
 from rumi.memory import Facts, Learn, Learned, owner_of
-from rumi.models import Message, ModelError, message_tokens
+from rumi.models import Message, ModelError, context_of, message_tokens
 from rumi.texts import Language
 
 if TYPE_CHECKING:
@@ -185,10 +185,11 @@ class Learner(Actor[LearnerMessage]):
         language: Language = "es" if lesson.language == "es" else "en" if lesson.language else means.language
         owner = owner_of(chat)
         known = await means.memory(Facts(owner))
-        messages = _latest(lesson.messages, means.limits.context_tokens // 2)
+        model = means.model_for(chat, language)
+        messages = _latest(lesson.messages, context_of(model, means.limits.context_tokens) // 2)
         facts = None
         with trio.move_on_after(EXTRACT_S):
-            facts = await means.extract(means.model_for(chat, language), language, messages, known)
+            facts = await means.extract(model, language, messages, known)
         if facts is None:
             raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
         return await means.memory(Learn(owner, chat, session, lesson.upto, tuple(facts), lesson.began))

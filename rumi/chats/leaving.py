@@ -1,4 +1,4 @@
-"""Leaving a chat: what is worth remembering is saved, as far as there is time."""
+"""Leaving a chat: what is worth remembering is asked for, and saved as far as there is time."""
 
 import logging
 import signal
@@ -11,24 +11,30 @@ from rumi.chats.inbox import Inbox
 
 logger = logging.getLogger(__name__)
 
+MOMENT_S = 0.3
+"""How long a person who leaves waits. What is not done by then is done at the next start."""
+
 LEAVE_S = 5.0
-"""How long who leaves waits. What is not done by then is done at the next start."""
+"""The same of a program, which sits in front of nothing, and may be one of many that are all short."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-async def leave(inbox: Inbox, chat: str, saving: Callable[[], object], *, for_now: bool = False) -> None:
-    """Have the chat's session learned from, and wait for that a moment; a signal ends the wait.
+async def leave(
+    inbox: Inbox, chat: str, saving: Callable[[], object], *, person: bool, for_now: bool = False
+) -> None:
+    """Ask for the chat's session to be learned from, and wait for that a moment; a signal ends the wait.
 
     Who leaves only `for_now` goes on with the session soon: then it is only waited for what is due anyway,
     which would otherwise never be done where one short process follows the other. `saving` is called before
-    the wait, if there is anything to wait for. Must be called in the main thread.
+    the wait of a program, if there is anything to wait for. Must be called in the main thread.
     """
     with trio.open_signal_receiver(*SIGNALS) as signals:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.cancel_scope.deadline = trio.current_time() + LEAVE_S
-                nursery.start_soon(_wait, inbox, None if for_now else chat, saving, nursery.cancel_scope)
+                tell = None if person else saving
+                nursery.start_soon(_wait, inbox, None if for_now else chat, tell, nursery.cancel_scope)
                 await anext(signals)
                 nursery.cancel_scope.cancel()
         except* ActorError as error:
@@ -36,11 +42,14 @@ async def leave(inbox: Inbox, chat: str, saving: Callable[[], object], *, for_no
 
 
 async def _wait(
-    inbox: Inbox, chat: str | None, saving: Callable[[], object], scope: trio.CancelScope
+    inbox: Inbox, chat: str | None, saving: Callable[[], object] | None, scope: trio.CancelScope
 ) -> None:
     if chat is not None:
         await inbox.ask_to_learn(chat)
     if await inbox.has_to_learn():
-        saving()
+        if saving is None:
+            scope.deadline = trio.current_time() + MOMENT_S
+        else:
+            saving()
         await inbox.learn_now()
     scope.cancel()

@@ -1,12 +1,13 @@
 """A chat of this process, as a front end uses it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.means import Means
-from rumi.journal import Delivered, Undelivered
+from rumi.journal import Delivered, Enclosure, Undelivered
 from rumi.texts import Language
 
 
@@ -19,9 +20,9 @@ class LocalChat:
     means: Means
     language: Language | None = None
 
-    async def send(self, text: str) -> int:
+    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number."""
-        return await self.inbox.accept(self.chat, text, self.language)
+        return await self.inbox.accept(self.chat, text, self.language, enclosures)
 
     def subscribe(self) -> HubSubscription:
         """Listen from now on, and to what its turn is at."""
@@ -35,7 +36,7 @@ class LocalChat:
         """Replies that no one has acknowledged, oldest first; earlier processes' included."""
         await self.inbox.open(self.chat)
         stored = await self.means.journal.ask(Undelivered(self.chat))
-        return [Replied(reply.delivery, reply.messages, reply.text) for reply in stored]
+        return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
         """A person has it."""

@@ -78,16 +78,18 @@ class Extract(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
-    """What holds for every chat. Times in seconds."""
+    """What holds for every chat. Times in seconds. `history_messages` bounds nothing where it is None."""
 
     turn: Limits
     session_ttl_s: float
-    history_messages: int
+    history_messages: int | None
     context_tokens: int
     command_timeout_s: float
     confirm_timeout_s: float = 600.0
     max_facts: int = 50
     max_skills: int = 20
+    handed_chars: int = 50_000
+    """How much of what a message hands on, in others' words, is kept."""
 
 
 @dataclass(slots=True)
@@ -227,6 +229,8 @@ class Means:
     """The tools that a chat has besides its sandbox."""
     bring: Callable[[str, Enclosure], Awaitable[str]] = field(default=_bring_nothing)
     """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
+    how_to_make_room: Callable[[str, Language], str] = field(default=lambda trouble, language: "")
+    """What to do about a trouble of the disk's, for who owns it."""
     whole_status: Callable[[], str] = field(default=lambda: "")
     """How the whole house is, for an admin."""
 

@@ -10,13 +10,13 @@ import trio
 from actors import Actor, ActorStopped
 from rumi import texts
 from rumi.agent import Reason, TurnFinished
-from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
-from rumi.chats.conversation import described, ending, opening
-from rumi.chats.events import Replied
+from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
+from rumi.chats.conversation import ending
+from rumi.chats.events import Replied, turn_of
 from rumi.chats.means import Means
+from rumi.chats.outside import described, fetched, opening
 from rumi.chats.telling import tell_reply
 from rumi.journal import ChatRecord, Count, Entry, Load, OpenChats, OpenMessage, Settle, Undelivered
-from rumi.models import Message
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -45,9 +45,14 @@ async def settle_orphans(means: Means, chat: str, record: ChatRecord) -> tuple[E
 
 def _answers_one_of(messages: Sequence[OpenMessage], answer: OpenMessage) -> bool:
     """Whether a message is the yes or the no to what the turn of one of these had asked."""
-    if answer.turn or answer.enclosures or texts.yes_or_no(answer.text) is None:
+    if answer.turn or fetched(answer.enclosures) or texts.yes_or_no(answer.text) is None:
         return False
-    return any(message.turn and message.id < answer.id for message in messages)
+    return any((message.turn or _asked(message)) and message.id < answer.id for message in messages)
+
+
+def _asked(message: OpenMessage) -> bool:
+    """Whether it is a command that puts a question first: it is told as a turn is."""
+    return not message.turn and not fetched(message.enclosures) and asks_first(message.text)
 
 
 async def _settle(
@@ -55,19 +60,21 @@ async def _settle(
 ) -> tuple[Entry, ...]:
     """Reply to one of them; `answers` are the messages that share its reply."""
     language: Language = "es" if message.language == "es" else "en" if message.language else means.language
-    command = None if message.turn or message.enclosures else parse_chat_command(message.text)
-    if command is not None:
-        text = _text_for_command(language, command)
-        delivery = await means.journal.ask(Settle(chat, (message.id,), text))
-        tell_reply(means, chat, "", Replied(delivery, (message.id,), text))
-        return ()
     crashed = message.id > means.in_hand.boot
     reason: Reason = "crashed" if crashed else "interrupted"
+    command = None if message.turn or fetched(message.enclosures) else parse_chat_command(message.text)
+    if command is not None:
+        text = _text_for_command(language, command)
+        delivery = await means.journal.ask(Settle(chat, (message.id, *answers), text))
+        told = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
+        turn, finished = told
+        tell_reply(means, chat, turn, Replied(delivery, (message.id, *answers), text), finished)
+        return ()
     said = described(message.text, message.enclosures)
     failed = texts.gave_up if chat in means.failed else texts.crashed
     text = failed(language) if crashed else texts.restarted(language, said)
     turn = message.turn or f"t{message.id}"
-    asked = () if message.turn else (Entry(turn, Message("user", opening(message.text, message.enclosures))),)
+    asked = () if message.turn else opening(turn, message.text, message.enclosures)
     entries = (*asked, ending(turn, reason))
     messages = (message.id, *answers)
     delivery = await means.journal.ask(Settle(chat, messages, text, reason, session, entries))
@@ -132,7 +139,11 @@ class Settler(Actor[ChatGaveUp | Stray]):
         await self._settle(message.chat, start)
 
     async def _open_all(self) -> None:
-        """Start the chats with open messages: earlier processes' ones, or this actor's before it ended."""
+        """Start the chats with open messages, earlier processes' or this one's, and with untold replies.
+
+        A reply may have been written by a journal that said it had failed: then the message is not open any
+        more, and what waits for the reply was not told of it.
+        """
         at_once = trio.CapacityLimiter(SETTLED_AT_ONCE)
 
         async def settle(chat: str) -> None:
@@ -140,7 +151,9 @@ class Settler(Actor[ChatGaveUp | Stray]):
                 await self._settle(chat, partial(self._open, chat))
 
         async with trio.open_nursery() as nursery:
-            for chat in await self._means.journal.ask(OpenChats()):
+            for chat in dict.fromkeys(
+                (*await self._means.journal.ask(OpenChats()), *self._means.in_hand.untold)
+            ):
                 nursery.start_soon(settle, chat)
 
     async def _settle(self, chat: str, start: Callable[[], Awaitable[None]]) -> None:

@@ -1,69 +1,86 @@
-"""What a turn begins with: its instructions, and as much of the history as there is room for."""
+"""What a turn begins with: its instructions, and the history.
 
+A prompt begins with all of the one before. Only a summary, or a cut where there is none, makes a new
+beginning; see `rumi.chats.history`.
+"""
+
+import logging
 from collections.abc import Sequence
-from datetime import datetime
 
 from rumi.agent import Confirm, Surroundings, TurnInput, build_prompt, complete
 from rumi.chats.conversation import Conversation
-from rumi.chats.history import window
-from rumi.chats.knowing import Known
+from rumi.chats.history import HistoryRoom
 from rumi.chats.means import Means
+from rumi.chats.noting import shown as shown_entries
 from rumi.chats.summing import shown
-from rumi.models import Message, ModelRequest, request_tokens
+from rumi.models import Message, Model, ModelRequest, context_of, prompt_share, request_tokens
 from rumi.texts import Language
 from rumi.tools import Tool
 
-HISTORY_SHARE = 0.5
-"""How much of the model's context the history may take at the most."""
+logger = logging.getLogger(__name__)
 
-PROMPT_SHARE = 0.7
-"""How much of it all that a turn begins with may take: the rest is for its results, and the reply."""
 
-LEAST_ROOM = 256
-"""How many tokens there are for history, whatever else is in the prompt."""
+async def make_room(
+    means: Means, chat: str, conversation: Conversation, tools: Sequence[Tool], language: Language
+) -> None:
+    """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
+    conversation.room = _room(means, chat, conversation, tools, means.model_for(chat, language))
+    gone = conversation.room.too_long(conversation.entries)
+    if gone:
+        logger.info("chat %s: %d entries of its history are left out of prompts", chat, len(gone))
+        await conversation.cut(gone)
 
 
 def turn_input(
     means: Means,
     chat: str,
     conversation: Conversation,
-    known: Known,
     tools: Sequence[Tool],
     language: Language,
     confirm: Confirm,
 ) -> TurnInput:
     """Everything that the turn works with whose question is the history's last message."""
-    limits = means.limits
-    instructions = build_prompt(
-        tools=[tool.spec for tool in tools],
-        around=Surroundings(
-            today=datetime.fromtimestamp(means.now()).astimezone().date(),
-            chat=chat,
-            max_turns=limits.turn.max_turns,
-            timeout_s=limits.turn.timeout_s,
-            command_timeout_s=limits.command_timeout_s,
-        ),
-        memory=known.memory,
-        skills=known.skills,
-    )
-    before = (shown(conversation.summary),) if conversation.summary is not None else ()
-    first = ModelRequest(
-        (Message("system", instructions), *before), tuple(tool.spec for tool in tools)
-    )  # which stands in every prompt
-    conversation.room = min(
-        int(limits.context_tokens * HISTORY_SHARE),
-        max(LEAST_ROOM, int(limits.context_tokens * PROMPT_SHARE) - request_tokens(first)),
-    )
-    kept = window(conversation.entries, max_messages=limits.history_messages, max_tokens=conversation.room)
+    model = means.model_for(chat, language)
+    conversation.room = _room(means, chat, conversation, tools, model)
+    instructions, before, messages = _parts(means, chat, conversation, tools)
     return TurnInput(
         instructions=instructions,
-        history=(*before, *complete([entry.message for entry in kept])),
-        model=means.model_for(chat, language),
+        history=(*before, *complete(messages)),
+        model=model,
         tools=tools,
-        limits=limits.turn,
+        limits=means.limits.turn,
         language=language,
-        context_tokens=limits.context_tokens,
+        context_tokens=means.limits.context_tokens,
         tainted=conversation.tainted,
         given=conversation.given,
         confirm=confirm,
+        shortened=conversation.shorten,
     )
+
+
+def _room(
+    means: Means, chat: str, conversation: Conversation, tools: Sequence[Tool], model: Model
+) -> HistoryRoom:
+    """The room for prompts, and what of it is taken before any history."""
+    limits = means.limits
+    instructions, before, _ = _parts(means, chat, conversation, tools)
+    first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
+    room = prompt_share(context_of(model, limits.context_tokens))
+    return HistoryRoom(room, request_tokens(first), limits.history_messages)
+
+
+def _parts(
+    means: Means, chat: str, conversation: Conversation, tools: Sequence[Tool]
+) -> tuple[str, tuple[Message, ...], tuple[Message, ...]]:
+    """Instructions with the note on what holds, the summary if there is one, and what was said since."""
+    limits = means.limits
+    around = Surroundings(
+        chat=chat,
+        max_turns=limits.turn.max_turns,
+        timeout_s=limits.turn.timeout_s,
+        command_timeout_s=limits.command_timeout_s,
+    )
+    holds, messages = shown_entries(conversation.entries)
+    instructions = build_prompt(tools=[tool.spec for tool in tools], around=around, holds=holds)
+    before = (shown(conversation.summary),) if conversation.summary is not None else ()
+    return instructions, before, messages

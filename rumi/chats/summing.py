@@ -1,37 +1,53 @@
 """Conversation memory: what no longer fits into the prompt is told in a summary, made by the model.
 
 It is made in the background when a turn has ended, and stands for whole exchanges from the beginning of the
-session. Where it cannot be made the history is simply cut.
+session. It is made seldom, and of much: see `rumi.chats.history`. Where it cannot be made the history is cut.
 """
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import trio
 
 from actors import ActorError
-from rumi.chats.conversation import Conversation
-from rumi.chats.history import outgrown
+from rumi.chats.conversation import Conversation, merged, over
 from rumi.chats.means import Means
 from rumi.errors import RumiError
-from rumi.journal import Entry, Summarize, Summary
-from rumi.models import Message, Model, ModelRequest, text_tokens
+from rumi.journal import Entry, LeftOut, Summarize, Summary
+from rumi.marked import block
+from rumi.models import (
+    Message,
+    Model,
+    ModelRequest,
+    context_of,
+    messages_tokens,
+    prompt_share,
+    text_tokens,
+)
 from rumi.texts import Language
-from rumi.tools import block
 
 logger = logging.getLogger(__name__)
 
 SUMMARY_TOKENS = 1000
 """A summary, the one before it included."""
 
-SUMMARY_S = 60.0
-"""How long the model may take for it."""
+SUMMARY_S = 300.0
+"""How long the model may take for it: a small server reads so much for minutes, and nobody waits for it."""
 
-KEPT_LINKS = 500
+AGAIN_AT = 1.1
+"""After a try in vain the next one comes when the history has grown so many times."""
+
+TOLD_SHARE = 0.75
+"""How much of the room for a prompt the conversation may take that a summary is made of."""
+
 RESULT_CHARS = 600
 """How much of a tool's result the summary is made of."""
 MESSAGE_CHARS = 3000
 """How much of any other message."""
+
+NO_SUMMARY = "[The beginning of this conversation is left out: there is no room for it.]"
+GAP = "[… what followed is left out: there is no room for it …]"
 
 INSTRUCTIONS = """\
 You are Rumi, an assistant. The beginning of your conversation with a user no longer fits into your memory. \
@@ -53,19 +69,22 @@ async def sum_up(model: Model, earlier: Summary | None, entries: Sequence[Entry]
     text = _clipped(reply.text.strip())
     if not text:
         raise RumiError("The model's summary is empty.")
-    links = [*(earlier.links if earlier else ()), *(link for entry in entries for link in entry.links)]
-    tainted = any(entry.tainted for entry in entries) or (earlier is not None and earlier.tainted)
-    return Summary(entries[-1].turn, text, tainted, tuple(dict.fromkeys(links))[-KEPT_LINKS:])
+    return replace(over(earlier, entries), text=text)
 
 
 def shown(summary: Summary) -> Message:
     """The summary as the prompt has it. Where something from outside went into it, it is data."""
+    if not summary.text:
+        return Message("user", NO_SUMMARY)
+    gap = f"\n{GAP}" if summary.gap else ""
     if summary.tainted:
-        text = block("summary of the earlier conversation", summary.text)
+        text = block("summary of the earlier conversation", summary.text + gap)
         return Message(
             "user", f"[Summary of the earlier conversation, which read things from outside]\n{text}"
         )
-    return Message("user", f"[Summary of the earlier conversation]\n{summary.text}\n[End of the summary]")
+    return Message(
+        "user", f"[Summary of the earlier conversation]\n{summary.text}{gap}\n[End of the summary]"
+    )
 
 
 def _told(earlier: Summary | None, entries: Sequence[Entry], max_tokens: int) -> str:
@@ -84,7 +103,9 @@ def _told(earlier: Summary | None, entries: Sequence[Entry], max_tokens: int) ->
 
 
 def _lines(message: Message) -> list[str]:
-    who = {"user": "User", "assistant": "You", "tool": "Result", "system": "Note"}[message.role]
+    if message.role == "system":  # the program's own: what still holds is told again
+        return []
+    who = {"user": "User", "assistant": "You", "tool": "Result"}[message.role]
     most = RESULT_CHARS if message.role == "tool" else MESSAGE_CHARS
     said = [f"{who}: {_short(message.content, most)}"] if message.content.strip() else []
     return said + [
@@ -111,10 +132,13 @@ class Summing:
         self._means = means
         self._conversation = conversation
         self._scope: trio.CancelScope | None = None
+        self._again_at = 0.0
 
     def begin(self) -> bool:
         """Whether a summary is needed and none is being made. Then the caller starts `run`. Never waits."""
-        if self._scope is not None or not self._means.thinks or not self._outgrown():
+        if self._scope is not None or not self._means.thinks or not self._due():
+            return False
+        if self._tokens() < self._again_at:
             return False
         self._scope = trio.CancelScope()
         return True
@@ -125,13 +149,16 @@ class Summing:
         Whatever goes wrong, the history is as it was.
         """
         assert self._scope is not None
+        self._again_at = self._tokens() * AGAIN_AT
         try:
             with self._scope:
                 done = True
-                while done and self._outgrown():
+                while done and self._due():
                     done = False
                     with trio.move_on_after(SUMMARY_S):
                         done = await self._sum_up(language)
+                if done:
+                    self._again_at = 0.0
         except (RumiError, ActorError) as error:
             logger.info("chat %s: no summary: %s", self._chat, error)
         except Exception as error:  # what is only kept shorter by it must not take the chat along
@@ -141,24 +168,39 @@ class Summing:
 
     def stop(self) -> None:
         """The session is over: what is being made is of no use any more."""
+        self._again_at = 0.0
         if self._scope is not None:
             self._scope.cancel()
 
     async def _sum_up(self, language: Language) -> bool:
         """Whether there is one; not where the session has ended."""
         means, conversation = self._means, self._conversation
-        session, entries = conversation.session, self._outgrown()
+        session, earlier, entries = conversation.session, conversation.summary, self._outgrown()
         model = means.model_for(self._chat, language)
-        summary = await sum_up(model, conversation.summary, entries, means.limits.context_tokens // 2)
-        if not await means.journal.ask(Summarize(self._chat, session, summary)):
+        most = int(prompt_share(context_of(model, means.limits.context_tokens)) * TOLD_SHARE)
+        if earlier is not None and earlier.gap:
+            entries = await means.journal.ask(LeftOut(self._chat, session, most))
+        if not entries:
             return False
-        conversation.stand_in(session, summary)
+        summary = await sum_up(model, earlier, entries, most)
+        cut = conversation.summary  # another one, where history was cut meanwhile
+        if cut is not None and cut is not earlier:
+            summary = replace(summary, tainted=summary.tainted or cut.tainted, links=merged(summary, cut))
+        stored = await means.journal.ask(Summarize(self._chat, session, summary))
+        if stored is None:
+            return False
+        conversation.stand_in(session, stored)
         return True
 
+    def _due(self) -> bool:
+        summary = self._conversation.summary
+        return bool(self._outgrown()) or (summary is not None and summary.gap)
+
     def _outgrown(self) -> tuple[Entry, ...]:
-        limits, conversation = self._means.limits, self._conversation
-        return outgrown(
-            conversation.entries,
-            max_messages=limits.history_messages,
-            max_tokens=conversation.room or limits.context_tokens // 2,
-        )
+        """What should be summed up of the turns that have ended."""
+        room, turn, entries = self._conversation.room, self._conversation.turn, self._conversation.entries
+        running = next((n for n, entry in enumerate(entries) if entry.turn == turn), len(entries))
+        return room.outgrown(entries[:running]) if room is not None else ()
+
+    def _tokens(self) -> int:
+        return messages_tokens(entry.message for entry in self._conversation.entries)

@@ -36,8 +36,8 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
     """Write the audit line of an event, if it has one."""
     chat, turn = event.chat, event.turn
     match event.what:
-        case TurnStarted():
-            audit.write("turn_started", chat_id=chat, turn=turn, container_id=container_id)
+        case TurnStarted(outside=outside):
+            audit.write("turn_started", chat_id=chat, turn=turn, container_id=container_id, outside=outside)
         case ToolFinished(call, result):
             audit.write(
                 "command" if call.name == "bash" else "tool",
@@ -71,6 +71,7 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
                 stopped_reason=reason,
                 prompt_tokens=usage.prompt_tokens,
                 completion_tokens=usage.completion_tokens,
+                cached_tokens=usage.cached_tokens,
             )
         case Replied(_, messages, _) if not turn:
             audit.write("replied", chat_id=chat, messages=list(messages))

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from secrets import token_hex
 
 import trio
 
@@ -12,6 +13,7 @@ from rumi.agent import (
     ConfirmationAsked,
     ConfirmationEnded,
     Kept,
+    Reason,
     Thinking,
     ToolFinished,
     ToolStarted,
@@ -19,18 +21,21 @@ from rumi.agent import (
     TurnFinished,
     run_turn,
 )
-from rumi.chats.conversation import Conversation, described, ending, opening
+from rumi.chats.commands import FILES
+from rumi.chats.conversation import Conversation, ending
 from rumi.chats.events import Happening, Replied, TurnStarted
-from rumi.chats.jobs import FILES, Asked, Job
+from rumi.chats.jobs import Asked, Job
 from rumi.chats.knowing import what_is_known
 from rumi.chats.learning import learn_now, look
 from rumi.chats.means import ChatView, Means
-from rumi.chats.prompting import turn_input
+from rumi.chats.noting import told_by
+from rumi.chats.outside import brought, described, fetched, opening
+from rumi.chats.prompting import make_room, turn_input
 from rumi.chats.shell import ChatShell
 from rumi.errors import RumiError
 from rumi.journal import Begin, Entry, Retriable, Settle
 from rumi.models import Message, TextDelta, Waiting
-from rumi.sandbox import SandboxError, clear_workspace
+from rumi.sandbox import SandboxError, WorkspaceUse, clear_workspace, measure
 from rumi.texts import Verdict
 from rumi.tools import Bash, Tool
 from rumi.web import given_in
@@ -95,31 +100,47 @@ class Worker:
         job.sealed = True
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
-        return Done(await self._settle(self._end(job, finished)), finished)
+        done = Done(await self._settle(self._end(job, finished)), finished)
+        self._conversation.turn = ""
+        return done
 
     async def _turn(self, job: Job) -> TurnFinished:
         """Bring what came with the message, then think and act."""
         try:
             await self._bring(job)
         except RumiError as error:
-            return TurnFinished("model_error", texts.not_brought(job.language, str(error)))
+            return TurnFinished(
+                "model_error", texts.not_brought(job.language, texts.told_error(job.language, error))
+            )
         keep = partial(self._conversation.keep, job.turn)
-        known = await what_is_known(self._means, self._chat, job.language, job.text)
-        self._conversation.tainted = self._conversation.tainted or known.tainted
+        await make_room(self._means, self._chat, self._conversation, self._tools, job.language)
+        while not await self._noted(job):
+            pass  # a summary came meanwhile, and the whole note went with what it stands for
         confirm = partial(self._confirm, job)
-        begin = turn_input(
-            self._means, self._chat, self._conversation, known, self._tools, job.language, confirm
-        )
+        begin = turn_input(self._means, self._chat, self._conversation, self._tools, job.language, confirm)
         return await run_turn(begin, partial(self._watch, job), keep)
 
+    async def _noted(self, job: Job) -> bool:
+        """Note what the model does not know yet. Whether prompts have a whole note now."""
+        conversation = self._conversation
+        told = told_by(conversation.entries)
+        known = await what_is_known(self._means, self._chat, job.language, job.text, told)
+        conversation.tainted = conversation.tainted or known.tainted
+        if known.note:
+            await conversation.keep(job.turn, Kept(Message("system", known.note), conversation.tainted))
+        return told_by(conversation.entries).facts is not None
+
     async def _bring(self, job: Job) -> None:
-        if not job.enclosures:
+        to_fetch = fetched(job.enclosures)
+        if not to_fetch:
             return
         job.phase = "fetching what came with the message"
-        brought = [await self._means.bring(self._chat, enclosure) for enclosure in job.enclosures]
-        for text in (*brought, job.text):
-            if text.strip():
-                kept = Kept(Message("user", text), links=given_in(text))
+        if any(each.kind == "file" for each in to_fetch):
+            await self._conversation.mark_files(True)  # whatever becomes of it: others wrote what is in it
+        came = [brought(each, await self._means.bring(self._chat, each)) for each in to_fetch]
+        own = Kept(Message("user", job.text), links=given_in(job.text))
+        for kept in (*came, own):
+            if kept.message.content.strip():
                 await self._conversation.keep(job.turn, kept)
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
@@ -138,13 +159,13 @@ class Worker:
         if job.ended_by == "interrupted":
             answer = texts.restarted(job.language, described(job.text, job.enclosures))
         if unconfirmed is not None:
-            answer = texts.not_confirmed(answer, str(unconfirmed))
+            answer = texts.not_confirmed(answer, texts.told_error(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
         """The turn's last word: what the history keeps, and the reply that goes with it."""
         entry = (
-            ending(job.turn, finished.reason)
+            ending(job.turn, finished.reason, job.said.strip(), self._conversation.tainted)
             if finished.reason in WITHOUT_ANSWER
             else Entry(job.turn, Message("assistant", finished.answer), self._conversation.tainted)
         )
@@ -161,6 +182,7 @@ class Worker:
         )
 
     async def _settle(self, settle: Settle) -> Replied:
+        await self._conversation.written()
         delivery = await self._means.journal.ask(settle)
         return Replied(delivery, settle.messages, settle.text)
 
@@ -176,13 +198,15 @@ class Worker:
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
             job.text, job.enclosures, retries = earlier.text, earlier.enclosures, earlier.id
-        asked = Entry(job.turn, Message("user", opening(job.text, job.enclosures)), links=given_in(job.text))
-        conversation.remember(asked)
+        asked = opening(job.turn, job.text, job.enclosures)
+        conversation.turn = job.turn
+        conversation.remember(*asked)
         await means.journal.ask(
-            Begin(self._chat, job.message, job.turn, conversation.session, (asked,), retries)
+            Begin(self._chat, job.message, job.turn, conversation.session, asked, retries)
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
-        self._tell(job.turn, TurnStarted(job.text, job.message, job.language, job.origin))
+        outside = any(each.outside for each in job.enclosures)
+        self._tell(job.turn, TurnStarted(job.text, job.message, job.language, job.origin, outside))
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
@@ -215,19 +239,57 @@ class Worker:
         return None
 
     async def _reset(self, job: Job) -> Done:
-        """Remove the sandbox and the history; the files too where that was asked for."""
+        """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""
+        confirmed = False
+        if job.text == FILES and (use := await self._use_of_files()) is not None and use.files:
+            if (refused := await self._may_remove_files(job, use)) is not None:
+                return refused
+            confirmed = True
         job.phase = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._conversation.begin_anew(forget=True, learn=self._means.learns)
         if job.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
+        files = confirmed and troubles[-1] is None
         facts = await self._learn(job)
         job.sealed = True
-        text = texts.reset(job.language, facts=facts)
+        text = texts.reset(job.language, facts=facts, files=files)
         for trouble in troubles:
             if trouble is not None:
-                text = texts.not_confirmed(text, str(trouble))
-        return Done(await self._settle(Settle(self._chat, job.messages, text)))
+                text = texts.not_confirmed(text, texts.told_error(job.language, trouble))
+        finished = TurnFinished("complete", text) if confirmed else None
+        return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
+
+    async def _use_of_files(self) -> WorkspaceUse | None:
+        workspace = self._means.workspaces / self._chat
+        return await self._means.offload(partial(measure, workspace)) if workspace.exists() else None
+
+    async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
+        """Ask whether the files may go, as a turn asks; None for a yes, otherwise the end of the reset."""
+        text = texts.may_delete_files(job.language, use.files, texts.short_size(use.bytes))
+        asked = ConfirmationAsked(token_hex(8), text)
+        verdict: Verdict = "no"
+        job.phase = "waiting for a yes or a no"
+        self._tell(job.turn, TurnStarted(f"/reset {FILES}", job.message, job.language, job.origin))
+        with job.scope:
+            await trio.lowlevel.checkpoint()
+            self._tell(job.turn, asked)
+            try:
+                verdict = await self._confirm(job, asked)
+            finally:
+                self._tell(job.turn, ConfirmationEnded(asked.id, verdict))
+        if verdict == "yes":
+            job.scope = trio.CancelScope()  # for what the reset waits for in the end
+            return None
+        job.sealed = True
+        reason: Reason = "complete"
+        answer = texts.nothing_deleted(job.language, answered=verdict != "expired")
+        if job.scope.cancelled_caught:
+            reason, answer = job.ended_by, texts.stopped(job.language)
+            if job.ended_by == "interrupted":
+                answer = texts.lost_command(job.language, f"/reset {FILES}")
+        replied = await self._settle(Settle(self._chat, job.messages, answer))
+        return Done(replied, TurnFinished(reason, answer))
 
     async def _learn(self, job: Job) -> int:
         """Wait a while for what is learned from the session that ended; it goes on behind."""

@@ -101,11 +101,12 @@ class NotListening(RumiError):
 def _ask(home: Home, call: str, chat: str) -> str:
     import json
 
+    from rumi.cli.speaking import reader
     from rumi.control.quick import ask
     from rumi.errors import error_of
 
     try:
-        request = json.dumps({"call": call, "chat": chat}).encode()
+        request = json.dumps({"call": call, "chat": chat, "language": reader()}).encode()
         line = ask(socket_path(home.run, home.installation()), request, ANSWER_S)
     except TimeoutError:
         raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.") from None
@@ -141,6 +142,6 @@ def _do(home: Home, call: str, chat: str) -> str:
         with home.hold(f"rumi {call}"):
             engine = await find_engine(home, loaded)
             async with open_app(home, loaded, engine) as app:
-                return await app.inbox.command(chat, f"/{call}")
+                return await app.inbox.reset(chat)
 
     return trio.run(command)

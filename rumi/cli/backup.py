@@ -13,6 +13,7 @@ WHAT = {
     "config.toml": "the configuration",
     "skills": "skills",
     "skills-trusted.json": "which skills' code is trusted",
+    "workspace": "the chats' files",
     ".env": "keys and tokens: keep this file to yourself",
 }
 
@@ -21,25 +22,26 @@ WHAT = {
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--with-keys", is_flag=True, help="Put .env in as well: whoever has the copy has your keys.")
 def command(path: Path, with_keys: bool) -> None:
-    """Copy the databases, the configuration and the skills into PATH, consistent also while Rumi runs.
+    """Copy databases, configuration, skills and the chats' files into PATH, also while Rumi runs.
 
-    PATH is a new folder, or one that gets a new one, named after the time. The chats' files (workspace/)
-    and the logs are not in it.
+    PATH is a new folder, or one that gets a new one, named after the time; never one in an earlier backup.
+    The databases are of one moment, the files (workspace/) are copied one after the other. The logs are not
+    in it.
     """
     from rumi.backup import back_up
+    from rumi.cli.speaking import say, told
     from rumi.config import home_from
     from rumi.home import Home
+    from rumi.texts import short_size
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what is half made goes
     home = Home(home_from(os.environ))
     made = back_up(home, path, keys=with_keys)
-    click.echo(f"{made.path}  {_size(sum(size for _, size in made.holds))}, for its owner alone")
+    say(f"{made.path}  {short_size(sum(size for _, size in made.holds))}, for its owner alone")
     for name, size in made.holds:
-        click.echo(f"  {name:<20} {_size(size):>9}  {WHAT[name]}")
+        click.echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
+    if made.left_out:
+        say(f"  {made.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
     if not with_keys and (home.root / ".env").exists():
-        click.echo("  .env is not in it: keep your keys elsewhere, or use --with-keys.")
-    click.echo("To put it back: copy it to where no RUMI_HOME is yet, before Rumi starts there.")
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} KB"
+        say("  .env is not in it: keep your keys elsewhere, or use --with-keys.")
+    say("To put it back: copy it to where no RUMI_HOME is yet, before Rumi starts there.")

@@ -4,6 +4,8 @@ import os
 import socket
 import sys
 
+from rumi.unsafe import dangers
+
 TIMEOUT_S = 2.0
 """Then the command asks again, with more patience, and says what is wrong."""
 
@@ -14,6 +16,8 @@ def print_status() -> bool:
     The command itself then finds out why, and tells it.
     """
     root = os.environ.get("RUMI_HOME") or os.path.expanduser("~/.rumi")
+    if dangers(root):
+        return False
     try:
         answer = _ask(os.path.join(root, "run", "control.sock"))
     except OSError:

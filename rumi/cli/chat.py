@@ -2,7 +2,9 @@
 
 import os
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rumi.chats import ChatPort
     from rumi.config import Loaded
     from rumi.home import Home
-    from rumi.windows import Wish
+    from rumi.windows import Gone, LastingChat, Wish
 
 HELD_S = 10.0
 """How long a process that holds the home and takes no windows is waited for: it ends, or is short."""
@@ -31,7 +34,12 @@ INTERRUPTED = 130
 
 
 @click.command()
-@click.option("-p", "--prompt", metavar="TEXT", help="Run one turn and exit; - reads standard input.")
+@click.option(
+    "-p",
+    "--prompt",
+    metavar="TEXT",
+    help="Run one turn and exit; - reads it from standard input. What is piped beside TEXT is data for it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @click.option("--chat", "chat_id", default="cli", show_default=True, metavar="ID", help="Which chat.")
 @click.option("--new", is_flag=True, help="Begin a new session; the old history stays stored.")
@@ -52,7 +60,7 @@ def command(
     """Talk to the assistant in this terminal.
 
     Where another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several may be
-    open at once, on one chat or on many.
+    open at once, on one chat or on many. When that rumi chat ends, its windows go on without it.
     """
     import trio
 
@@ -63,99 +71,211 @@ def command(
     raise click.exceptions.Exit(trio.run(_chat, chat_id, new, flags, options))
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The process that holds the home, as this one reaches it: this one itself, or another.
+
+    `ended` returns when it is gone. `leave` is called, with the exit code, when the front end is done.
+    """
+
+    port: "ChatPort"
+    model: str
+    engine: str
+    ended: Callable[[], Awaitable[None]]
+    leave: Callable[[int], Awaitable[None]]
+    gone: "Gone | None" = None
+    """What ends this chat together with that process; None where another one takes its place."""
+
+
 async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: dict[str, Any]) -> int:
-    """Hold the home, or open a window on the process that does."""
+    """Talk, in this process or in the one that holds the home; when that one ends, go on without it."""
     import trio
 
     from rumi import texts
     from rumi.chats import check_chosen_chat_id
     from rumi.config import home_from, load_settings
-    from rumi.home import Home, HomeHeld
-    from rumi.windows import NotThere, Wish
+    from rumi.home import Home
+    from rumi.terminal import Streams, TerminalOptions, run_terminal, what_to_send
+    from rumi.windows import LastingChat, Wish
 
     check_chosen_chat_id(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
     language = texts.detect_language(loaded.settings.language, os.environ)
+    if options["prompt"] is not None:
+        given = await what_to_send(
+            options["prompt"], Streams(), language, loaded.settings.session.handed_chars
+        )
+        options["prompt"], options["enclosures"] = given
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"])
+    chat = LastingChat(chat_id, language)
+    code, failure = 0, None
+
+    async def talk(place: _Place) -> None:
+        nonlocal code, failure
+        terminal = TerminalOptions(
+            language=language,
+            history_path=home.terminal_history,
+            model=place.model,
+            engine=place.engine,
+            **options,
+        )
+        try:
+            code = await run_terminal(chat, terminal)
+        except Exception as error:  # noqa: BLE001  # raised below: the place is left in order before that
+            failure = error
+        chat.left.set()
+
+    async with trio.open_nursery() as nursery:
+        begun = False
+        while not chat.left.is_set():
+            async with _place(home, loaded, wish, chat if begun else None, options) as place:
+                if place is None:  # left while waiting for one
+                    break
+                chat.move(place.port, texts.moved(language, place.model) if begun else "")
+                if not begun:
+                    begun, wish = True, replace(wish, new=False)
+                    nursery.start_soon(talk, place)
+                await _first(place.ended, chat.left.wait)
+                if not chat.left.is_set():
+                    if place.gone is not None:
+                        chat.end(place.gone)
+                        await chat.left.wait()
+                    else:
+                        chat.lose(texts.holder_gone(language))
+                elif failure is None:
+                    await place.leave(code)
+    if failure is not None:
+        raise failure
+    return code
+
+
+async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
+    """Return when one of them has."""
+    import trio
+
+    async with trio.open_nursery() as nursery:
+
+        async def wait(one: Callable[[], Awaitable[None]]) -> None:
+            await one()
+            nursery.cancel_scope.cancel()
+
+        for one in waits:
+            nursery.start_soon(wait, one)
+
+
+@asynccontextmanager
+async def _place(
+    home: "Home", loaded: "Loaded", wish: "Wish", again: "LastingChat | None", options: dict[str, Any]
+) -> "AsyncIterator[_Place | None]":
+    """Hold the home, or open a window on the process that does; None if `again` is left before that."""
+    import trio
+
+    from rumi import texts
+    from rumi.home import HomeHeld
+    from rumi.room import require_room
+    from rumi.windows import NotThere
+
     begun, told = time.monotonic(), False
-    while True:  # who holds the home may end just now, or not be there yet
-        with ExitStack() as holding:
+    while (
+        again is None or not again.left.is_set()
+    ):  # who holds the home may end just now, or not be there yet
+        async with AsyncExitStack() as stack:
+            held: HomeHeld | None = None
             try:
-                holding.enter_context(home.hold("rumi chat"))
+                stack.enter_context(home.hold("rumi chat"))
             except HomeHeld as error:
                 held = error
+            try:
+                if held is None:
+                    full = require_room(home, wish.language)
+                    holding = _hold(home, loaded, wish, again, options, full)
+                    place = await stack.enter_async_context(holding)
+                else:
+                    place = await stack.enter_async_context(_attach(home, wish, again))
+            except NotThere:
+                holder, waited_s = home.holder(), time.monotonic() - begun
+                if waited_s > (START_S if holder.startswith(TAKING) else HELD_S):
+                    assert held is not None
+                    raise held from None
+                if holder and not told and waited_s > QUIET_S:
+                    told = True
+                    (again.tell if again else _say)(texts.waiting_for(wish.language, holder))
             else:
-                return await _hold(home, loaded, chat_id, new, options)
-        try:
-            return await _attach(home, wish, options)
-        except NotThere:
-            holder, waited_s = home.holder(), time.monotonic() - begun
-            if waited_s > (START_S if holder.startswith(TAKING) else HELD_S):
-                raise held from None
-            if holder and not told and waited_s > QUIET_S:
-                told = True
-                _say(texts.waiting_for(language, holder))
+                yield place
+                return
         await trio.sleep(AGAIN_S)
+    yield None
 
 
-async def _attach(home: "Home", wish: "Wish", options: dict[str, Any]) -> int:
+@asynccontextmanager
+async def _attach(home: "Home", wish: "Wish", again: "LastingChat | None") -> "AsyncIterator[_Place]":
     from rumi import texts
     from rumi.control.paths import socket_path
-    from rumi.terminal import TerminalOptions, run_terminal
     from rumi.windows import NotThere, attach
 
     holder = home.holder()
     if not holder:
         raise NotThere("Nobody holds the home any more.")
     async with attach(socket_path(home.run, home.installation()), wish, holder) as chat:
-        _say(texts.attached(wish.language, holder, chat.model))
-        here = Path.cwd()
-        if (here / ".rumi" / "skills").is_dir() and chat.project != str(here):
-            _say(texts.other_project(wish.language))
-        terminal = TerminalOptions(
-            language=wish.language,
-            history_path=home.terminal_history,
-            model=chat.model,
-            engine=chat.engine,
-            **options,
-        )
-        return await run_terminal(chat, terminal)
+        if again is None:
+            _say(texts.attached(wish.language, holder, chat.model))
+            here = Path.cwd()
+            if (here / ".rumi" / "skills").is_dir() and chat.project != str(here):
+                _say(texts.other_project(wish.language))
+        gone = chat.gone() if chat.service else None
+        yield _Place(chat, chat.model, chat.engine, chat.ended, _nothing, gone)
 
 
-async def _hold(home: "Home", loaded: "Loaded", chat_id: str, new: bool, options: dict[str, Any]) -> int:
+@asynccontextmanager
+async def _hold(
+    home: "Home",
+    loaded: "Loaded",
+    wish: "Wish",
+    again: "LastingChat | None",
+    options: dict[str, Any],
+    full: bool,
+) -> "AsyncIterator[_Place]":
+    import trio
+
     from rumi.app import open_app
     from rumi.building import ready_engine
     from rumi.chats import leave
-    from rumi.terminal import TerminalOptions, run_terminal, show_progress
-    from rumi.texts import saving, windows_at_work
+    from rumi.settings import require_chosen_model
+    from rumi.terminal import show_progress
+    from rumi.texts import saving, told, windows_at_work
     from rumi.windows import let_windows_finish
 
-    async with show_progress() as steps:
-        engine = await ready_engine(home, loaded, steps.step)
-    async with open_app(home, loaded, engine, project=Path.cwd()) as app:
-        for note in app.notes:
-            click.echo(note, err=True)
-        if new:
-            await app.inbox.begin_anew(chat_id)
-        language = app.means.language
-        terminal = TerminalOptions(
-            language=language,
-            history_path=home.terminal_history,
-            model=app.models.name,
-            engine=app.engine.kind,
-            **options,
-        )
+    require_chosen_model(loaded)
+    if again is None:
+        async with show_progress(wish.language) as steps:
+            engine = await ready_engine(home, loaded, steps.step)
+    else:
+        engine = await ready_engine(home, loaded, lambda step: None)
+    async with open_app(home, loaded, engine, project=Path.cwd(), full=full) as app:
+        if again is None:
+            for note in app.notes:
+                click.echo(told(wish.language, note), err=True)
+        if wish.new:
+            await app.inbox.begin_anew(wish.chat)
         app.windows.open()
-        code = await run_terminal(app.chat(chat_id), terminal)
-        patience_s = 0 if code == INTERRUPTED else app.means.limits.turn.timeout_s
-        await let_windows_finish(
-            app.windows, app.inbox, lambda count: _say(windows_at_work(language, count)), patience_s
-        )
-        tell = partial(_say, saving(language))
-        await leave(app.inbox, chat_id, tell, for_now=terminal.prompt is not None)
-        return code
+
+        async def left(code: int) -> None:
+            patience_s = 0 if code == INTERRUPTED else app.means.limits.turn.timeout_s
+            await let_windows_finish(
+                app.windows, app.inbox, lambda count: _say(windows_at_work(wish.language, count)), patience_s
+            )
+            tell, for_now = partial(_say, saving(wish.language)), options["prompt"] is not None
+            await leave(app.inbox, wish.chat, tell, person=wish.person, for_now=for_now)
+
+        yield _Place(app.chat(wish.chat), app.models.name, app.engine.kind, trio.sleep_forever, left)
+
+
+async def _nothing(code: int) -> None:
+    import trio
+
+    await trio.lowlevel.checkpoint()
 
 
 def _say(line: str) -> None:

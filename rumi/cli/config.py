@@ -4,6 +4,8 @@ import os
 
 import click
 
+from rumi.cli.speaking import say
+
 
 @click.group()
 def command() -> None:
@@ -39,4 +41,4 @@ def show() -> None:
         for row in loaded.rows():
             click.echo(f"{row.key} = {row.value or '-'}  # {row.origin or 'not set'}")
     for note in loaded.notes:
-        click.echo(note, err=True)
+        say(note, err=True)

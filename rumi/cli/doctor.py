@@ -32,7 +32,7 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
 
     import trio
 
-    from rumi.config import home_from
+    from rumi.config import find_home
     from rumi.doctor import Check, examine
     from rumi.errors import ConfigError
     from rumi.home import Home
@@ -40,7 +40,7 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
     tell = (lambda _: None) if as_json else _show
     debug = bool(context.find_root().params.get("debug"))
     try:
-        home = Home(home_from(os.environ))
+        home = Home(find_home(os.environ))
     except ConfigError as error:
         checks = [Check("home", "failure", error.message.rstrip("."), error.advice)]
         tell(checks[0])

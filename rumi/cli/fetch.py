@@ -39,8 +39,9 @@ async def _fetch(url: str) -> str:
     import trio
 
     from rumi.config import home_from, load_settings
+    from rumi.marked import one_line
     from rumi.settings import web_settings_of
-    from rumi.tools import WebFetch, one_line
+    from rumi.tools import WebFetch
     from rumi.web import FetchError, Method, Page, fetch_once
 
     settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))

@@ -1,14 +1,16 @@
 """The commands, imported when they are used, and the one place where errors are shown."""
 
+import errno
 import importlib
 import os
 import sys
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 import click
 
 from rumi import __version__
-from rumi.errors import RumiError
+from rumi.errors import RumiError, UsageError
 
 COMMANDS = {
     "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
@@ -22,13 +24,31 @@ COMMANDS = {
     "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
     "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),
-    "backup": ("rumi.cli.backup", "Write a consistent copy of the databases, also while running."),
+    "backup": ("rumi.cli.backup", "Copy databases, configuration, skills and files, also while running."),
     "config": ("rumi.cli.config", "Show the configuration in force."),
 }
 
 
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""The system's numbers for a disk that takes nothing."""
+
+
+class _Context(click.Context):
+    """Shows help in the reader's language."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """The one that does."""
+        from rumi.cli.speaking import Formatter, summary
+
+        for command in getattr(self.command, "commands", {}).values():
+            command.short_help = command.short_help or summary(command.help or "")
+        return Formatter(width=self.terminal_width, max_width=self.max_content_width)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are used."""
+
+    context_class = _Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands, in the order in which the help shows them."""
@@ -40,7 +60,7 @@ class LazyGroup(click.Group):
             return None
         command = importlib.import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
-        return command
+        return _speaking(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -49,11 +69,43 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`rumi` is `rumi chat`; so is `rumi -p …`."""
-        own = {"-h", "--help", "--version", "--debug"}
         at = next((place for place, word in enumerate(args) if word != "--debug"), len(args))
-        if at == len(args) or (args[at].startswith("-") and args[at] not in own):
+        if at == len(args) or (args[at].startswith("-") and not self._is_own(ctx, args[at])):
             args = [*args[:at], "chat", *args[at:]]
         return super().parse_args(ctx, args)
+
+    def _is_own(self, ctx: click.Context, word: str) -> bool:
+        """Whether an option is one of `rumi` itself, or closer to one of them than to one of `rumi chat`."""
+        own = _options(self)
+        if word in own:
+            return True
+        name, chat = word.partition("=")[0], self.get_command(ctx, "chat")
+        assert chat is not None
+        others = _options(chat)
+        if not name.startswith("--") or name in others:
+            return False
+        return next(iter(get_close_matches(name, [*own, *others])), "") in own
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of one that does not exist, say which is meant."""
+        name = args[0]
+        if name not in COMMANDS and (meant := get_close_matches(name, COMMANDS, n=1)):
+            ctx.fail(f"No such command {name!r}. Did you mean {meant[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+
+def _speaking(command: click.Command) -> click.Command:
+    """The command, with its help and that of its own commands in the reader's language."""
+    command.context_class = _Context
+    for inner in getattr(command, "commands", {}).values():
+        _speaking(inner)
+    return command
+
+
+def _options(command: click.Command) -> list[str]:
+    return ["-h", "--help", *(name for option in command.params for name in option.opts)]
 
 
 @click.group(
@@ -75,7 +127,9 @@ def run() -> None:
     except click.Abort:
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        from rumi.cli.speaking import show_usage_error
+
+        show_usage_error(error)
         sys.exit(error.exit_code)
     except BaseException as error:  # noqa: BLE001  # the last place: it is shown, and the exit code says so
         only = _single(error)
@@ -92,11 +146,21 @@ def run() -> None:
 
             _show("".join(traceback.format_exception(error)))
         known = next(_known(error), None)
+        if known is None and isinstance(only, OSError) and only.errno in UNWRITABLE:
+            where = only.filename or os.environ.get("RUMI_HOME", "~/.rumi")
+            sentence = UsageError(
+                f"{where} cannot be written: {only.strerror}.", "Make room, or ask: rumi doctor"
+            )
+            _show(f"rumi: {_explained(sentence)}")
+            sys.exit(2)
         if known is None:
+            from rumi.cli.speaking import told
+
             advice = "" if debug else " Run it again with --debug to see where."
-            _show(f"rumi: something unexpected went wrong ({_name(error)}).{advice}")
+            what = f"something unexpected went wrong ({_name(error)})."
+            _show(f"rumi: {told(f'{what}{advice}')}")
             sys.exit(1)
-        _show(f"rumi: {known}")
+        _show(f"rumi: {_explained(known)}")
         sys.exit(known.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -107,6 +171,13 @@ def _show(text: str) -> None:
 
     # Half a surrogate pair, of an argument that was no UTF-8, must not make this fail as well.
     click.echo(Redactor(()).text(text).encode("utf-8", "replace").decode(), err=True)
+
+
+def _explained(error: RumiError) -> str:
+    from rumi.cli.speaking import reader
+    from rumi.texts import told_error
+
+    return told_error(reader(), error)
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:
@@ -131,7 +202,10 @@ def output_failed(error: OSError) -> int:
     """Nobody takes our output any more; say so, unless a reader has only left. The exit code."""
     _forget_output()
     if not isinstance(error, BrokenPipeError):
-        _show(f"rumi: The output cannot be written: {error.strerror}. Make room there, or send it elsewhere.")
+        from rumi.cli.speaking import told
+
+        why = f"The output cannot be written: {error.strerror}. Make room there, or send it elsewhere."
+        _show(f"rumi: {told(why)}")
     return 1
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli.speaking import reader, say, told
+
 if TYPE_CHECKING:
     from rumi.config import Loaded
     from rumi.home import Home
@@ -54,14 +56,14 @@ async def _build() -> None:
     home, loaded = _here()
     engine = await find_engine(home, loaded)
     await engine.aclose()
-    async with show_progress() as steps:
+    async with show_progress(reader()) as steps:
         if engine.kind == "docker":
             lines = await build_image(loaded, steps.step)  # boxes that run keep the image they have
         else:
             with home.hold("rumi sandbox build"):  # boxes that run would lose their root file system
                 lines = await build_rootfs(home, steps.step)
     for line in lines:
-        click.echo(line)
+        say(line)
 
 
 async def _status() -> None:
@@ -71,7 +73,7 @@ async def _status() -> None:
     engine = await find_engine(home, loaded)
     try:
         for name, value in await sandbox_facts(home, loaded, engine):
-            click.echo(f"{name:<12} {value}")
+            click.echo(f"{told(name):<12} {told(value)}")
     finally:
         await engine.aclose()
 
@@ -87,6 +89,6 @@ async def _clean() -> None:
         finally:
             await engine.aclose()
     for name in removed:
-        click.echo(f"removed {name}")
+        say(f"removed {name}")
     if not removed:
-        click.echo("There was nothing to remove.")
+        say("There was nothing to remove.")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli.speaking import say, told
+
 if TYPE_CHECKING:
     from rumi.skills import Catalogue, DisabledSkills, Entry, Skill, TrustedSkills
 
@@ -36,11 +38,11 @@ def list_(everything: bool) -> None:
         for line in _row(entry, wide, everything):
             click.echo(line)
     if left := len(listed.entries) - len(shown):
-        click.echo(f"{left} {'is' if left == 1 else 'are'} off: rumi skills list -a shows {_them(left)}.")
+        say(f"{left} {'is' if left == 1 else 'are'} off: rumi skills list -a shows {_them(left)}.")
     if not listed.entries:
-        click.echo("There are no skills. Make one with: rumi skills create NAME")
+        say("There are no skills. Make one with: rumi skills create NAME")
     for problem in listed.problems:
-        click.echo(problem, err=True)
+        say(problem, err=True)
 
 
 @command.command()
@@ -73,7 +75,7 @@ def enable(name: str) -> None:
         )
     here.say_if_overridden()
     name = found.skill.name if isinstance(found, Entry) else name
-    click.echo(f"{name} is on." if changed else f"{name} was on already.")
+    say(f"{name} is on." if changed else f"{name} was on already.")
 
 
 @command.command()
@@ -86,7 +88,7 @@ def disable(name: str) -> None:
     skill = here.find(name).skill
     changed = set_disabled(here.config, skill.name, off=True)
     here.say_if_overridden()
-    click.echo(f"{skill.name} is off." if changed else f"{skill.name} was off already.")
+    say(f"{skill.name} is off." if changed else f"{skill.name} was off already.")
 
 
 @command.command()
@@ -98,20 +100,19 @@ def create(name: str, code: bool, description: str) -> None:
 
     NAME is a word such as tidy-folder. It works at once, and has a test of its own.
     """
-    from rumi.skills import Entry, create_skill, name_of_test
+    from rumi.skills import Entry, create_skill, how_to_test
 
     here = _Here()
     before = here.catalogue.look().find(name)
     folder = create_skill(here.home / "skills", name, description=description, code=code)
-    click.echo(f"Made {folder}")
+    say(f"Made {folder}")
     if isinstance(before, Entry):
         now = here.find(name).skill
         if now.folder == folder:
-            click.echo(f"It stands in for the one from {_source(before.skill)} from now on.")
+            say(f"It stands in for the one from {_source(before.skill)} from now on.")
         else:
-            click.echo(f"Here it is hidden by the one from {_source(now)}, {now.folder}")
-    test = folder / name_of_test(name)
-    click.echo(f"Write what it does in {folder / 'SKILL.md'}, and try it with: pytest {test}")
+            say(f"Here it is hidden by the one from {_source(now)}, {now.folder}")
+    say(f"Write what it does in {folder / 'SKILL.md'}, and try it with: {how_to_test(folder)}")
 
 
 @command.command()
@@ -128,17 +129,17 @@ def trust(name: str) -> None:
     here = _Here()
     skill = here.find(name).skill
     if skill.source.kind != "project":
-        click.echo(f"{skill.name} needs no trust: it is from {_source(skill)}.")
+        say(f"{skill.name} needs no trust: it is from {_source(skill)}.")
         return
     try:
         content = snapshot(skill.folder)
     except SkillError as error:
         raise SkillError(f"{skill.folder} cannot be trusted: {error.message}.") from None
     if here.trusted.is_trusted(skill.folder, content):
-        click.echo(f"{skill.name} is trusted already, as it is now.")
+        say(f"{skill.name} is trusted already, as it is now.")
         return
     here.trusted.trust(skill.folder, content)
-    click.echo(f"Trusted {skill.name}, as it is now in {skill.folder}:")
+    say(f"Trusted {skill.name}, as it is now in {skill.folder}:")
     for path, _, raw in content.files:
         click.echo(f"  {_visible(path)} ({len(raw)} bytes)")
     click.echo(f"sha256 {content.digest}")
@@ -181,7 +182,7 @@ class _Here:
     def say_if_overridden(self) -> None:
         """Say it where config.toml does not decide."""
         if self.disabled.is_overridden:
-            click.echo(
+            say(
                 "RUMI_SKILLS__DISABLED is set here and stands over config.toml: where it is set, this "
                 "changes nothing.",
                 err=True,
@@ -193,16 +194,16 @@ _OFF = {"config": "off", "environment": "off by RUMI_SKILLS__DISABLED", "itself"
 
 def _row(entry: "Entry", wide: int, everything: bool) -> Iterator[str]:
     skill = entry.skill
-    marks = ["code"] * skill.has_code + ([_OFF[entry.off]] if entry.off else [])
+    marks = [told("code")] * skill.has_code + ([told(_OFF[entry.off])] if entry.off else [])
     if skill.source.kind != "bundled":
-        marks.insert(0, skill.source.kind)
+        marks.insert(0, told(skill.source.kind))
     about = (f"({', '.join(marks)}) " if marks else "") + _visible(skill.header.description)
     line = f"{skill.name:<{wide}}  {about}"
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(line)
     yield line if len(line) <= room else f"{line[: room - 1]}…"
     if everything:
         for hidden in entry.hides:
-            yield f"{'':<{wide}}  hides the one from {_source(hidden)}"
+            yield f"{'':<{wide}}  {told(f'hides the one from {_source(hidden)}')}"
 
 
 def _described(here: _Here, entry: "Entry") -> Iterator[str]:
@@ -210,20 +211,19 @@ def _described(here: _Here, entry: "Entry") -> Iterator[str]:
 
     skill, header = entry.skill, entry.skill.header
     version = f" {_visible(header.version)}" if header.version else ""
-    yield f"{skill.name}{version}: {_OFF[entry.off] if entry.off else 'on'}"
+    yield f"{skill.name}{version}: {told(_OFF[entry.off] if entry.off else 'on')}"
     yield from textwrap.wrap(_visible(header.description), WIDTH, initial_indent="  ", subsequent_indent="  ")
     try:
         opened = open_skill(skill)
-        files = [file.path for file in opened.files] + [f"and {opened.more_files} more"] * bool(
-            opened.more_files
-        )
+        more = [told(f"and {opened.more_files} more")] if opened.more_files else []
+        files = [*(file.path for file in opened.files), *more]
     except SkillError as error:
-        files = [str(error)]
+        files = [told(str(error))]
     rows = [
-        ("from", _source(skill)),
+        ("from", told(_source(skill))),
         ("folder", str(skill.folder)),
-        *(("hides", f"the one from {_source(hidden)}, {hidden.folder}") for hidden in entry.hides),
-        ("code", _code(here, skill)),
+        *(("hides", told(f"the one from {_source(hidden)}, {hidden.folder}")) for hidden in entry.hides),
+        ("code", told(_code(here, skill))),
         ("needs", ", ".join(header.tools_required)),
         ("tags", ", ".join(header.tags)),
         ("files", ", ".join(files)),
@@ -231,12 +231,11 @@ def _described(here: _Here, entry: "Entry") -> Iterator[str]:
         ("works with", header.compatibility),
         (
             "allows",
-            f"{', '.join(header.allowed_tools)} (for other assistants)" if header.allowed_tools else "",
+            told(f"{', '.join(header.allowed_tools)} (for other assistants)") if header.allowed_tools else "",
         ),
-        *((key, value) for key, value in header.metadata.items()),
-        *(("note", note) for note in header.notes),
     ]
-    for name, value in rows:
+    notes = [(told("note"), told(note)) for note in header.notes]
+    for name, value in [*((told(name), value) for name, value in rows), *header.metadata.items(), *notes]:
         if value:
             yield f"{_visible(name):<11} {_visible(value)}"
 

@@ -1,6 +1,10 @@
 """`rumi status`."""
 
+from dataclasses import replace
+
 import click
+
+from rumi.cli.speaking import reader
 
 
 @click.command()
@@ -21,7 +25,9 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
 
         from rumi.control.view import Choice, render
 
-        choice = Choice(most=1_000_000, many=1_000_000) if every else Choice()
+        choice = Choice(language=reader())
+        if every:
+            choice = replace(choice, most=1_000_000, many=1_000_000)
         Console().print(render(json.loads(status_of_holder()), choice))
         return
 
@@ -30,4 +36,4 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
     from rumi.cli.attach import control_path
     from rumi.control.watch import watch as keep_watching
 
-    raise click.exceptions.Exit(trio.run(keep_watching, control_path(), as_json))
+    raise click.exceptions.Exit(trio.run(keep_watching, control_path(), as_json, reader()))

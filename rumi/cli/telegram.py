@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from rumi.config import Loaded
+    from rumi.home import Home
     from rumi.page import Entrance
     from rumi.texts import Language
 
@@ -53,6 +55,7 @@ async def _serve(web: str | None) -> None:
     from rumi.building import ready_engine
     from rumi.config import home_from, load_settings
     from rumi.home import Home
+    from rumi.room import require_room
     from rumi.settings import require_model
     from rumi.telegram import listening_to_signals, serve
     from rumi.terminal import show_progress
@@ -61,15 +64,16 @@ async def _serve(web: str | None) -> None:
     loaded = load_settings(home.root, os.environ, {})
     require_model(loaded)
     language = texts.detect_language(loaded.settings.language, os.environ)
-    with home.hold("rumi telegram"), _entrance(web, language) as entrance:
-        async with show_progress() as steps:
+    with home.hold("rumi telegram"), _entrance(web, language, home, loaded) as entrance:
+        full = require_room(home, language)
+        async with show_progress(language) as steps:
             engine = await ready_engine(home, loaded, steps.step, for_many=True)
         async with (
             listening_to_signals() as told,
-            open_app(home, loaded, engine, telegram=True, entrance=entrance) as app,
+            open_app(home, loaded, engine, telegram=True, entrance=entrance, full=full) as app,
         ):
             for note in app.notes:
-                _say(note)
+                _say(texts.told(language, note))
             assert app.telegram is not None
             _look_for_cycles_seldom()
             if entrance is not None:
@@ -86,13 +90,16 @@ async def _serve(web: str | None) -> None:
                 await app.windows.done()
 
 
-def _entrance(web: str | None, language: "Language") -> "AbstractContextManager[Entrance | None]":
+def _entrance(
+    web: str | None, language: "Language", home: "Home", loaded: "Loaded"
+) -> "AbstractContextManager[Entrance | None]":
     """Where the page will be, if there is to be one."""
     if web is None:
         return nullcontext()
     from rumi.page import open_entrance
 
-    return open_entrance(web, language, _say)
+    sessions = home.run / "page-sessions.json"
+    return open_entrance(web, language, _say, sessions, ask_browsers=loaded.settings.language == "auto")
 
 
 def _say(line: str) -> None:

@@ -6,14 +6,14 @@ are imported when they are first asked for.
 
 from typing import TYPE_CHECKING
 
-from rumi.config.files import home_from
+from rumi.config.files import find_home, home_from
 from rumi.config.secrets import Secret, Secrets
 
 if TYPE_CHECKING:
     from rumi.config.cascade import Loaded, Row, load_settings
     from rumi.config.schema import Settings
 
-__all__ = ["Loaded", "Row", "Secret", "Secrets", "Settings", "home_from", "load_settings"]
+__all__ = ["Loaded", "Row", "Secret", "Secrets", "Settings", "find_home", "home_from", "load_settings"]
 
 
 def __getattr__(name: str) -> object:

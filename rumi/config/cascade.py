@@ -55,6 +55,10 @@ class Loaded:
             )
         return self.secrets.referenced[variable]
 
+    def is_of_this_run(self, key: str) -> bool:
+        """Whether a flag or a variable gave the value: the file and the defaults hold for every run."""
+        return self.origins[key] not in ("default", FILE_NAME)
+
     def rows(self) -> list[Row]:
         """Every key with its value and origin, then the secrets."""
         rows = [Row(key, _as_toml(value), self.origins[key]) for key, value in _leaves(self.settings)]

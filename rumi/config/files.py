@@ -1,18 +1,49 @@
 """Where the home is, and reading its small text files with errors that a person can act on."""
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rumi.errors import ConfigError
+from rumi.home import Home
+from rumi.texts import detect_language
 
 _MOST_BYTES = 1_000_000
 
 
-def home_from(environment: Mapping[str, str]) -> Path:
+def home_from(environment: Mapping[str, str], tell: Callable[[str], None] | None = None) -> Path:
+    """Return the home that a command may use: `find_home`, if it is its owner's alone.
+
+    One that others can only read is closed, and `tell` gets a sentence about it; by default it goes to
+    standard error.
+
+    Raises:
+        ConfigError: it is no folder, or cannot be made.
+        UnsafeHome: others may have changed what is in it; says what to do.
+    """
+    home = find_home(environment)
+    language = detect_language("auto", environment)  # what config.toml says counts only in a safe home
+    if Home(home).refuse_if_unsafe(language):
+        from rumi.texts.doctor import CLOSED_HOME
+
+        (tell or _to_stderr)(CLOSED_HOME.said(language, home=home))
+    return home
+
+
+def _to_stderr(line: str) -> None:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def find_home(environment: Mapping[str, str]) -> Path:
     """`RUMI_HOME`, otherwise `~/.rumi`: an absolute path; made with mode 0700 where it is missing.
+
+    Whether it is safe to use is another question: see `home_from`.
 
     Raises:
         ConfigError: it is no folder, or cannot be made.

@@ -130,14 +130,20 @@ class CustomServer(Section):
 
 
 class ModelSection(Section):
-    """`[model]`: which models, and how they are asked. None leaves it to the server."""
+    """`[model]`: which models, and how they are asked. None leaves it to the server.
+
+    Without `first_token_timeout_s` the first word may take as long as `timeout_s` at Groq, and 300 s (or
+    `timeout_s`, where that is longer) at a custom server.
+    """
 
     default: ModelName = "groq:openai/gpt-oss-120b"
     fallbacks: tuple[ModelName, ...] = ("groq:openai/gpt-oss-20b",)
     timeout_s: Positive = 60
+    first_token_timeout_s: Positive | None = None
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     max_output_tokens: Count | None = None
     context_tokens: Count | None = None
+    max_concurrent: Annotated[int, Field(ge=1, le=10_000)] | None = None
     custom: dict[Annotated[str, _checked(_check_server_name)], CustomServer] = {}
 
 
@@ -164,6 +170,7 @@ class SandboxSection(Section):
     output_limit: Count = 50_000
     workspace_mb: Count = 512
     workspace_files: Count = 50_000
+    reserve_mb: Annotated[int, Field(ge=0)] | None = None
     idle_ttl_s: Positive = 3600
 
     @property
@@ -173,10 +180,17 @@ class SandboxSection(Section):
 
 
 class SessionSection(Section):
-    """`[session]`: how long one lasts without a message, and how much of it a model is shown."""
+    """`[session]`: how long one lasts without a message, and how many messages of it a model is shown.
+
+    Without `history_messages` that is as many as the model has room for. `handed_chars` bounds what a message
+    hands on in others' words: forwards, quotes, piped data. Messages, replies and history of sessions that
+    are over are deleted after `keep_days`; 0 keeps them.
+    """
 
     ttl_s: Positive = 3600
-    history_messages: Count = 40
+    history_messages: Count | None = None
+    handed_chars: Count = 50_000
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
 
 
 class FetchSection(Section):

@@ -8,9 +8,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rumi.control.words import age_of, duration, is_chat, size, told, works
+from rumi.control.words import age_of, doing_of, duration, is_chat, works
+from rumi.texts import Language, short_size, told
 
 STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
+
+STORAGE = {
+    "full": "the disk is full; no message is taken, make room",
+    "locked": "another program has locked state.db",
+    "failing": "the disk refuses to write",
+    "replaced": "state.db was deleted or replaced; end this process, restore the file, start again",
+}
+"""What keeps the databases from being written, and what to do."""
 
 MANY = 12
 """Children of one node that are shown; of more, those that work, and a count of the others."""
@@ -41,30 +50,39 @@ class Choice:
     most: int = MOST
     many: int = MANY
     terse: bool = False
+    language: Language = "en"
 
 
 def render(status: Item, choice: Choice | None = None) -> RenderableType:
     """A headline, a line on the sandbox, and the tree."""
     choice = choice or Choice()
-    lines: list[RenderableType] = [_headline(status)]
-    lines.extend(Text(f"degraded: {why}", style="yellow") for why in status["sandbox"]["degraded"])
+
+    def say(text: str) -> str:
+        return told(choice.language, text)
+
+    lines: list[RenderableType] = [_headline(status, choice.language)]
+    if trouble := status.get("storage", {}).get("trouble"):
+        what = say(STORAGE.get(trouble, trouble))
+        since = duration(status["storage"]["trouble_s"] or 0.0)
+        lines.append(Text(say(f"storage: {what}, since {since}"), style="bold red"))
+    lines.extend(Text(say(f"degraded: {why}"), style="yellow") for why in status["sandbox"]["degraded"])
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
-    table.add_column("actor", no_wrap=True, overflow="ellipsis", max_width=28)
-    table.add_column("state", no_wrap=True)
-    table.add_column("re", justify="right", no_wrap=True)
-    table.add_column("mail", justify="right", no_wrap=True)
-    table.add_column("doing")  # the one that gives way where there is too little room for all
+    table.add_column(say("actor"), no_wrap=True, overflow="ellipsis", max_width=28)
+    table.add_column(say("state"), no_wrap=True)
+    table.add_column(say("re"), justify="right", no_wrap=True)
+    table.add_column(say("mail"), justify="right", no_wrap=True)
+    table.add_column(say("doing"))  # the one that gives way where there is too little room for all
     for prefix, item in _walk(status["tree"], "", "", choice):
         if isinstance(item, str):
-            table.add_row(f"{prefix}{item}", style="dim")
+            table.add_row(f"{prefix}{say(item)}", style="dim")
             continue
         failed = status["failed"].get(item["id"]) if is_chat(item) else None
         state = "failed" if failed else item["state"]
-        doing = f"gave up: {failed['error']}" if failed else told(item)
+        doing = say(f"gave up: {failed['error']}") if failed else doing_of(item, choice.language)
         slow = is_chat(item) and age_of(item) >= SLOW_S
         table.add_row(
             f"{prefix}{item['id']}",
-            Text(state, style=STATES.get(state, "red")),
+            Text(say(state), style=STATES.get(state, "red")),
             str(item["restarts"] or ""),
             str(item["mailbox"]["depth"] or ""),
             Text(doing, no_wrap=True, overflow="ellipsis", style="yellow" if slow else ""),
@@ -75,19 +93,23 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     for chat, failed in status["failed"].items():
         if chat not in here:
             lines.append(
-                Text(f"{chat} failed: {failed['error']}", style="red", no_wrap=True, overflow="ellipsis")
+                Text(say(f"{chat} failed: {failed['error']}"), style="red", no_wrap=True, overflow="ellipsis")
             )
     return Group(*lines)
 
 
-def _headline(status: Item) -> Text:
-    files = ", ".join(f"{name} {size(count)}" for name, count in status["databases"].items())
+def _headline(status: Item, language: Language) -> Text:
+    files = ", ".join(f"{name} {short_size(count)}" for name, count in status["databases"].items())
     parts = [f"outbox {status['outbox'] or 0}", files, f"{_at_work(status)} in turns"]
+    first = (
+        f"rumi {status['program']} · process {status['pid']} · up {duration(status['uptime_s'])}"
+        f" · model {status['model']} · sandbox {status['sandbox']['engine']}"
+    )
     return Text.assemble(
-        ("rumi ", "bold"),
-        f"{status['program']} · process {status['pid']} · up {duration(status['uptime_s'])}"
-        f" · model {status['model']} · sandbox {status['sandbox']['engine']}\n",
-        " · ".join(part for part in parts if part),
+        ("rumi", "bold"),
+        told(language, first).removeprefix("rumi"),
+        "\n",
+        told(language, " · ".join(part for part in parts if part)),
     )
 
 

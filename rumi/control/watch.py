@@ -20,6 +20,7 @@ from rich.text import Text
 from rumi.control.client import ControlClient, connect
 from rumi.control.view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
+from rumi.texts import Language, told, told_error
 
 EVERY_S = 1.0
 
@@ -35,7 +36,7 @@ UP, DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 QUIT = ("q", "\x03", "\x04")
 
 
-async def watch(path: Path, as_json: bool) -> int:
+async def watch(path: Path, as_json: bool, language: Language = "en") -> int:
     """Show the status every second until the person leaves; the exit code.
 
     Raises:
@@ -50,9 +51,9 @@ async def watch(path: Path, as_json: bool) -> int:
                 await trio.sleep(EVERY_S)
         if not (console.is_terminal and sys.stdin.isatty()):  # nothing can be drawn over or pressed there
             while True:
-                console.print(render(await _status(client)))
+                console.print(render(await _status(client), Choice(language=language)))
                 await trio.sleep(EVERY_S)
-        return await Watch(console, client).run()
+        return await Watch(console, client, language).run()
 
 
 async def _status(client: ControlClient) -> dict[str, Any]:
@@ -62,10 +63,10 @@ async def _status(client: ControlClient) -> dict[str, Any]:
 class Watch:
     """The screen, what is selected on it, and what was asked of the chat that is."""
 
-    def __init__(self, console: Console, client: ControlClient) -> None:
+    def __init__(self, console: Console, client: ControlClient, language: Language = "en") -> None:
         self._console = console
         self._client = client
-        self._choice = Choice()
+        self._choice = Choice(language=language)
         self._said = ""
         self._sure = ""
         self._status: dict[str, Any] = {}
@@ -97,8 +98,10 @@ class Watch:
                 await self._pressed.wait()
 
     def _page(self) -> RenderableType:
-        below = f"{self._said}\n" if self._said else ""
-        foot = self._lines(Text(f"\n{below}by {self._choice.order} · {KEYS}", style="dim"))
+        language = self._choice.language
+        below = f"{told(language, self._said)}\n" if self._said else ""
+        keys = f"{told(language, f'by {self._choice.order}')} · {told(language, KEYS)}"
+        foot = self._lines(Text(f"\n{below}{keys}", style="dim"))
         room = max(1, self._console.height - len(foot))
         return SegmentLines([*self._tree(room)[:room], *foot], new_lines=True)
 
@@ -148,9 +151,9 @@ class Watch:
         self._said = f"{chat}: {call}…"
         try:
             async with connect(self._client.path) as client:
-                answer = str(await client.call(call, chat=chat))
+                answer = str(await client.call(call, chat=chat, language=self._choice.language))
         except RumiError as error:
-            answer = str(error)
+            answer = told_error(self._choice.language, error)
         self._said = f"{chat}: {' '.join(answer.split())}"
         self._pressed.set()
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from rumi.texts import Language, phase_in, pick, told
+
 Item = dict[str, Any]
 
 
@@ -17,15 +19,6 @@ def duration(seconds: float) -> str:
             rest = whole % size // smaller
             return f"{whole // size} {name} {rest} {smaller_name}" if rest else f"{whole // size} {name}"
     return f"{whole} s"
-
-
-def size(count: float) -> str:
-    """Bytes in the unit that fits: `812 B`, `4.1 MB`."""
-    for unit in ("B", "KB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
 
 
 def is_chat(item: Item) -> bool:
@@ -49,34 +42,37 @@ def age_of(item: Item) -> float:
     return float(item["age_s"] or 0.0) if item["doing"] else 0.0
 
 
-def told(item: Item) -> str:
+def doing_of(item: Item, language: Language = "en") -> str:
     """What it does and for how long; where it does nothing, its last error."""
-    words = _chat(item) if is_chat(item) else _actor(item)
+    words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words
-    error = f"last error: {item['last_error']}" if item["last_error"] else ""
+    error = told(language, f"last error: {item['last_error']}") if item["last_error"] else ""
     return error or words
 
 
-def _chat(item: Item) -> str:
+def _chat(item: Item, language: Language) -> str:
     figures = item["figures"]
     if "job" not in figures:
-        parts = ["idle", f"{figures['history']} in the history"]
+        history = f"{figures['history']} " + pick(language, "en el historial", "in the history")
+        parts = [pick(language, "libre", "idle"), history]
         return " · ".join([*parts, figures["container"]] if figures["container"] else parts)
     age = duration(figures["age_s"])
     if figures["question"]:
-        return f"{figures['turn']} waits for a yes or a no · {age}"
+        waits = pick(language, "espera un sí o un no", "waits for a yes or a no")
+        return f"{figures['turn']} {waits} · {age}"
     tools = sorted(figures["tools"], key=lambda tool: -tool["age_s"])
     if not tools:
-        return f"{figures['turn']} {figures['phase']} · {age}"
+        return f"{figures['turn']} {phase_in(language, figures['phase'])} · {age}"
     longest = tools[0]
     more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
     # The age stands first: of a long command its beginning is enough.
-    return f"{duration(longest['age_s'])} in {longest['name']}{more} {longest['what']}".rstrip()
+    inside = pick(language, "en", "in")
+    return f"{duration(longest['age_s'])} {inside} {longest['name']}{more} {longest['what']}".rstrip()
 
 
-def _actor(item: Item) -> str:
-    doing: str = item["doing"]
+def _actor(item: Item, language: Language) -> str:
+    doing = told(language, item["doing"])
     models = item["figures"].get("models")
     if isinstance(models, dict):
         return " · ".join([doing, *_budgets(models)])

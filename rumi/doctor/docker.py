@@ -14,7 +14,7 @@ from rumi.building import find_engine, image_state, sandbox_limits
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
-from rumi.sandbox import Command, Engine, Limits, SandboxError, sandbox_user
+from rumi.sandbox import Command, Engine, Limits, SandboxError
 from rumi.texts import Language
 from rumi.texts import doctor_sandbox as words
 from rumi.texts.doctor import Sentence
@@ -114,7 +114,7 @@ async def _container(engine: Engine, home: Home, limits: Limits, language: Langu
     rebuild = words.REBUILD.said(language)
     try:
         if os.geteuid() == 0:
-            os.chown(workspace, *sandbox_user())
+            os.chown(workspace, *engine.user)
         box = await engine.create(chat, workspace)
         code = await box.execute(Command(("sh", "-c", SELF_VIEW)), said.extend, said.extend)
     except SandboxError as error:

@@ -11,7 +11,7 @@ from rumi.control import connect, socket_path
 from rumi.doctor.check import Check, Examination, Tell, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.home import Home
-from rumi.texts import Language, detect_language
+from rumi.texts import Language, detect_language, waits_for_the_disk
 from rumi.texts import doctor as words
 from rumi.texts import doctor_sandbox as sandbox_words
 
@@ -24,13 +24,18 @@ async def examine(
 ) -> list[Check]:
     """Check everything. `ask_servers`: also what costs a model call and a word with Telegram.
 
+    Nothing in a home that every other command refuses is used, nor looked into.
+
     `tell` gets each finding as soon as there is one. Bounded, whatever hangs. Cancelled, no container and no
     process of it is left.
     """
-    loaded, fault = _configuration(home)
+    from rumi.doctor.files import refused
+
+    unsafe = refused(home, detect_language("auto", os.environ))
+    loaded, fault = (None, None) if unsafe else _configuration(home)
     language = detect_language(loaded.settings.language if loaded else "auto", os.environ)
     examination = Examination(language, tell, debug)
-    await _examine(examination, home, loaded, fault, ask_servers)
+    await _examine(examination, home, unsafe, loaded, fault, ask_servers)
     return examination.checks
 
 
@@ -43,25 +48,30 @@ def _configuration(home: Home) -> tuple[Loaded | None, Check | None]:
 
 
 async def _examine(
-    examination: Examination, home: Home, loaded: Loaded | None, fault: Check | None, ask_servers: bool
+    examination: Examination,
+    home: Home,
+    unsafe: list[Check],
+    loaded: Loaded | None,
+    fault: Check | None,
+    ask_servers: bool,
 ) -> None:
     from rumi.doctor.databases import databases
-    from rumi.doctor.files import files, is_ours
+    from rumi.doctor.files import files
     from rumi.doctor.machine import disk, machine
     from rumi.doctor.settings import settings
 
     language = examination.language
     await examination.look("machine", partial(blocking, partial(machine, home, language)))
     await examination.look("disk", partial(blocking, partial(disk, home, language)))
-    if is_ours(home):  # otherwise what is made below would be files of another user in it
-        try:
-            home.make().installation()
-        except RumiError as error:
-            examination.add(Check("home", "failure", error.message.rstrip("."), error.advice))
-            return
-    await examination.look("home", partial(blocking, partial(files, home, language)))
-    if not is_ours(home):
+    if unsafe:
+        examination.add(*unsafe)
         return
+    try:
+        home.make().installation()
+    except RumiError as error:
+        examination.add(Check("home", "failure", error.message.rstrip("."), error.advice))
+        return
+    await examination.look("home", partial(blocking, partial(files, home, language)))
     await examination.look("databases", partial(blocking, partial(databases, home, language)))
     await examination.look("running", partial(_holder, home, language))
     if loaded is None:
@@ -90,6 +100,10 @@ async def _holder(home: Home, language: Language) -> list[Check]:
     if not isinstance(status, dict):
         found = words.SILENT.said(language, holder=holder)
         return [Check("running", "warning", found, words.MEND_SILENT.said(language))]
+    trouble = (status.get("storage") or {}).get("trouble")
+    if trouble:
+        found = words.NOT_WRITTEN.said(language, holder=holder, why=waits_for_the_disk(language, trouble))
+        return [Check("running", "failure", found, words.MEND_NOT_WRITTEN.said(language, home=home.root))]
     theirs = status.get("program", "")
     if theirs != rumi.__version__:
         found = words.OTHER_VERSION.said(language, holder=holder, theirs=theirs, ours=rumi.__version__)
@@ -100,9 +114,11 @@ async def _holder(home: Home, language: Language) -> list[Check]:
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
     """Both engines. Where none works, or not the one that is needed, that is a failure."""
     from rumi.doctor.docker import docker
-    from rumi.doctor.sandboxes import bubblewrap, leftovers
+    from rumi.doctor.sandboxes import bubblewrap, files, leftovers, user
 
     language = examination.language
+    await examination.look("user", partial(blocking, partial(user, home, language)))
+    await examination.look("files", partial(blocking, partial(files, home, loaded, language)))
     await examination.look("leftovers", partial(leftovers, home, language), "warning")
     await examination.look("docker", partial(docker, home, loaded, language), "warning")
     await examination.look("bubblewrap", partial(bubblewrap, home, loaded, language), "warning")

@@ -8,37 +8,33 @@ from pathlib import Path
 
 from rumi.control import socket_path
 from rumi.doctor.check import Check
-from rumi.home import Home
+from rumi.home import Danger, Home
 from rumi.texts import Language
 from rumi.texts import doctor as words
+from rumi.unsafe import FOREIGN, READABLE
 
 NAMED = 5
 """More files than that are told as a number; the command has them all."""
 
 
-def is_ours(home: Home) -> bool:
-    """Whether it belongs to this user, or to nobody yet."""
-    return not home.root.exists() or home.root.stat().st_uid == os.geteuid()
+def refused(home: Home, language: Language) -> list[Check]:
+    """Why every other command refuses the home, in their words; empty where they use it."""
+    dangers = [danger for danger in home.dangers() if danger.kind != READABLE]
+    return [_check(danger, language) for danger in dangers]
 
 
 def files(home: Home, language: Language) -> list[Check]:
-    """Whether the home is its owner's alone."""
-    if not is_ours(home):
-        return [_anothers(home, language)]
+    """Whether a home that is not refused is its owner's alone."""
+    if readable := [_check(danger, language) for danger in home.dangers()]:
+        return [*readable, *(each for each in _permissions(home, language) if each.verdict != "ok")]
     return [_home(home, language), *_permissions(home, language)]
 
 
-def _anothers(home: Home, language: Language) -> Check:
-    owner = home.root.stat().st_uid
-    found = words.ANOTHERS_HOME.said(language, home=home.root, owner=owner, user=os.geteuid())
-    return Check("home", "failure", found, words.MEND_ANOTHERS_HOME.said(language))
+def _check(danger: Danger, language: Language) -> Check:
+    return Check("permissions" if danger.kind == FOREIGN else "home", "failure", *danger.said(language))
 
 
 def _home(home: Home, language: Language) -> Check:
-    mode = stat.S_IMODE(home.root.stat().st_mode)
-    if mode & 0o077:
-        found = words.OPEN_HOME.said(language, home=home.root, mode=f"{mode:o}")
-        return Check("home", "failure", found, f"chmod 700 {shlex.quote(str(home.root))}")
     if not os.access(home.root, os.W_OK):
         found = words.UNWRITABLE_HOME.said(language, home=home.root)
         return Check("home", "failure", found, words.MEND_UNWRITABLE_HOME.said(language))
@@ -59,7 +55,7 @@ def _permissions(home: Home, language: Language) -> list[Check]:
             open_to_others.append(path)
     checks = []
     if foreign:
-        said = words.FOREIGN_FILES.said(language, names=_names(home, foreign, language))
+        said = words.FOREIGN_FILES.said(language, home=home.root, names=_names(home, foreign, language))
         mend = words.MEND_FOREIGN_FILES.said(language, change=f"{os.geteuid()} {_quoted(foreign)}")
         checks.append(Check("permissions", "failure", said, mend))
     if open_to_others:

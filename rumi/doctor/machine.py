@@ -8,6 +8,7 @@ from pathlib import Path
 import rumi
 from rumi.doctor.check import Check
 from rumi.home import Home
+from rumi.sandbox import free_on
 from rumi.texts import Language
 from rumi.texts import doctor as words
 
@@ -24,10 +25,8 @@ def machine(home: Home, language: Language) -> list[Check]:
 
 def disk(home: Home, language: Language) -> list[Check]:
     """Whether the home's disk has room for bytes and for files."""
-    figures = os.statvfs(
-        next(folder for folder in (home.root, *home.root.absolute().parents) if folder.exists())
-    )
-    free, inodes = figures.f_bavail * figures.f_frsize, figures.f_favail
+    figures = free_on(home.root)
+    free, inodes = figures.bytes, figures.files
     size = f"{free / 1e9:.1f} GB" if free >= LOW_DISK_BYTES else f"{free / 1e6:.0f} MB"
     found, room = (
         words.DISK_FREE.said(language, free=size),
@@ -36,7 +35,7 @@ def disk(home: Home, language: Language) -> list[Check]:
     checks = []
     if free < LOW_DISK_BYTES:
         checks.append(Check("disk", "failure", found, room))
-    if figures.f_files and inodes < LOW_INODES:  # some file systems have none to run out of
+    if inodes < LOW_INODES:  # inf on file systems that have none to run out of
         checks.append(Check("disk", "failure", words.FEW_FILES.said(language, files=inodes), room))
     return checks or [Check("disk", "ok", found)]
 

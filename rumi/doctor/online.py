@@ -3,12 +3,16 @@
 import time
 from email.utils import parsedate_to_datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rumi.config import Loaded
 from rumi.doctor.check import Check, Examination
 from rumi.texts import Language
 from rumi.texts import doctor as words
 from rumi.texts import doctor_sandbox as server_words
+
+if TYPE_CHECKING:
+    from rumi.models import Room
 
 CLOCK_OFF_S = 60.0
 """More than an answer may be on its way, less than what certificates forgive."""
@@ -40,10 +44,18 @@ async def _model(loaded: Loaded, language: Language) -> list[Check]:
         answered = server_words.ANSWERED.said(language, model=models.name, seconds=took)
         return [
             Check("model online", "ok", answered),
+            *_plan(models.steps[0].room, language),
             *await clock(models.servers[0].base_url, language),
         ]
     finally:
         await models.aclose()
+
+
+def _plan(room: "Room", language: Language) -> list[Check]:
+    """What the model's plan allows, where that is less than the model takes."""
+    if not room.small_plan:
+        return []
+    return [Check("plan online", "ok", server_words.SMALL_PLAN.said(language, tokens=room.a_minute))]
 
 
 async def clock(url: str, language: Language) -> list[Check]:

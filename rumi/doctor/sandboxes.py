@@ -1,12 +1,14 @@
-"""bubblewrap, and what was left over by either engine."""
+"""bubblewrap, the user of commands, and what was left over by either engine."""
+
+import os
 
 import trio
 
-from rumi.building import find_engine
+from rumi.building import files_bound, find_engine, room_left
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
-from rumi.sandbox import Limits, SandboxError
+from rumi.sandbox import Limits, SandboxError, sandbox_user
 from rumi.texts import Language
 from rumi.texts import doctor_sandbox as words
 
@@ -30,6 +32,32 @@ async def bubblewrap(home: Home, loaded: Loaded, language: Language) -> list[Che
     finally:
         with trio.move_on_after(5, shield=True):
             await engine.aclose()
+
+
+def user(home: Home, language: Language) -> list[Check]:
+    """Who commands run as, and how many workspaces are still a former user's. Blocking.
+
+    Raises:
+        SandboxError: there is no user for them.
+    """
+    uid, _ = sandbox_user(home.installation(), home.root)
+    if uid == os.getuid():
+        return [Check("user", "ok", words.OWN_USER.said(language, uid=uid))]
+    with os.scandir(home.workspaces) as entries:
+        former = sum(each.stat(follow_symlinks=False).st_uid not in (0, uid) for each in entries)
+    found = words.USER_APART.said(language, uid=uid)
+    if former:
+        found += words.TO_BE_HANDED_OVER.said(language, count=former)
+    return [Check("user", "ok", found)]
+
+
+def files(home: Home, loaded: Loaded, language: Language) -> list[Check]:
+    """What bounds the chats' files, and whether the disk has more than its reserve. Blocking, briefly."""
+    left, low = room_left(home, loaded, language)
+    checks = [Check("files", "ok", files_bound(loaded, language))]
+    if low:
+        checks.append(Check("files", "failure", left, words.MEND_ROOM_LEFT.said(language)))
+    return checks
 
 
 async def leftovers(home: Home, language: Language) -> list[Check]:

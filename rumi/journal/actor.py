@@ -1,16 +1,92 @@
 """The journal's actor: the only writer of `state.db`. Requests that come together share one commit."""
 
-from collections.abc import Callable, Mapping
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from actors import Actor
-from rumi.journal.messages import JournalMessage
-from rumi.journal.store import Store
+from actors import Actor, Backoff
+from rumi.databases import Trouble
+from rumi.journal.messages import (
+    ACCEPTS,
+    Expire,
+    JournalMessage,
+    LearnedFrom,
+    LearnNothing,
+    NewSession,
+    NotStored,
+    Place,
+    Sweep,
+)
+from rumi.journal.store import NOT_NOW, Store, Unwritable
+from rumi.reserve import Large, Reserve, largest
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
+
+WATCH_S: Final = 15.0
+"""How often it is looked whether the file is still the one that is open, and the reserve there."""
+
+LOCKED_S: Final = 60.0
+"""How long another program may lock the file before new messages are refused; work in hand waits longer."""
+
+CLEAR_S: Final = 5.0
+"""How often it is looked whether a disk that was full has room again."""
+
+ATTEMPTS: Final = Backoff(first_s=0.05, factor=2.0, cap_s=2.0)
+"""Between attempts to write what could not be written."""
+
+SLICE_PAUSE_S: Final = 0.01
+"""Between slices of what is deleted: others come first."""
+
+EXPIRE_S: Final = 3600.0
+"""How often it is looked for what is older than it has to be kept."""
+
+_LEAVES_SOMETHING: Final = (NewSession, LearnedFrom, LearnNothing)
+"""Behind these there may be history to be deleted."""
+
+Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What outlives the journal's incarnations.
+
+    `observe` is told when the trouble changes, None at its end; `since` is when it began, on trio's clock.
+    `file` is which file is open: another one in its place is not written. `large` is what could be deleted,
+    as found when the disk was last full.
+    """
+
+    reserve: Reserve | None = None
+    observe: Callable[[Trouble | None], object] = lambda trouble: None
+    trouble: Trouble | None = None
+    since: float = 0.0
+    file: Identity = ()
+    large: Sequence[Large] = ()
+
+    @property
+    def refuses(self) -> bool:
+        """Whether new messages are refused: their senders still have them."""
+        if self.trouble == "locked":
+            return trio.current_time() - self.since >= LOCKED_S
+        return self.trouble is not None
+
+    def set(self, trouble: Trouble | None) -> None:
+        """Note what keeps the file from being written. One that was replaced stays so."""
+        if trouble == self.trouble or self.trouble == "replaced":
+            return
+        if self.trouble is None:
+            self.since = trio.current_time()
+        self.trouble = trouble
+        if trouble is None:
+            logger.warning("state.db is written again")
+        else:
+            logger.error("state.db is not written: %s", trouble)
+        self.observe(trouble)
 
 
 class Offload(Protocol):
@@ -33,90 +109,312 @@ class Threads:
 
 
 class _Job:
-    """A request on its way to the file. Its asker waits for `done`."""
+    """A request on its way to the file. Its asker waits for `done`.
 
-    __slots__ = ("done", "error", "reply", "request")
+    `writing`: it is in a transaction now. `withdrawn`: its asker has left before, and it is not written.
+    """
+
+    __slots__ = ("done", "error", "reply", "request", "withdrawn", "writing")
 
     def __init__(self, request: JournalMessage) -> None:
         self.request = request
         self.done = trio.Event()
         self.reply: object = None
         self.error: Exception | None = None
+        self.writing = False
+        self.withdrawn = False
+
+    def answer(self, reply: object) -> None:
+        """Settle it."""
+        self.reply = reply
+        self.done.set()
 
 
 class Journal(Actor[JournalMessage]):
     """Group commit: what arrives while one transaction is written goes into the next, all together.
 
     It is started with a concurrency of many, so that requests reach `receive` while others wait for the
-    disk; one sender's are written in the order of its asks; tells have no order. A write error is a
-    crash: the supervisor tries again, and gives up when the disk stays as it is.
+    disk; one sender's are written in the order of its asks; tells have no order.
+
+    A file that cannot be written now (a full disk, another program's lock) is no crash: what was to be
+    written is kept and tried again until it is written, whatever can be read is answered, and new messages
+    are refused with `NotStored`, for a lock only after `LOCKED_S`. Any other error is a crash.
     """
 
     CONCURRENCY = 4096
 
-    def __init__(self, path: Path, offload: Offload, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        offload: Offload,
+        now: Callable[[], float],
+        shelf: Shelf | None = None,
+        keep_s: float = 0.0,
+    ) -> None:
+        """`keep_s` is how long what is over is kept, 0 for ever."""
         self._path = path
         self._offload = offload
         self._now = now
+        self._shelf = shelf or Shelf()
+        self._keep_s = keep_s
         self._waiting: list[_Job] = []
+        self._kept: list[_Job] = []
+        self._failures = 0
+        self._next_try = self._next_clear = 0.0
         self._work = trio.Event()
+        self._to_sweep = trio.Event()
+        self._look_now = trio.Event()
         self._store: Store | None = None
         self._outbox = 0
 
     async def started(self) -> None:
-        """Open the file.
+        """Open the file, the same one as before.
 
         Raises:
             JournalError: with what to do about it.
         """
-        self._store = await self._offload(lambda: Store(self._path, self._now))
+        shelf = self._shelf
+        if shelf.file and shelf.file[0] != self._identity()[0]:
+            raise Unwritable(self._path, "replaced")
+        self._store = await self._open()
+        shelf.file = self._identity()
         self._outbox = self._store.undelivered
+        self._to_sweep.set()  # an earlier process may have left something
         self.start_soon(self._write, self._store)
+        self.start_soon(self._watch)
+        self.start_soon(self._sweep)
+        if self._keep_s:
+            self.start_soon(self._expire)
+
+    async def _open(self) -> Store:
+        until = trio.current_time() + LOCKED_S
+        while True:
+            try:
+                return await self._offload(lambda: Store(self._path, self._now))
+            except Unwritable as error:
+                if await self._give_back(error.trouble):
+                    continue
+                if error.trouble != "locked" or trio.current_time() >= until:
+                    raise
+                await trio.sleep(ATTEMPTS.cap_s)
 
     async def receive(self, message: JournalMessage) -> object:
         """Hand the request to the writer, and answer once it is on the disk."""
+        return await self._ask(message)
+
+    async def _ask(self, message: JournalMessage) -> object:
         job = _Job(message)
         self._waiting.append(job)
         self._work.set()
-        await job.done.wait()
+        try:
+            await job.done.wait()
+        except trio.Cancelled:
+            job.withdrawn = isinstance(message, ACCEPTS) and not job.writing
+            raise
         if job.error is not None:
             raise job.error
         return job.reply
 
+    # Writing
+
     async def _write(self, store: Store) -> None:
         while True:
-            await self._work.wait()
+            look = float("inf") if self._shelf.trouble == "replaced" else self._next_look()
+            with trio.move_on_at(look):
+                await self._work.wait()
             self._work = trio.Event()
             jobs, self._waiting = self._waiting, []
-            requests = [job.request for job in jobs]
+            self._kept = [job for job in (*self._kept, *jobs) if not job.withdrawn]
+            if self._shelf.trouble is not None:
+                self._kept = await self._without_writing(store, self._kept)
+            if self._shelf.trouble == "replaced" or trio.current_time() < self._next_look():
+                continue
             try:
-                replies = await self._offload(lambda requests=requests: store.run(requests))  # type: ignore[misc]
-            except Exception as error:
-                for job in jobs:
-                    job.error = error
-                    job.done.set()
-                raise
-            self._outbox = store.undelivered
-            for job, reply in zip(jobs, replies, strict=True):
-                job.reply = reply
+                if self._kept:
+                    await self._commit(store)
+                elif self._shelf.trouble is not None:
+                    await self._look_again(store)
+            except Unwritable as error:
+                await self._put_off(store, error.trouble)
+
+    def _next_look(self) -> float:
+        """When to write what is kept, or to look whether that could be done, on trio's clock."""
+        if self._kept:
+            return self._next_try
+        return float("inf") if self._shelf.trouble in (None, "replaced") else self._next_clear
+
+    async def _commit(self, store: Store) -> None:
+        """Write what is kept in one transaction, and answer it.
+
+        Raises:
+            Unwritable: it is still kept.
+        """
+        jobs = self._kept
+        requests = [job.request for job in jobs]
+        for job in jobs:
+            job.writing = True
+        try:
+            replies = await self._offload(lambda: store.run(requests))
+        except Unwritable:
+            for job in jobs:
+                job.writing = False
+            raise
+        except Exception as error:
+            for job in jobs:
+                job.error = error
                 job.done.set()
+            raise
+        self._kept = []
+        self._outbox = store.undelivered
+        self._failures = 0
+        for job, reply in zip(jobs, replies, strict=True):
+            job.answer(reply)
+        if any(isinstance(request, _LEAVES_SOMETHING) for request in requests):
+            self._to_sweep.set()
+        if self._shelf.trouble not in (None, "full"):
+            self._shelf.set(None)
+
+    async def _look_again(self, store: Store) -> None:
+        """Nothing waits to be written: find out whether it could be.
+
+        A disk that was full is full until the reserve is there again: what is left belongs to work in hand.
+        """
+        reserve = self._shelf.reserve
+        if self._shelf.trouble == "full" and reserve and not await self._offload(reserve.make):
+            self._next_clear = trio.current_time() + CLEAR_S
+            return
+        await self._offload(store.probe)
+        self._failures = 0
+        self._shelf.set(None)
+
+    async def _put_off(self, store: Store, trouble: Trouble) -> None:
+        """Keep what could not be written, and answer what need not wait for that."""
+        if self._shelf.trouble is None:
+            self._look_now.set()
+        self._shelf.set(trouble)
+        if await self._give_back(trouble):
+            self._next_try = 0.0
+            self._work.set()
+            return
+        kept, self._kept = self._kept, []
+        self._kept = await self._without_writing(store, kept)
+        self._next_try = self._next_clear = trio.current_time() + ATTEMPTS.delay_s(self._failures)
+        self._failures += 1
+
+    async def _give_back(self, trouble: Trouble) -> bool:
+        """Let the disk have the reserve, if that may help; whether it did."""
+        reserve = self._shelf.reserve
+        if reserve is None or trouble not in ("full", "failing"):
+            return False
+        if not await self._offload(reserve.give_back):
+            return False
+        self._shelf.set("full")
+        logger.warning("the reserve of %d MB is given back to the disk", reserve.size // 1_000_000)
+        return True
+
+    async def _without_writing(self, store: Store, jobs: Sequence[_Job]) -> list[_Job]:
+        """Refuse new messages, answer what only reads; what is left."""
+        trouble, left = self._shelf.trouble, []
+        for job in jobs:
+            if trouble is not None and self._shelf.refuses and isinstance(job.request, ACCEPTS):
+                job.answer(NotStored(trouble))
+            elif not job.withdrawn:
+                left.append(job)
+        if not left:
+            return []
+        requests = [job.request for job in left]
+        try:
+            replies = await self._offload(lambda: store.read(requests))
+        except Unwritable:
+            return left
+        for job, reply in zip(left, replies, strict=True):
+            if reply is not NOT_NOW:
+                job.answer(reply)
+        return [job for job in left if not job.done.is_set()]
+
+    # What goes on beside
+
+    def _identity(self) -> Identity:
+        """Which files these are, as the file system numbers them; None for one that is not there."""
+        found: list[tuple[int, int] | None] = []
+        for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
+            try:
+                stat = os.stat(path)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((stat.st_dev, stat.st_ino))
+        return tuple(found)
+
+    async def _watch(self) -> None:
+        """See to it that the file is the one that is open, and that there is a reserve."""
+        shelf = self._shelf
+        while True:
+            if shelf.trouble is None and shelf.reserve is not None:
+                await self._beside(shelf.reserve.make)
+            if shelf.trouble == "full":
+                shelf.large = await self._beside(lambda: largest(self._path.parent)) or ()
+            with trio.move_on_after(WATCH_S):
+                await self._look_now.wait()
+            self._look_now = trio.Event()
+            found = await self._beside(self._identity)
+            if found is not None and found != shelf.file:
+                shelf.set("replaced")
+                self._work.set()
+
+    async def _beside(self, work: Callable[[], T]) -> T | None:
+        """Do something that is not worth a crash; None where it fails."""
+        try:
+            return await self._offload(work)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the next look finds it again
+            logger.warning("%s: %s", getattr(work, "__name__", "work"), error)
+            return None
+
+    async def _sweep(self) -> None:
+        """Delete what is to be forgotten, a slice at a time."""
+        while True:
+            await self._to_sweep.wait()
+            self._to_sweep = trio.Event()
+            while await self._ask(Sweep()):  # noqa: ASYNC110  # it waits for nothing, it lets others go first
+                await trio.sleep(SLICE_PAUSE_S)
+
+    async def _expire(self) -> None:
+        """Delete what is older than it has to be kept, a slice at a time, now and every hour."""
+        while True:
+            before = self._now() - self._keep_s
+            place: object = Place()
+            while isinstance(place, Place):
+                place = await self._ask(Expire(before, place))
+                await trio.sleep(SLICE_PAUSE_S)
+            await trio.sleep(EXPIRE_S)
 
     async def stopped(self, reason: str) -> None:
         """Write what is left, then close the file."""
         store, self._store = self._store, None
         if store is None:
             return
-        left = [job.request for job in self._waiting]
+        left = [job.request for job in (*self._kept, *self._waiting) if not job.withdrawn]
         try:
-            if left and reason != "crashed":
+            if left and reason != "crashed" and self._shelf.trouble != "replaced":
                 await self._offload(lambda: store.run(left))
         finally:
             store.close()
 
     def doing(self) -> str:
-        """How many requests wait for the disk."""
-        return f"{len(self._waiting)} waiting for the disk" if self._waiting else ""
+        """How many requests wait for the disk, and why."""
+        waiting = len(self._waiting) + len(self._kept)
+        words = [f"{waiting} waiting for the disk"] if waiting else []
+        if self._shelf.trouble is not None:
+            words.insert(0, f"state.db is not written: {self._shelf.trouble}")
+        return ", ".join(words)
 
     def figures(self) -> Mapping[str, object]:
-        """Requests that wait for the disk, and replies that nobody has acknowledged, as last committed."""
-        return {"waiting": len(self._waiting), "outbox": self._outbox}
+        """Requests that wait for the disk, replies that nobody has acknowledged, as last committed, and what
+        keeps the file from being written."""
+        trouble = self._shelf.trouble
+        return {
+            "waiting": len(self._waiting) + len(self._kept),
+            "outbox": self._outbox,
+            "trouble": trouble,
+            "trouble_s": None if trouble is None else round(trio.current_time() - self._shelf.since, 3),
+        }

@@ -2,12 +2,16 @@
 
 import json
 from dataclasses import asdict
+from math import inf
 
+from rumi.agent import in_short
 from rumi.journal.desk import Desk, clean, do
-from rumi.journal.messages import Append, MarkFiles, NewSession, Summarize
+from rumi.journal.messages import Append, LeftOut, MarkFiles, NewSession, Shorten, Summarize
 from rumi.journal.records import Entry, Summary
-from rumi.models import Message, ToolCall
+from rumi.models import Message, ToolCall, message_tokens
 
+MOST_ENTRIES = 50_000
+MOST_ID = 2**63 - 1
 UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 
@@ -25,36 +29,61 @@ def new_session(request: NewSession, desk: Desk) -> int:
     if request.forget:
         if not request.learn:
             desk.db.execute("UPDATE sessions SET fresh = 0 WHERE chat = ?", chat)
-        desk.db.execute("UPDATE sessions SET forget = 1 WHERE chat = ? AND fresh", chat)
-        desk.db.execute("DELETE FROM summaries WHERE chat = ?", chat)
         desk.db.execute(
-            "DELETE FROM history WHERE chat = ?"
-            " AND session NOT IN (SELECT number FROM sessions WHERE chat = ? AND fresh)",
-            chat * 2,
+            "UPDATE sessions SET forget = 1 WHERE chat = ? AND EXISTS"
+            " (SELECT 1 FROM history WHERE history.chat = sessions.chat AND session = number)",
+            chat,
         )
+        desk.db.execute("DELETE FROM summaries WHERE chat = ?", chat)
     return _open_session(desk, request.chat)
 
 
 @do.register
-def summarize(request: Summarize, desk: Desk) -> bool:
-    """A summary, as long as the session lasts."""
-    summary = request.summary
-    cursor = desk.db.execute(
-        "INSERT OR REPLACE INTO summaries (chat, session, turn, upto, text, tainted, links, created)"
-        " SELECT chat, session, turn, max(id), ?, ?, ?, ? FROM history"
-        " WHERE chat = ? AND session = ? AND turn = ?"
-        " AND EXISTS (SELECT 1 FROM sessions WHERE chat = ? AND number = ? AND ended IS NULL)"
-        " GROUP BY chat",
-        (
-            clean(summary.text),
-            summary.tainted,
-            json.dumps(summary.links),
-            desk.now(),
-            *(request.chat, request.session, summary.turn),
-            *(request.chat, request.session),
-        ),
+def summarize(request: Summarize, desk: Desk) -> Summary | None:
+    """A summary, or a cut, as long as the session lasts; and never for less than the one before."""
+    summary, session = request.summary, (request.chat, request.session)
+    (end,) = desk.db.execute(
+        "SELECT max(history.id) FROM history JOIN sessions USING (chat)"
+        " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL",
+        (*session, summary.turn),
+    ).fetchone()
+    upto, turn, text, told = desk.db.execute(
+        "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", session
+    ).fetchone() or (0, "", "", 0)
+    if end is None or end < (upto if request.leave_out else told):
+        return None
+    if not request.leave_out:
+        text, told = clean(summary.text), end
+    if end > upto:
+        upto, turn = end, summary.turn
+    desk.db.execute(
+        "INSERT OR REPLACE INTO summaries (chat, session, turn, upto, text, told, tainted, links, created)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*session, turn, upto, text, told, summary.tainted, json.dumps(summary.links), desk.now()),
     )
-    return cursor.rowcount > 0
+    return Summary(turn, text, summary.tainted, summary.links, gap=told < upto)
+
+
+@do.register
+def left_out(request: LeftOut, desk: Desk) -> tuple[Entry, ...]:
+    """What has to be summed up still."""
+    session = (request.chat, request.session)
+    told, upto = desk.db.execute(
+        "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
+    ).fetchone() or (0, 0)
+    return _entries(desk, session, told, upto, MOST_ENTRIES, request.max_tokens)[0]
+
+
+@do.register
+def shorten(request: Shorten, desk: Desk) -> None:
+    """Note up to where."""
+    session = (request.chat, request.session)
+    desk.db.execute(
+        "UPDATE sessions SET short = max(short, coalesce("
+        "(SELECT id FROM history WHERE chat = ? AND session = ? ORDER BY id DESC LIMIT 1 OFFSET ?), 0))"
+        " WHERE chat = ? AND number = ?",
+        (*session, request.latest, *session),
+    )
 
 
 @do.register
@@ -78,25 +107,58 @@ def taint_of(desk: Desk, chat: str, session: int) -> tuple[bool, bool]:
     return bool(row[0]), bool(row[1])
 
 
-def history_of(desk: Desk, chat: str, session: int, limit: int) -> tuple[Summary | None, tuple[Entry, ...]]:
-    """The summary of a session's beginning, if there is one, and the latest entries of what follows."""
+def history_of(
+    desk: Desk, chat: str, session: int, limit: int, max_tokens: int | None = None
+) -> tuple[Summary | None, tuple[Entry, ...]]:
+    """The summary of a session's beginning, if there is one, and the latest entries of what follows.
+
+    Results are as prompts show them. No more than `limit` entries are read, and no more than take about
+    `max_tokens`: a history may be longer than anything that memory should hold. What is before those is left
+    out of prompts from now on, until a summary stands for it.
+    """
     row = desk.db.execute(
-        "SELECT upto, turn, text, tainted, links FROM summaries WHERE chat = ? AND session = ?",
+        "SELECT upto, turn, text, tainted, links, told FROM summaries WHERE chat = ? AND session = ?",
         (chat, session),
     ).fetchone()
     upto, summary = 0, None
     if row is not None:
-        upto, turn, text, tainted, links = row
-        summary = Summary(turn, text, bool(tainted), load_links(links))
+        upto, turn, text, tainted, links, told = row
+        summary = Summary(turn, text, bool(tainted), load_links(links), gap=told < upto)
+    entries, behind = _entries(desk, (chat, session), upto, MOST_ID, limit, max_tokens)
+    if behind:
+        links = summary.links if summary is not None else ()
+        cut = Summary(behind, "", taint_of(desk, chat, session)[0], links)
+        summary = summarize(Summarize(chat, session, cut, leave_out=True), desk) or summary
+    return summary, entries
+
+
+def _entries(
+    desk: Desk, session: tuple[str, int], behind: int, upto: int, limit: int, max_tokens: int | None
+) -> tuple[tuple[Entry, ...], str]:
+    """The latest history entries between two, in bounds, and the turn before them where there was no room.
+
+    With `max_tokens` no exchange is read in part, unless it is the last one.
+    """
     rows = desk.db.execute(
-        "SELECT turn, message, tainted, links FROM history"
-        " WHERE chat = ? AND session = ? AND id > ? ORDER BY id DESC LIMIT ?",
-        (chat, session, upto, limit),
-    ).fetchall()
-    return summary, tuple(
-        Entry(turn, load_message(text), bool(tainted), load_links(links))
-        for turn, text, tainted, links in reversed(rows)
+        "SELECT turn, message, tainted, links, id <= sessions.short FROM history"
+        " JOIN sessions ON sessions.chat = history.chat AND sessions.number = history.session"
+        " WHERE history.chat = ? AND history.session = ? AND id > ? AND id <= ? ORDER BY id DESC LIMIT ?",
+        (*session, behind, upto, limit),
     )
+    entries: list[Entry] = []
+    no_room_for = ""
+    left = inf if max_tokens is None else max_tokens
+    for turn, text, tainted, links, short in rows:
+        message = load_message(text)
+        message = in_short(message) if short else message
+        left -= message_tokens(message)
+        if left < 0 and entries:
+            if entries[0].turn != turn:
+                entries, no_room_for = [entry for entry in entries if entry.turn != turn], turn
+            break
+        entries.append(Entry(turn, message, bool(tainted), load_links(links)))
+    rows.close()
+    return tuple(reversed(entries)), no_room_for
 
 
 def insert_history(desk: Desk, chat: str, session: int, entries: tuple[Entry, ...]) -> None:
@@ -134,8 +196,10 @@ def _open_session(desk: Desk, chat: str) -> int:
 
 
 def dump_message(message: Message) -> str:
-    """A history message as JSON text."""
-    return clean(json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")))
+    """A history message as JSON text. What a model thought on the way is not kept."""
+    fields = asdict(message)
+    del fields["reasoning"]
+    return clean(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 
 def load_message(text: str) -> Message:

@@ -6,13 +6,18 @@ from dataclasses import asdict
 from rumi.journal.desk import Desk, clean, do
 from rumi.journal.history import history_of, insert_history, session_of, taint_of
 from rumi.journal.messages import (
+    MOST_MOVED,
+    SEEN_LEAST,
     SEEN_S,
     Accept,
     AcceptAll,
     Begin,
     Count,
     Incoming,
+    Knows,
     Load,
+    Moved,
+    MovedGroups,
     OpenChats,
     Previewed,
     Retriable,
@@ -25,15 +30,26 @@ from rumi.journal.records import ChatRecord, Enclosure, Figures, OpenMessage
 def accept(request: Accept, desk: Desk) -> None:
     """Store one message."""
     desk.db.execute(
-        "INSERT INTO messages (id, chat, text, received) VALUES (?, ?, ?, ?)",
-        (request.id, request.chat, clean(request.text), desk.now()),
+        "INSERT INTO messages (id, chat, text, received, enclosures, unattended) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            request.id,
+            request.chat,
+            clean(request.text),
+            desk.now(),
+            _dumped(request.enclosures),
+            request.unattended,
+        ),
     )
 
 
 @do.register
 def accept_all(request: AcceptAll, desk: Desk) -> tuple[int | None, ...]:
     """Store a batch without what was seen before."""
-    desk.db.execute("DELETE FROM updates WHERE seen < ?", (desk.now() - SEEN_S,))
+    desk.db.execute(
+        "DELETE FROM updates WHERE seen < ?"
+        " AND seen <= (SELECT seen FROM updates ORDER BY seen DESC LIMIT 1 OFFSET ?)",
+        (desk.now() - SEEN_S, SEEN_LEAST),
+    )
     return tuple(_accept_new(incoming, desk) for incoming in request.batch)
 
 
@@ -42,6 +58,8 @@ def _accept_new(incoming: Incoming, desk: Desk) -> int | None:
     seen = desk.db.execute("INSERT OR IGNORE INTO updates (id, seen) VALUES (?, ?)", (incoming.update, now))
     if seen.rowcount == 0:
         return None
+    if incoming.moved is not None:
+        _note_move(desk, *incoming.moved)
     if not incoming.id:
         return 0
     reply = None
@@ -57,11 +75,48 @@ def _accept_new(incoming: Incoming, desk: Desk) -> int | None:
             now,
             incoming.language,
             incoming.origin,
-            clean(json.dumps([asdict(one) for one in incoming.enclosures])),
+            _dumped(incoming.enclosures),
             reply,
         ),
     )
     return reply or 0
+
+
+@do.register
+def moved(request: Moved, desk: Desk) -> bool:
+    """Note a group's new number, unless that has a life of its own."""
+    known = desk.db.execute(
+        "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?2"
+        " OR (chat > ?2 || '_' AND chat < ?2 || '`'))",
+        (request.new, request.chat),
+    ).fetchone()
+    if known[0] is None and not known[1]:
+        _note_move(desk, request.old, request.new)
+    return known[0] is not None or not known[1]
+
+
+def _note_move(desk: Desk, old: int, new: int) -> None:
+    """From now on the new number leads to the chat. What its messages were called there counts no more."""
+    earlier = desk.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
+    old = earlier[0] if earlier else old
+    if old == new:
+        return
+    noted = desk.db.execute("INSERT OR IGNORE INTO moved (old, new) VALUES (?, ?)", (old, new))
+    if noted.rowcount == 0:
+        return
+    desk.db.execute("DELETE FROM moved WHERE rowid <= last_insert_rowid() - ?", (MOST_MOVED,))
+    desk.db.execute(
+        "UPDATE messages SET preview = NULL, origin = 0 WHERE origin IS NOT NULL"
+        " AND (chat = ?1 OR (chat > ?1 || '_' AND chat < ?1 || '`'))"
+        " AND (reply IS NULL OR reply IN (SELECT id FROM outbox WHERE delivered IS NULL))",
+        (f"tg{old}",),
+    )
+
+
+@do.register
+def moves(request: MovedGroups, desk: Desk) -> tuple[tuple[int, int], ...]:
+    """All that moved."""
+    return tuple(desk.db.execute("SELECT old, new FROM moved ORDER BY rowid").fetchall())
 
 
 @do.register
@@ -92,7 +147,7 @@ def previewed(request: Previewed, desk: Desk) -> None:
 def load(request: Load, desk: Desk) -> ChatRecord:
     """All that is known of a chat."""
     session, due = session_of(desk, request.chat)
-    summary, history = history_of(desk, request.chat, session, request.limit)
+    summary, history = history_of(desk, request.chat, session, request.limit, request.max_tokens)
     waiting = desk.db.execute(
         "SELECT id, text, coalesce(turn, ''), language, enclosures FROM messages"
         " WHERE chat = ? AND reply IS NULL ORDER BY id",
@@ -131,6 +186,17 @@ def open_chats(request: OpenChats, desk: Desk) -> tuple[str, ...]:
 
 
 @do.register
+def knows(request: Knows, desk: Desk) -> bool:
+    """Whether the chat has a message or a session."""
+    found = desk.db.execute(
+        "SELECT EXISTS (SELECT 1 FROM messages WHERE chat = ?)"
+        " OR EXISTS (SELECT 1 FROM sessions WHERE chat = ?)",
+        (request.chat, request.chat),
+    )
+    return bool(found.fetchone()[0])
+
+
+@do.register
 def count(request: Count, desk: Desk) -> Figures:
     """Sizes."""
     last, waiting, undelivered = desk.db.execute(
@@ -143,6 +209,10 @@ def count(request: Count, desk: Desk) -> Figures:
 
 def _open_message(id: int, text: str, turn: str, language: str, enclosures: str) -> OpenMessage:
     return OpenMessage(id, text, turn, language, _enclosures(enclosures))
+
+
+def _dumped(enclosures: tuple[Enclosure, ...]) -> str:
+    return clean(json.dumps([asdict(one) for one in enclosures]))
 
 
 def _enclosures(text: str) -> tuple[Enclosure, ...]:

@@ -52,7 +52,7 @@ def study(request: Study, desk: Desk) -> Lesson:
 
 @do.register
 def learned_from(request: LearnedFrom, desk: Desk) -> None:
-    """Done, up to there."""
+    """Done, up to there. What is to be forgotten goes with the next sweep."""
     desk.db.execute(
         "UPDATE sessions SET learned = ?1, tries = 0, learn_after = 0, asked = 0,"
         " fresh = EXISTS (SELECT 1 FROM history WHERE chat = ?2 AND session = ?3 AND id > ?1"
@@ -60,7 +60,6 @@ def learned_from(request: LearnedFrom, desk: Desk) -> None:
         " WHERE chat = ?2 AND number = ?3",
         (request.upto, request.chat, request.session),
     )
-    _forget(desk, "chat = ? AND number = ? AND NOT fresh", request.chat, request.session)
 
 
 @do.register
@@ -83,7 +82,7 @@ def ask_to_learn(request: AskToLearn, desk: Desk) -> None:
 
 @do.register
 def learn_nothing(request: LearnNothing, desk: Desk) -> None:
-    """What is to be forgotten goes."""
+    """What is to be forgotten may go."""
     if request.ever:
         desk.db.execute(
             "UPDATE sessions SET fresh = 0, asked = 0, learned ="
@@ -91,11 +90,3 @@ def learn_nothing(request: LearnNothing, desk: Desk) -> None:
             " WHERE fresh"
         )
     desk.db.execute("UPDATE sessions SET fresh = 0 WHERE forget")
-    _forget(desk, "true")
-
-
-def _forget(desk: Desk, which: str, *values: object) -> None:
-    """Delete the history of those sessions among them that are to be forgotten."""
-    sessions = f"SELECT chat, number FROM sessions WHERE forget AND {which}"
-    desk.db.execute(f"DELETE FROM history WHERE (chat, session) IN ({sessions})", values)
-    desk.db.execute(f"UPDATE sessions SET forget = 0 WHERE forget AND {which}", values)

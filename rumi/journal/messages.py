@@ -1,10 +1,11 @@
 """What the journal is asked. Every request is one step of a transaction; several may share one commit."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from actors import Request
 from rumi.agent import Reason
+from rumi.databases import Trouble
 from rumi.journal.records import (
     ChatRecord,
     DueSessions,
@@ -21,14 +22,36 @@ SEEN_S = 48 * 3600.0
 """How long an update's number is remembered: its source keeps updates for half that time, and may begin to
 number afresh after a quiet week, so neither "greater than the last" nor "ever seen" would do."""
 
+SEEN_LEAST = 1000
+"""So many of the newest are remembered however old they seem: a clock may jump ahead by days."""
+
+SLICE = 250
+"""Rows that one transaction deletes of what is forgotten: others wait for no more than that."""
+
+MOST_MOVED = 100_000
+"""Groups whose new numbers are remembered: more than a house can have, so that strangers fill no disk."""
+
 
 @dataclass(frozen=True, slots=True)
-class Accept(Request[None]):
-    """Store a message before anything is done about it. Its number is the caller's, used once."""
+class NotStored:
+    """The answer to what cannot be stored now, and was not: what keeps the journal from writing."""
+
+    trouble: Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Accept(Request[NotStored | None]):
+    """Store a message before anything is done about it. Its number is the caller's, used once.
+
+    `unattended`: no front end shows its reply. It counts as delivered, unless a message that somebody sent
+    shares it.
+    """
 
     id: int
     chat: str
     text: str
+    enclosures: tuple[Enclosure, ...] = ()
+    unattended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +59,7 @@ class Incoming:
     """One thing that a front end took from a source which repeats things when in doubt.
 
     `update` is the source's number of it. Without an `id` nothing else of it is kept. An `answer` is its
-    final reply, stored with it.
+    final reply, stored with it. `moved` is a group's number and the one that it has since.
     """
 
     update: int
@@ -47,17 +70,36 @@ class Incoming:
     origin: int | None = None
     enclosures: tuple[Enclosure, ...] = ()
     answer: str | None = None
+    moved: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptAll(Request[tuple[int | None, ...]]):
+class AcceptAll(Request[tuple[int | None, ...] | NotStored]):
     """Store a whole batch, or nothing of it.
 
-    For each, in order: None if its update was seen within `SEEN_S`, and then it is not stored again;
-    otherwise the delivery of its answer, 0 where it brings none.
+    For each, in order: None if its update was seen within `SEEN_S` or is one of the last `SEEN_LEAST`, and
+    then it is not stored again; otherwise the delivery of its answer, 0 where it brings none.
     """
 
     batch: tuple[Incoming, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(Request[bool]):
+    """A group has another number since; whether messages from there belong to its chat.
+
+    They do not where the new number has a chat of its own by now, called `chat`.
+    """
+
+    old: int
+    new: int
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovedGroups(Request[tuple[tuple[int, int], ...]]):
+    """The groups that have another number since: the number that names the chat, and the new one. Oldest
+    first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +169,7 @@ class Undeliverable(Request[None]):
 class Previewed(Request[None]):
     """The answer to a message grows in what its source calls `preview`; None: it is not there any more.
 
-    A negative number: it is there, may change at any time, and has to go.
+    Only who noted it knows which of its edits are still under way: to everybody else it has to go.
     """
 
     message: int
@@ -148,18 +190,22 @@ class Waiting(Request[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Load(Request[ChatRecord]):
-    """All that is known of a chat. `limit` is how many of the latest history entries are wanted."""
+    """All that is known of a chat. `limit` is how many of the latest history entries are wanted.
+
+    With `max_tokens` no more of them than take about so many in a prompt, but the latest in any case.
+    """
 
     chat: str
     limit: int
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession(Request[int]):
     """End the chat's session and begin another; its number.
 
-    `forget` deletes all history as well: at once, or, with `learn`, where there is something to learn from,
-    as soon as that is done.
+    `forget` deletes all history as well, in slices (`Sweep`): from now on, or, with `learn`, where there is
+    something to learn from, as soon as that is done.
     """
 
     chat: str
@@ -168,12 +214,38 @@ class NewSession(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Summarize(Request[bool]):
-    """Let a summary stand for the beginning of a session, in place of the one before; False if it ended."""
+class Summarize(Request[Summary | None]):
+    """Let a summary stand for what a session began with; returns what stands in its prompts now.
+
+    With `leave_out` only its turn counts: prompts leave out what was said up to its end, and no text stands
+    for that yet. None if the session has ended, or if the text before stands for more: nothing is changed.
+    """
 
     chat: str
     session: int
     summary: Summary
+    leave_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(Request[tuple[Entry, ...]]):
+    """What prompts leave out of a session, and no summary stands for: the latest, in about so many tokens."""
+
+    chat: str
+    session: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shorten(Request[None]):
+    """From now on prompts show the session's tool results shortened, but those of its latest entries.
+
+    `latest` is how many entries those are. The history itself stays as it is.
+    """
+
+    chat: str
+    session: int
+    latest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +327,40 @@ class OpenChats(Request[tuple[str, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
+class Knows(Request[bool]):
+    """Whether anything was ever said in the chat."""
+
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
 class Count(Request[Figures]):
     """Sizes for the status dump."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep(Request[bool]):
+    """Delete a slice of what is to be forgotten; whether there may be more of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far an expiry has come: the number of a table, and the last row that was looked at."""
+
+    table: int = 0
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(Request[Place | None]):
+    """Look at a slice of what is older than `before`, in seconds since 1970, and delete what is over.
+
+    What is open, undelivered, of a session that goes on, or still to be learned from stays. Replies with
+    where to go on, None at the end.
+    """
+
+    before: float
+    place: Place = Place()
 
 
 JournalMessage: TypeAlias = (
@@ -274,6 +378,8 @@ JournalMessage: TypeAlias = (
     | Load
     | NewSession
     | Summarize
+    | LeftOut
+    | Shorten
     | ToLearn
     | Study
     | LearnedFrom
@@ -283,5 +389,16 @@ JournalMessage: TypeAlias = (
     | MarkFiles
     | Retriable
     | OpenChats
+    | Knows
     | Count
+    | Moved
+    | MovedGroups
+    | Sweep
+    | Expire
 )
+
+READS: Final = (Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, Count, MovedGroups)
+"""What can be answered while nothing can be written, as long as it finds all that it needs."""
+
+ACCEPTS: Final = (Accept, AcceptAll)
+"""What is refused at once while nothing can be written: the sender still has it."""

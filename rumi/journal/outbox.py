@@ -29,6 +29,12 @@ def settle(request: Settle, desk: Desk) -> int:
             for place, message in enumerate(request.messages)
         ],
     )
+    desk.db.execute(
+        "UPDATE outbox SET delivered = ?1 WHERE id = ?2"
+        " AND EXISTS (SELECT 1 FROM messages WHERE reply = ?2)"
+        " AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = ?2 AND NOT unattended)",
+        (desk.now(), delivery),
+    )
     return delivery
 
 

@@ -25,28 +25,40 @@ class Entry:
 class Summary:
     """What stands in a session's prompt for all that was said up to the end of a `turn`.
 
-    `tainted`: something in that came from outside. `links` are the addresses that were given in it.
+    `tainted`: something in that came from outside. `links` are the addresses that were given in it. `gap`:
+    the text stands for less than that, since none was made in time; it may be empty.
     """
 
     turn: str
     text: str
     tainted: bool = False
     links: tuple[str, ...] = ()
+    gap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """Something that comes with a message and is brought when the message is worked on.
+    """Something that comes with a message: a file or a recording to fetch, or words of somebody else.
 
-    `reference` is how its source finds it again; `name` is the sender's, who may have called it anything;
-    `size_bytes` is what the source said, None where it did not.
+    `reference` is how the front end finds a file again; `name` is the sender's, who may have called it
+    anything; `size_bytes` is what the front end was told, None where it was not. `source` says where it comes
+    from, empty where its user made it; strangers choose words of it. `text` are the words, `cut` if their end
+    is missing.
     """
 
-    kind: Literal["file", "voice"]
-    reference: str
-    name: str
+    kind: Literal["file", "voice", "words"]
+    reference: str = ""
+    name: str = ""
     media_type: str = ""
     size_bytes: int | None = None
+    source: str = ""
+    text: str = ""
+    cut: bool = False
+
+    @property
+    def outside(self) -> bool:
+        """Whether it is not its user's own word: only a recording of their own voice is."""
+        return self.kind != "voice" or bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +80,9 @@ class StoredReply:
     """A final reply in the outbox, and the messages that share it.
 
     `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none. `origin` is what
-    the source calls the first of the messages, None where none of them came from there; `preview` what
-    the source calls the message in which the answer grew, negative if that has to go; `parts` how much of
-    the reply is there already.
+    the source calls the first of the messages, None where none of them came from there, 0 where its number
+    counts no more; `preview` what the source calls the message in which the answer grew (negative in files
+    of earlier versions where an edit of it was in doubt); `parts` how much of the reply is there already.
     """
 
     delivery: int

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -18,11 +18,14 @@ CREATE TABLE messages (
     language TEXT NOT NULL DEFAULT '',
     origin   INTEGER,            -- what its source calls it
     enclosures TEXT NOT NULL DEFAULT '[]',    -- JSON: what comes with it
-    preview  INTEGER             -- what its source calls the message of the growing answer; < 0: has to go
+    preview  INTEGER,            -- what its source calls the message of the growing answer
+    unattended INTEGER NOT NULL DEFAULT 0     -- a command from outside: no front end shows its reply
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
 CREATE INDEX messages_of_chat ON messages (chat, id);
+CREATE INDEX messages_to_retry ON messages (chat, session, id)
+    WHERE reply IS NOT NULL AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL;
 CREATE TABLE updates (
     id   INTEGER PRIMARY KEY,    -- the source's number of something that it may repeat
     seen REAL NOT NULL
@@ -49,6 +52,7 @@ CREATE TABLE history (
     links   TEXT NOT NULL DEFAULT '[]'        -- JSON: addresses that its user or a page gave, word for word
 );
 CREATE INDEX history_of_session ON history (chat, session, id);
+CREATE INDEX history_tainted ON history (chat, session) WHERE tainted;
 CREATE TABLE sessions (
     chat    TEXT NOT NULL,
     number  INTEGER NOT NULL,
@@ -61,23 +65,30 @@ CREATE TABLE sessions (
     forget  INTEGER NOT NULL DEFAULT 0,  -- its history goes as soon as it was learned from
     tries   INTEGER NOT NULL DEFAULT 0,  -- to learn from it has failed so often
     learn_after REAL NOT NULL DEFAULT 0,
+    short   INTEGER NOT NULL DEFAULT 0,  -- prompts show tool results up to this history entry shortened
     PRIMARY KEY (chat, number)
 );
 CREATE INDEX sessions_to_learn ON sessions (chat, number) WHERE fresh;
+CREATE INDEX sessions_to_forget ON sessions (chat, number) WHERE forget;
 CREATE TABLE summaries (         -- what stands in the prompt for the beginning of a session
     chat    TEXT NOT NULL,
     session INTEGER NOT NULL,
     turn    TEXT NOT NULL,
-    upto    INTEGER NOT NULL,    -- the last history entry that it stands for, the end of that turn
+    upto    INTEGER NOT NULL,    -- the last history entry that prompts do not have, the end of that turn
     text    TEXT NOT NULL,
     tainted INTEGER NOT NULL,
     links   TEXT NOT NULL,       -- JSON, as in the history
     created REAL NOT NULL,
+    told    INTEGER NOT NULL DEFAULT 0,  -- the last entry that the text stands for; the rest is left out
     PRIMARY KEY (chat, session)
 );
 CREATE TABLE tainted_files (     -- chats with something in their files that came from outside
     chat  TEXT PRIMARY KEY,
     since REAL NOT NULL
+);
+CREATE TABLE moved (             -- groups that got another number when they became supergroups
+    old INTEGER NOT NULL,        -- what the chat is called here, for ever
+    new INTEGER NOT NULL UNIQUE  -- what Telegram calls it since
 );
 """
 
@@ -107,6 +118,21 @@ CREATE TABLE summaries (
     text TEXT NOT NULL, tainted INTEGER NOT NULL, links TEXT NOT NULL,
     created REAL NOT NULL, PRIMARY KEY (chat, session)
 );
+""",
+    3: """
+ALTER TABLE messages ADD COLUMN unattended INTEGER NOT NULL DEFAULT 0;
+UPDATE messages SET unattended = 1 WHERE chat GLOB 'tg*' AND origin IS NULL;
+UPDATE outbox SET delivered = created, failure = 'the command that asked for it has left'
+    WHERE delivered IS NULL AND chat GLOB 'tg*' AND EXISTS (SELECT 1 FROM messages WHERE reply = outbox.id)
+    AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = outbox.id AND NOT unattended);
+CREATE INDEX messages_to_retry ON messages (chat, session, id)
+    WHERE reply IS NOT NULL AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL;
+CREATE INDEX history_tainted ON history (chat, session) WHERE tainted;
+CREATE INDEX sessions_to_forget ON sessions (chat, number) WHERE forget;
+CREATE TABLE moved (old INTEGER NOT NULL, new INTEGER NOT NULL UNIQUE);
+ALTER TABLE sessions ADD COLUMN short INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE summaries ADD COLUMN told INTEGER NOT NULL DEFAULT 0;
+UPDATE summaries SET told = upto;
 """,
 }
 """What leads from a version to the next one."""

@@ -15,7 +15,7 @@ from rumi.rotation import Place
 
 Entry: TypeAlias = dict[str, Any]
 
-NUMBERS: Final = ("duration_ms", "prompt_tokens", "completion_tokens", "seconds")
+NUMBERS: Final = ("duration_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 """Fields that are counted with."""
 
 MOST: Final = 10**15

@@ -72,7 +72,7 @@ def _words(entry: Entry, language: Language) -> str:
         case "turn_finished":
             tokens = (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
             turn, reason = str(entry.get("turn") or ""), str(entry.get("stopped_reason") or "")
-            return texts.log_turn_finished(language, turn, reason, tokens)
+            return texts.log_turn_finished(language, turn, reason, tokens, entry.get("cached_tokens") or 0)
         case "confirm":
             return texts.log_confirm(language, str(entry.get("text") or ""))
         case "confirmed":
@@ -85,6 +85,8 @@ def _words(entry: Entry, language: Language) -> str:
             return texts.log_actor(
                 language, event, str(entry.get("actor") or ""), str(entry.get("error") or "")
             )
+        case "storage":
+            return texts.log_storage(language, entry.get("trouble"))
         case event:
             return str(event)
 

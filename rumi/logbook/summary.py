@@ -24,6 +24,7 @@ class Day:
     tools: int = 0
     failures: int = 0
     tokens: int = 0
+    cached_tokens: int = 0
     turns_s: float = 0.0
     tools_s: float = 0.0
     longest_s: float = 0.0
@@ -37,6 +38,7 @@ class Day:
             "tools": self.tools,
             "failures": self.failures,
             "tokens": self.tokens,
+            "cached_tokens": self.cached_tokens,
             "turns_s": round(self.turns_s, 3),
             "tools_s": round(self.tools_s, 3),
             "longest_s": round(self.longest_s, 3),
@@ -58,6 +60,7 @@ def summed_up(entries: Iterable[Entry]) -> list[Day]:
                 day.turns += 1
                 day.failures += troubled(entry)
                 day.tokens += (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
+                day.cached_tokens += entry.get("cached_tokens") or 0
                 if (since := begun.pop((chat, turn), None)) is not None:
                     took_s = (when - since).total_seconds()
                     day.turns_s += took_s

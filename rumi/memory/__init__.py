@@ -1,7 +1,7 @@
 """Memory: facts that last, each belonging to one owner, and what is drawn from a session."""
 
 from rumi.memory.actor import Ask, Memory, asking, open_memory
-from rumi.memory.block import Block, memory_block
+from rumi.memory.block import Block, memory_block, told_facts
 from rumi.memory.command import memory_command
 from rumi.memory.extractor import extract
 from rumi.memory.schema import MEMORY
@@ -57,5 +57,6 @@ __all__ = [
     "memory_command",
     "open_memory",
     "owner_of",
+    "told_facts",
     "written",
 ]

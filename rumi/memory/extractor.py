@@ -7,16 +7,17 @@ from typing import Final
 
 from rumi.memory.filter import worth_keeping
 from rumi.memory.types import Fact, NewFact
-from rumi.models import Message, Model, ModelEvent, ModelRequest, text_tokens
+from rumi.models import Message, Model, ModelEvent, ModelRequest, context_of, prompt_share, text_tokens
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
 TEMPERATURE: Final = 0.1
 CONVERSATION_TOKENS: Final = 8000
-LAST_CHARS: Final = CONVERSATION_TOKENS * 3 // 4
-"""What is read of a message that is too long alone; a character has up to four bytes, a token three."""
 KNOWN_TOKENS: Final = 2000
+CONVERSATION_SHARE: Final = 1 / 2
+KNOWN_SHARE: Final = 1 / 6
+"""How much of a small model's room for a prompt each of them takes at the most."""
 
 _INSTRUCTIONS: Final[dict[Language, str]] = {
     "en": """\
@@ -61,8 +62,6 @@ _SPEAKERS: Final[dict[Language, tuple[str, str]]] = {
 }
 _KNOWN: Final[dict[Language, str]] = {"en": "Known already:", "es": "Ya se sabe:"}
 
-_THOUGHTS: Final = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-"""What some servers hand out together with the answer."""
 _FENCED: Final = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL | re.IGNORECASE)
 
 
@@ -81,11 +80,11 @@ async def extract(
     said = [message.content for message in messages if message.role == "user"]
     if not any(text.strip() for text in said):
         return ()
+    room = prompt_share(context_of(model, CONVERSATION_TOKENS * 10))
+    before = _known(language, known, min(KNOWN_TOKENS, int(room * KNOWN_SHARE)))
+    told = _conversation(language, messages, min(CONVERSATION_TOKENS, int(room * CONVERSATION_SHARE)))
     request = ModelRequest(
-        (
-            Message("system", _INSTRUCTIONS[language]),
-            Message("user", f"{_known(language, known)}{_conversation(language, messages)}"),
-        ),
+        (Message("system", _INSTRUCTIONS[language]), Message("user", f"{before}{told}")),
         temperature=TEMPERATURE,
     )
     reply = await model.reply(request, _ignore)
@@ -98,11 +97,14 @@ async def extract(
     return worth_keeping(found, known, said)
 
 
-def _conversation(language: Language, messages: Sequence[Message]) -> str:
-    """The end of the conversation that fits, each message on lines that begin no other."""
+def _conversation(language: Language, messages: Sequence[Message], max_tokens: int) -> str:
+    """The end of the conversation that fits, each message on lines that begin no other.
+
+    Of a message that is too long alone its end is read; a character has up to four bytes, a token three.
+    """
     user, assistant = _SPEAKERS[language]
     lines: list[str] = []
-    left = CONVERSATION_TOKENS
+    left = max_tokens
     for message in reversed(messages):
         if message.role not in ("user", "assistant") or not message.content.strip():
             continue
@@ -111,16 +113,16 @@ def _conversation(language: Language, messages: Sequence[Message]) -> str:
         left -= text_tokens(line) + 1
         if left < 0 and lines:
             break
-        lines.append(line if left >= 0 else f"{speaker}: …{line[-LAST_CHARS:]}")
+        lines.append(line if left >= 0 else f"{speaker}: …{line[-(max_tokens * 3 // 4) :]}")
         if left < 0:
             break
     return "\n".join(["<conversation>", *reversed(lines), "</conversation>"])
 
 
-def _known(language: Language, known: Sequence[Fact]) -> str:
+def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
     """What need not be found again. Facts that a page may have written are not shown."""
     lines: list[str] = []
-    left = KNOWN_TOKENS
+    left = max_tokens
     for fact in (each for each in known if not each.tainted):
         line = f"- {_escape(fact.key)}: {_escape(fact.value)}"
         left -= text_tokens(line) + 1
@@ -138,7 +140,6 @@ def _read(text: str) -> tuple[NewFact, ...] | None:
     """The facts of an answer; None if it is not what was asked for."""
     from rumi.memory.answer import read_answer
 
-    text = _THOUGHTS.sub("", text, count=1)
     fenced = _FENCED.fullmatch(text)
     facts = read_answer(fenced[1] if fenced else text)
     return None if facts is None else tuple(NewFact(fact.key, fact.value) for fact in facts)

@@ -11,7 +11,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rumi.databases import DatabaseFault, bring_up_to_date, checked_version, make_durable
+from rumi.databases import (
+    DatabaseFault,
+    bring_up_to_date,
+    checked_version,
+    make_durable,
+    trouble_of,
+    why_unwritten,
+)
 from rumi.memory import rows
 from rumi.memory.original import holds_original, take_over
 from rumi.memory.schema import MEMORY
@@ -24,6 +31,7 @@ from rumi.memory.types import (
     Learned,
     MemoryMessage,
     MemoryUnavailable,
+    MemoryUnwritable,
     NewFact,
     Remember,
 )
@@ -41,7 +49,7 @@ class Store:
         self.path = path
         self._now = now
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             try:
                 self._prepare()
@@ -141,7 +149,10 @@ class Store:
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _unusable(self, error: Exception) -> MemoryUnavailable:
+    def _unusable(self, error: sqlite3.Error | OSError) -> MemoryUnavailable:
+        trouble = trouble_of(self.path, error)
+        if trouble is not None:
+            return MemoryUnwritable(*why_unwritten(self.path, trouble, error))
         return MemoryUnavailable(
             f"{self.path} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from actors import Request
-from rumi.errors import RumiError
+from rumi.errors import RumiError, UsageError
 
 Source: TypeAlias = Literal["explicit", "auto"]
 """Said to be remembered, or drawn from what was said."""
@@ -20,6 +20,10 @@ MAX_FACTS = 1000
 
 class MemoryUnavailable(RumiError):
     """`memory.db` cannot be read or written."""
+
+
+class MemoryUnwritable(MemoryUnavailable, UsageError):
+    """`memory.db` cannot be written now, because of its disk or of another program."""
 
 
 class FactRefused(RumiError):

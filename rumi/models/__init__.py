@@ -45,9 +45,11 @@ from rumi.models.build import (
 )
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions, Sampling
+from rumi.models.fitting import SHORT_CHARS, cut_to, shortened
 from rumi.models.limits import Wait
 from rumi.models.offline import Offline
 from rumi.models.rates import RateLimits
+from rumi.models.room import Room, context_of, prompt_share
 from rumi.models.server import Server
 from rumi.models.tokens import message_tokens, messages_tokens, request_tokens, text_tokens
 from rumi.models.transcription import Transcriber
@@ -55,6 +57,7 @@ from rumi.models.transcription import Transcriber
 __all__ = [
     "CONCURRENT_MESSAGES",
     "OFFLINE",
+    "SHORT_CHARS",
     "Chain",
     "ChatCompletions",
     "CustomServer",
@@ -78,6 +81,7 @@ __all__ = [
     "RateLimits",
     "Reply",
     "Role",
+    "Room",
     "Sampling",
     "Server",
     "Step",
@@ -90,10 +94,14 @@ __all__ = [
     "Wait",
     "Waiting",
     "build_models",
+    "context_of",
     "context_tokens_of",
+    "cut_to",
     "lacks_key",
     "message_tokens",
     "messages_tokens",
+    "prompt_share",
     "request_tokens",
+    "shortened",
     "text_tokens",
 ]

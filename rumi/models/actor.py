@@ -48,7 +48,18 @@ class LimitsSeen:
     limits: RateLimits
 
 
-ModelsMessage: TypeAlias = HoldPermit | HowLong | LimitsSeen
+@dataclass(frozen=True, slots=True)
+class CallEnded(Request[None]):
+    """Note how a permit's call has ended, before the permit is given back.
+
+    `refused`: its server had more calls than it takes.
+    """
+
+    permit: HoldPermit
+    refused: bool
+
+
+ModelsMessage: TypeAlias = HoldPermit | HowLong | LimitsSeen | CallEnded
 ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 
 CONCURRENT_MESSAGES = 100_000
@@ -62,9 +73,9 @@ class Models(Actor[ModelsMessage]):
     held: calls that run go on, uncounted.
     """
 
-    def __init__(self, servers: Sequence[Server] = (), *, concurrency: int = 32) -> None:
+    def __init__(self, servers: Sequence[Server] = (), *, max_concurrent: int | None = None) -> None:
         self._servers = servers
-        self._limits = Limits(concurrency)
+        self._limits = Limits(max_concurrent)
         self._tickets: dict[int, Ticket] = {}
         self._changed = trio.Event()
 
@@ -83,6 +94,10 @@ class Models(Actor[ModelsMessage]):
                 ticket = self._tickets.get(id(message.permit))
                 self._limits.saw(message.permit.model, ticket, message.limits, trio.current_time())
                 self._wake()
+            case CallEnded(permit, refused):
+                if (ticket := self._tickets.get(id(permit))) is not None and ticket.granted:
+                    self._limits.ended(ticket, refused, trio.current_time())
+                    self._wake()
         return None
 
     async def stopped(self, reason: StopReason) -> None:

@@ -12,15 +12,18 @@ from rumi.models.actor import CONCURRENT_MESSAGES, Models, ModelsMessage, Models
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions, Sampling
 from rumi.models.offline import Offline
+from rumi.models.room import Room
 from rumi.models.server import Server
 from rumi.models.types import Model
-from rumi.models.wording import Language
+from rumi.texts import Language
 
 DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
 DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)
 GROQ_URL: Final = "https://api.groq.com"
 UNKNOWN_CONTEXT_TOKENS: Final = 8192
 """For models that are not in the table below: what nearly every one of them has."""
+
+FIRST_TOKEN_S: Final = 300.0
 
 OFFLINE: Final = "offline"
 _OFFLINE_CONTEXT_TOKENS: Final = 131_072
@@ -48,15 +51,19 @@ class CustomServer:
 class ModelSettings:
     """Everything that the models need to know. `timeout_s` is the longest silence of a server.
 
+    `first_token_timeout_s` is the longest one before the first word; None for `timeout_s` at Groq, and for
+    `FIRST_TOKEN_S` at custom servers, which may run on a machine that reads a long prompt for minutes.
     `groq_base_url` is the root of Groq's API; with or without its `/openai/v1`.
     """
 
     default: str = DEFAULT_MODEL
     fallbacks: tuple[str, ...] = DEFAULT_FALLBACKS
     timeout_s: float = 60.0
+    first_token_timeout_s: float | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
     context_tokens: int | None = None
+    max_concurrent: int | None = None
     custom: Mapping[str, CustomServer] = field(default_factory=dict)
     groq_api_key: str | None = field(default=None, repr=False)
     groq_base_url: str | None = None
@@ -68,27 +75,30 @@ class ModelSet:
     """The configured models. `steps` is their order, `servers` what has to be closed in the end.
 
     `context_tokens` is how much the first model takes, prompt and reply together: what the history is
-    cut to. A fallback that takes less says so itself.
+    cut to. What a fallback is asked is cut to what that one takes. `max_concurrent` is how many calls may
+    run at once at one server; without, that is found out.
     """
 
     steps: tuple[Step, ...]
     servers: tuple[Server, ...]
     context_tokens: int
     language: Language = "en"
+    max_concurrent: int | None = None
 
     @property
     def name(self) -> str:
         """The first model's name."""
         return self.steps[0].model.name
 
-    def spec(self, concurrency: int = 32) -> ChildSpec[ModelsMessage]:
+    def spec(self, max_concurrent: int | None = None) -> ChildSpec[ModelsMessage]:
         """The `models` actor: it hands out permits for these models, and closes their servers in the end.
 
-        `concurrency` is how many calls may run at once at one server.
+        `max_concurrent` is how many calls may run at once at one server, instead of the configuration's.
         """
+        most = self.max_concurrent if max_concurrent is None else max_concurrent
         return ChildSpec(
             "models",
-            lambda: Models(self.servers, concurrency=concurrency),
+            lambda: Models(self.servers, max_concurrent=most),
             concurrency=CONCURRENT_MESSAGES,
         )
 
@@ -122,11 +132,16 @@ def build_models(settings: ModelSettings) -> ModelSet:
         names += [name for name in settings.fallbacks if builder.usable(name) and name not in names]
     steps = tuple(builder.step(name) for name in dict.fromkeys(names))
     context_tokens = settings.context_tokens or context_tokens_of(settings.default)
-    return ModelSet(steps, tuple(builder.servers.values()), context_tokens, settings.language)
+    servers = tuple(builder.servers.values())
+    return ModelSet(steps, servers, context_tokens, settings.language, settings.max_concurrent)
 
 
 def context_tokens_of(name: str) -> int:
     """How many tokens a model takes, as far as that is known: `UNKNOWN_CONTEXT_TOKENS` otherwise."""
+    return _known_context(name) or UNKNOWN_CONTEXT_TOKENS
+
+
+def _known_context(name: str) -> int | None:
     provider, _, model = name.partition(":")
     if provider == OFFLINE:
         return _OFFLINE_CONTEXT_TOKENS
@@ -134,7 +149,7 @@ def context_tokens_of(name: str) -> int:
         for prefix, tokens in _CONTEXT_TOKENS.items():
             if model.startswith(prefix):
                 return tokens
-    return UNKNOWN_CONTEXT_TOKENS
+    return None
 
 
 class _Builder:
@@ -165,9 +180,24 @@ class _Builder:
 
     def _remote(self, server: Server, name: str, model: str) -> Step:
         settings = self._settings
-        sampling = Sampling(settings.temperature, settings.max_output_tokens)
-        remote = ChatCompletions(server, model, name=name, timeout_s=settings.timeout_s, sampling=sampling)
-        return Step(remote, server.name)
+        patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
+        room = Room(self._context_tokens(name))
+        remote = ChatCompletions(
+            server,
+            model,
+            name=name,
+            timeout_s=settings.timeout_s,
+            first_token_timeout_s=settings.first_token_timeout_s or patient_s,
+            sampling=Sampling(settings.temperature, settings.max_output_tokens),
+            room=room,
+        )
+        return Step(remote, server.name, room)
+
+    def _context_tokens(self, name: str) -> int | None:
+        """How much a model takes. Of a fallback that is not known nothing is cut before it refuses."""
+        if name == self._settings.default:
+            return self._settings.context_tokens or context_tokens_of(name)
+        return _known_context(name)
 
     def _groq(self, name: str) -> Server:
         key = (self._settings.groq_api_key or "").strip()

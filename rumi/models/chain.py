@@ -2,21 +2,25 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
 from random import Random
 from typing import Final, Protocol, runtime_checkable
 
 import trio
 
 from actors import ActorCrashed, ActorStopped, MailboxFull
-from rumi.models import wording
-from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
+from rumi import texts
+from rumi.models.actor import CallEnded, HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.chat_completions import Seen
+from rumi.models.fitting import fitted
 from rumi.models.rates import RateLimits
+from rumi.models.room import Room
 from rumi.models.tokens import request_tokens
 from rumi.models.types import (
     Discarded,
     Emit,
+    Message,
     Model,
     ModelError,
     ModelEvent,
@@ -25,13 +29,26 @@ from rumi.models.types import (
     TextDelta,
     Waiting,
 )
+from rumi.texts import Language
 
 MAX_WAIT_S: Final = 60.0
 """Nobody waits longer than this for one model: the next one is asked instead."""
 
 BACKOFF_S: Final = (1.0, 4.0)
+MOST_REFUSALS: Final = 5
+"""So often a call is made that its server has no place for, where permits see to it that there are fewer."""
+
+REFUSALS: Final = frozenset({"rate_limited", "server", "timeout"})
+"""Failures by which a server says that it has too many calls."""
+
 SHOW_WAIT_AFTER_S: Final = 0.3
 EXPECTED_REPLY_TOKENS: Final = 512
+
+MAX_FAILED_SHOWN_CHARS: Final = 2000
+UNREADABLE_CALL: Final = (
+    "[What you wrote last could not be read as a tool call. Call the tool again by its exact name, with "
+    "arguments that are one JSON object as its schema says, or answer in words.]"
+)
 
 
 @runtime_checkable
@@ -45,10 +62,14 @@ class Metered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A model of the chain. `server` shares permits and keys; a model without one needs no permit."""
+    """A model of the chain. `server` shares permits and keys; a model without one needs no permit.
+
+    `room` is how much the model takes: what is asked of it is cut to that.
+    """
 
     model: Model
     server: str | None = None
+    room: Room = field(default_factory=Room)
 
 
 class _Ear:
@@ -73,11 +94,17 @@ class _Ear:
 class Chain:
     """The models in order, bound to a chat: each is tried up to three times, then the next one.
 
+    A call that its server has no place for is tried up to five times where permits are asked for.
+
     What can pass is retried after what the server asks for (`retry-after`), or after about 1 and 4
     seconds: a rate limit, a cut connection, a server's failure, a reply that is empty or unreadable. A
     wait of more than `MAX_WAIT_S`, silence, an unknown model or a refusal goes to the next model at
     once; a refused key also passes over the other models of that server. Waits and changes of model are
     emitted as `Waiting`, and words that a further attempt makes void as `Discarded`.
+
+    Each model gets the request cut to its own room. Where it is refused as too large all the same, the
+    server's words tell the limit, and the request is cut to that and tried once more. Where the model wrote
+    a tool call that cannot be read, the next attempt tells it so.
 
     Without `permits` nothing is asked for: one chat alone, or a test. All waiting is on trio's clock.
     """
@@ -88,7 +115,7 @@ class Chain:
         *,
         chat: str,
         permits: ModelsRef | None = None,
-        language: wording.Language = "en",
+        language: Language = "en",
         random: Random | None = None,
     ) -> None:
         if not steps:
@@ -96,13 +123,21 @@ class Chain:
         self._steps = tuple(steps)
         self._chat = chat
         self._permits = permits
-        self._language: wording.Language = language
+        self._language: Language = language
         self._random = random or Random()
 
     @property
     def name(self) -> str:
         """The first model's name."""
         return self._steps[0].model.name
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How much the first model takes now, prompt and reply together; None where it is not known.
+
+        That is less than its context where its server's plan allows less in one minute.
+        """
+        return self._steps[0].room.context_tokens
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Stream one reply from the first model that answers.
@@ -120,7 +155,7 @@ class Chain:
                 continue
             if failures:
                 ear.discard()
-                why = wording.falling_back(failures[-1], step.model.name, self._language)
+                why = texts.model_falls_back(self._language, self._reason(failures[-1]), step.model.name)
                 emit(Waiting(0.0, why))
             outcome = await self._ask(step, request, ear)
             if isinstance(outcome, Reply):
@@ -131,11 +166,25 @@ class Chain:
         raise self._summary(failures)
 
     async def _ask(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
+        """Ask one model as much as it takes; less, once, where that was too much."""
+        request = fitted(request, step.room.prompt_tokens)
+        outcome = await self._persist(step, request, ear)
+        if isinstance(outcome, Reply) or outcome.kind != "too_large":
+            return outcome
+        tokens = request_tokens(request)
+        smaller = fitted(request, step.room.refused(tokens, outcome.too_large))
+        if request_tokens(smaller) >= tokens:
+            return outcome
+        ear(Waiting(0.0, texts.model_takes_less(self._language, step.model.name)))
+        return await self._persist(step, smaller, ear)
+
+    async def _persist(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
         """Ask one model, with retries."""
-        for pause in (*BACKOFF_S, None):
+        for tries in count(1):
             outcome = await self._attempt(step, request, ear)
-            if isinstance(outcome, Reply) or pause is None or not outcome.retriable:
+            if isinstance(outcome, Reply) or not outcome.retriable or tries >= self._most(step, outcome):
                 return outcome
+            pause = BACKOFF_S[min(tries, len(BACKOFF_S)) - 1]
             seconds = outcome.retry_after_s
             if seconds is None:
                 # Jitter, so that chats that failed together do not come back together.
@@ -143,9 +192,16 @@ class Chain:
             if seconds > MAX_WAIT_S:
                 return outcome
             ear.discard()
-            ear(Waiting(seconds, wording.retrying(outcome, self._language)))
+            ear(Waiting(seconds, texts.model_retrying(self._language, self._reason(outcome))))
             await trio.sleep(seconds)
+            if outcome.failed_generation:
+                request = _corrected(request, outcome.failed_generation)
         raise AssertionError("the last attempt returns")
+
+    def _most(self, step: Step, outcome: ModelError) -> int:
+        """How often a call that fails so is made."""
+        permitted = self._permits is not None and step.server is not None
+        return MOST_REFUSALS if permitted and outcome.kind == "rate_limited" else len(BACKOFF_S) + 1
 
     async def _attempt(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
         if self._permits is None or step.server is None:
@@ -168,6 +224,9 @@ class Chain:
             outcome = await self._granted(permits, permit, ear)
             if outcome is None:
                 outcome = await _reply(model, request, ear, seen)
+                if isinstance(outcome, Reply) or outcome.kind in REFUSALS:
+                    with suppress(ActorCrashed, ActorStopped):
+                        await permits.ask(CallEnded(permit, not isinstance(outcome, Reply)))
             nursery.cancel_scope.cancel()
         assert outcome is not None
         return outcome
@@ -187,24 +246,33 @@ class Chain:
                 return None
             if wait is None:
                 continue
-            why = wording.queueing(wait.cause, permit.model, self._language)
+            why = texts.model_queues(self._language, wait.cause, permit.model)
             if wait.seconds > MAX_WAIT_S:
                 return ModelError("rate_limited", f"{why}.", retry_after_s=wait.seconds, model=permit.model)
             if told != wait.cause:
                 told = wait.cause
                 ear(Waiting(wait.seconds, why))
 
+    def _reason(self, error: ModelError) -> str:
+        return texts.model_reason(self._language, error.kind, error.model, error.message, error.detail)
+
     def _summary(self, failures: Sequence[ModelError]) -> ModelError:
         last = failures[-1]
         refused_key = next((failure for failure in failures if failure.kind == "auth"), last)
         return ModelError(
             last.kind,
-            wording.all_failed(failures, self._language),
-            wording.advice(refused_key, self._language),
+            texts.models_failed(self._language, [self._reason(failure) for failure in failures]),
+            texts.model_advice(self._language, refused_key.kind, refused_key.advice),
             retry_after_s=last.retry_after_s,
             detail=last.detail,
             model=last.model,
         )
+
+
+def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:
+    """The request with what the model wrote in vain, and what is wrong with it: alone it would repeat it."""
+    wrote = Message("assistant", failed_generation[:MAX_FAILED_SHOWN_CHARS])
+    return replace(request, messages=(*request.messages, wrote, Message("user", UNREADABLE_CALL)))
 
 
 async def _reply(model: Model, request: ModelRequest, ear: _Ear, seen: Seen | None) -> Reply | ModelError:

@@ -3,14 +3,16 @@
 The groq SDK makes the request; `stream` reads the answer, and says why.
 """
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
+from rumi.models.calls import read_failed_generation
 from rumi.models.failures import Failures
 from rumi.models.rates import RateLimits, rate_limits
+from rumi.models.room import Room
 from rumi.models.server import CLOSE_S, Dialect, Server
 from rumi.models.stream import DONE, BadStreamError, EventReader, ReplyBuilder, StreamReportedError
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
@@ -25,6 +27,8 @@ Seen: TypeAlias = Callable[[RateLimits], None]
 
 _PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "openai": "/chat/completions"}
 _LAST_BYTES_S: Final = 0.25
+_TAKES_REASONING: Final = "openai/gpt-oss-"
+"""Models at Groq that need to see again why they called a tool; it answers others' reasoning with a 400."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +42,36 @@ class Sampling:
 class ChatCompletions:
     """A model at a server: `reply` is one attempt, without retries.
 
-    `timeout_s` is the longest silence: until the answer begins, and between one sign of life and the
-    next. How long the whole reply may take is for the turn to say.
+    `timeout_s` is the longest silence between one sign of life and the next, `first_token_timeout_s` the
+    longest one before the model's first word, when a server reads a long prompt; without it the same. How
+    long the whole reply may take is for the turn to say. `room` learns what the server tells of its limits.
     """
 
     def __init__(
-        self, server: Server, model: str, *, name: str, timeout_s: float, sampling: Sampling | None = None
+        self,
+        server: Server,
+        model: str,
+        *,
+        name: str,
+        timeout_s: float,
+        first_token_timeout_s: float | None = None,
+        sampling: Sampling | None = None,
+        room: Room | None = None,
     ) -> None:
         self._server = server
         self._model = model
         self._name = name
         self._timeout_s = timeout_s
+        self._first_s = first_token_timeout_s or timeout_s
         self._sampling = sampling or Sampling()
+        self._room = room or Room()
         self._failures = Failures(
             model=name,
             url=server.base_url,
             key=server.api_key,
             key_name=server.key_name,
             timeout_s=timeout_s,
+            first_s=self._first_s,
         )
 
     @property
@@ -73,18 +89,24 @@ class ChatCompletions:
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         """The same as `reply`; `seen` is told what the server says of its rate limits."""
+
+        def saw(limits: RateLimits) -> None:
+            self._room.saw(limits)
+            seen(limits)
+
         client = await self._server.client()
+        builder = ReplyBuilder(emit, self._name)
         failure: ModelError | None = None
-        with trio.move_on_after(self._timeout_s) as silence:
-            attempt = _Attempt(self._failures, silence, self._timeout_s, seen)
-            outcome = await attempt.run(
-                client, self._path, self._body(request), self._headers(), self._name, emit
-            )
+        with trio.move_on_after(self._first_s) as silence:
+            attempt = _Attempt(self._failures, silence, (self._first_s, self._timeout_s), saw)
+            outcome = await attempt.run(client, self._path, self._body(request), self._headers(), builder)
+            if isinstance(outcome, ModelError):
+                outcome = _read_all_the_same(outcome, builder, {tool.name for tool in request.tools})
             if isinstance(outcome, Reply):
                 return outcome
             failure = outcome
         # Raised here, with no other exception around it: those hold requests, and requests hold keys.
-        raise failure or self._failures.silent()
+        raise failure or self._failures.silent(begun=builder.begun)
 
     @property
     def _path(self) -> str:
@@ -99,20 +121,28 @@ class ChatCompletions:
         return headers
 
     def _body(self, request: ModelRequest) -> dict[str, object]:
+        groq = self._server.dialect == "groq"
         body: dict[str, object] = {
             "model": self._model,
-            "messages": messages_json(request),
+            "messages": messages_json(
+                request,
+                reasoning=groq and self._model.startswith(_TAKES_REASONING),
+                system_first=not groq,
+            ),
             "stream": True,
         }
         if tools := tools_json(request):
             body["tools"] = tools
+            if groq:
+                # A call of a tool that is not there is better answered by us: then the model learns of it.
+                body["disable_tool_validation"] = True
         wanted = request.temperature
         temperature = self._sampling.temperature if wanted is None else wanted
         if temperature is not None:
             body["temperature"] = temperature
-        groq = self._server.dialect == "groq"
-        if self._sampling.max_output_tokens is not None:
-            # `max_tokens` is deprecated at Groq, and all that many self-hosted servers know.
+        if self._sampling.max_output_tokens is not None and not self._room.small_plan:
+            # `max_tokens` is deprecated at Groq, and all that many self-hosted servers know. A small plan
+            # counts it beforehand, as if the reply took all of it.
             body["max_completion_tokens" if groq else "max_tokens"] = self._sampling.max_output_tokens
         if not groq:
             body["stream_options"] = {"include_usage": True}
@@ -120,12 +150,17 @@ class ChatCompletions:
 
 
 class _Attempt:
-    """One request and its answer, while `silence` runs: each sign of life moves its deadline."""
+    """One request and its answer, while `silence` runs: each sign of life moves its deadline.
 
-    def __init__(self, failures: Failures, silence: trio.CancelScope, timeout_s: float, seen: Seen) -> None:
+    `limits_s` is how far: before the model's first word, and from then on.
+    """
+
+    def __init__(
+        self, failures: Failures, silence: trio.CancelScope, limits_s: tuple[float, float], seen: Seen
+    ) -> None:
         self._failures = failures
         self._silence = silence
-        self._timeout_s = timeout_s
+        self._limits_s = limits_s
         self._seen = seen
 
     async def run(
@@ -134,8 +169,7 @@ class _Attempt:
         path: str,
         body: dict[str, object],
         headers: "dict[str, str | Omit]",
-        model: str,
-        emit: Emit,
+        builder: ReplyBuilder,
     ) -> Reply | ModelError:
         """The reply, or what went wrong. Errors are returned: they are raised where no key is in reach."""
         import groq
@@ -156,7 +190,7 @@ class _Attempt:
         except groq.APIConnectionError as error:
             return self._no_answer(error.__cause__ or error)
         try:
-            return await self._read(stream.response, ReplyBuilder(emit, model))
+            return await self._read(stream.response, builder)
         finally:
             with trio.move_on_after(CLOSE_S, shield=True):
                 await stream.close()
@@ -164,7 +198,7 @@ class _Attempt:
     async def _read(self, response: "httpx.Response", builder: ReplyBuilder) -> Reply | ModelError:
         import httpx
 
-        self._alive()
+        self._alive(builder)
         self._note_limits(response)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind in {"application/json", "text/html"}:
@@ -172,6 +206,7 @@ class _Attempt:
         chunks = response.aiter_bytes()
         try:
             done = await self._feed(chunks, builder)
+            builder.end(done=done)
             if not builder.finish_reason:
                 return self._failures.cut()
             if builder.empty:
@@ -195,13 +230,13 @@ class _Attempt:
         """Feed the builder until the stream says that it is done (True), or ends."""
         reader = EventReader()
         async for data in chunks:
-            # A line, be it a comment, is a sign of life; a dripping byte is not.
-            if b"\n" in data:
-                self._alive()
             for event in reader.feed(data):
                 if event.startswith(DONE):
                     return True
                 builder.add(event)
+            # A line, be it a comment, is a sign of life; a dripping byte is not.
+            if b"\n" in data:
+                self._alive(builder)
         for event in reader.end():
             if not event.startswith(DONE):
                 builder.add(event)
@@ -215,12 +250,20 @@ class _Attempt:
             return self._failures.not_connected(_words(cause))
         return self._failures.cut(_words(cause))
 
-    def _alive(self) -> None:
-        self._silence.deadline = trio.current_time() + self._timeout_s
+    def _alive(self, builder: ReplyBuilder) -> None:
+        self._silence.deadline = trio.current_time() + self._limits_s[builder.begun]
 
     def _note_limits(self, response: "httpx.Response") -> None:
         if (limits := rate_limits(response.headers)) is not None:
             self._seen(limits)
+
+
+def _read_all_the_same(
+    error: ModelError, builder: ReplyBuilder, tools: Collection[str]
+) -> Reply | ModelError:
+    """The reply where the server could not read its tool calls and they can be read; otherwise the error."""
+    calls = read_failed_generation(error.failed_generation, tools)
+    return replace(builder.words(), tool_calls=calls, finish_reason="tool_calls") if calls else error
 
 
 async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:

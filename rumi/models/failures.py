@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from rumi.models.rates import retry_after_s
-from rumi.models.types import FailureKind, ModelError
+from rumi.models.types import FailureKind, ModelError, TooLarge
 
 MAX_DETAIL_CHARS: Final = 300
 
@@ -21,6 +21,11 @@ _CONTEXT_WORDS = re.compile(
     r"(?i)context.{0,20}(length|size|window)|too (long|large|many tokens)"
     r"|maximum.{0,20}tokens|reduce the length"
 )
+_A_MINUTE = re.compile(r"(?i)tokens per min(?:ute)?\b[^:]{0,40}: *Limit (\d{1,12}), *Requested (\d{1,12})")
+"""Groq's words, and OpenAI's: what the plan allows in a minute, and what the request would take."""
+LEAST_CONTEXT: Final = 1024
+"""A smaller number in a server's words is not what its model takes."""
+_CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
 
 def scrub(text: str, key: str) -> str:
@@ -46,19 +51,23 @@ def shown_url(url: str) -> str:
 class Failures:
     """Makes the errors of one model at one server. `key_name` is where its key comes from."""
 
-    def __init__(self, *, model: str, url: str, key: str, key_name: str, timeout_s: float) -> None:
+    def __init__(
+        self, *, model: str, url: str, key: str, key_name: str, timeout_s: float, first_s: float | None = None
+    ) -> None:
         self._model = model
         self._host = shown_url(url)
         self._key = key
         self._key_name = key_name
         self._timeout_s = timeout_s
+        self._first_s = first_s or timeout_s
 
-    def silent(self) -> ModelError:
-        """Nothing came for too long."""
+    def silent(self, *, begun: bool = True) -> ModelError:
+        """Nothing came for too long. `begun`: a part of the reply had come before."""
+        seconds, key = (self._timeout_s, "timeout_s") if begun else (self._first_s, "first_token_timeout_s")
         return self._error(
             "timeout",
-            f"{self._model} said nothing for {self._timeout_s:g} s",
-            advice="Try again, or set a longer model.timeout_s.",
+            f"{self._model} said nothing for {seconds:g} s",
+            advice=f"Try again, or set a longer model.{key}.",
         )
 
     def not_connected(self, cause: str) -> ModelError:
@@ -92,7 +101,9 @@ class Failures:
         self, status: int, error: Mapping[str, object], retry_after_s: float | None
     ) -> ModelError:
         said = str(error.get("message") or "")
-        code = str(error.get("code") or error.get("type") or "")
+        code = error.get("code")
+        if not isinstance(code, str) or not code:  # llama.cpp's server repeats the status there
+            code = str(error.get("type") or "")
         model, host = self._model, self._host
         kind = _kind(status, code, said)
         if kind == "auth":
@@ -103,11 +114,22 @@ class Failures:
             return self._error(kind, f"{host} does not know {model}", said, advice=advice)
         if kind == "too_large":
             advice = "Use /reset, a shorter message, or a model with more room."
-            return self._error(kind, f"the conversation is too large for {model}", said, advice=advice)
+            return self._error(
+                kind,
+                f"the conversation is too large for {model}",
+                said,
+                advice=advice,
+                too_large=_limits(error, said),
+            )
         if kind == "rate_limited":
             return self._error(kind, f"{model} has reached its rate limit", said, retry_after_s=retry_after_s)
         if kind == "malformed":
-            return self._error(kind, f"{model} wrote a tool call that its server cannot read", said)
+            return self._error(
+                kind,
+                f"{model} wrote a tool call that its server cannot read",
+                said,
+                failed_generation=str(error.get("failed_generation") or ""),
+            )
         if kind == "server":
             text = f"{host} failed ({status})"
             return self._error(kind, text, said, retry_after_s=retry_after_s)
@@ -124,11 +146,20 @@ class Failures:
         *,
         advice: str = "",
         retry_after_s: float | None = None,
+        too_large: TooLarge | None = None,
+        failed_generation: str = "",
     ) -> ModelError:
         detail = scrub(detail, self._key)
         text = f"{message}: {detail}" if detail else message
         return ModelError(
-            kind, sentence(text), advice, retry_after_s=retry_after_s, detail=detail, model=self._model
+            kind,
+            sentence(text),
+            advice,
+            retry_after_s=retry_after_s,
+            detail=detail,
+            model=self._model,
+            too_large=too_large,
+            failed_generation=failed_generation,
         )
 
 
@@ -144,7 +175,9 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
         return "not_found"
     if code in {"invalid_api_key", "authentication_error"} or status in {401, 403}:
         return "auth"
-    if status == 413 or code == "context_length_exceeded":
+    if status == 413 or code in {"context_length_exceeded", "exceed_context_size_error"}:
+        return "too_large"
+    if (found := _A_MINUTE.search(said)) is not None and int(found[2]) > int(found[1]):
         return "too_large"
     if status in {400, 422} and _CONTEXT_WORDS.search(said):
         return "too_large"
@@ -153,6 +186,17 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
     if status in {408, 498} or status >= 500:
         return "server"  # 498 is Groq's word for "no capacity left"
     return "refused"
+
+
+def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
+    """The figures of a refusal: in words, or, from llama.cpp's server, in fields of their own."""
+    if (found := _A_MINUTE.search(said)) is not None:
+        return TooLarge(int(found[1]), int(found[2]), a_minute=True)
+    limit, requested = error.get("n_ctx"), error.get("n_prompt_tokens")
+    if isinstance(limit, int) and limit > 0:
+        return TooLarge(limit, requested if isinstance(requested, int) else None)
+    found = _CONTEXT.search(said)
+    return None if found is None or int(found[1]) < LEAST_CONTEXT else TooLarge(int(found[1]))
 
 
 def _error_object(body: object) -> Mapping[str, object]:

@@ -1,7 +1,8 @@
 """Who may call a model now, and who waits: the state behind the `models` actor, with no task and no clock.
 
 Three things hold a call back: how many calls run at once at its server (one server is one provider and
-key), a cool-down that the server asked for, and the budget of requests and tokens that the server told.
+key; see `rumi.models.concurrency`), a cool-down that the server asked for, and the budget of requests and
+tokens that the server told.
 Groq counts cool-down and budget for each model, so they belong to a model here, and the number of calls
 to a server.
 
@@ -12,12 +13,14 @@ nobody overtakes whoever is next: a large request that has to wait for budget wo
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import count
 from math import inf
 from typing import Final, Literal, TypeAlias
 
+from rumi.models.concurrency import AT_FIRST, AT_MOST, Concurrency
 from rumi.models.rates import RateLimits, Window
 
 USE_WINDOW_S: Final = 60.0
@@ -44,6 +47,9 @@ class Ticket:
     grant: Callable[[], None]
     number: int
     granted: bool = False
+    left: bool = False
+    begun: int = 0
+    """How many calls had begun at its server before it."""
     counted: bool = False
     """Whether the server's own figures already include this call."""
 
@@ -79,65 +85,115 @@ class _Budget:
 
 @dataclass(slots=True)
 class _ModelState:
+    """`unseen` are the calls that run, and their tokens, as far as the server's figures do not have them.
+
+    `queue` is a heap by rank. A chat's use changes, and calls leave: what is at the top may be out of date.
+    """
+
     cool_until: float = -inf
     requests: _Budget | None = None
     tokens: _Budget | None = None
-    running: list[Ticket] = field(default_factory=list)
+    running: int = 0
+    waiting: int = 0
+    unseen: int = 0
+    unseen_tokens: int = 0
+    queue: list[tuple[int, int, Ticket]] = field(default_factory=list)
 
     def wait(self, tokens: float, now: float) -> Wait | None:
         """What holds back a call of so many tokens, or None."""
         if now < self.cool_until:
             return Wait(self.cool_until - now, "cool_down")
-        unseen = [ticket for ticket in self.running if not ticket.counted]
         seconds = 0.0
         if self.requests is not None:
-            seconds = self.requests.wait_s(len(unseen) + 1, now)
+            seconds = self.requests.wait_s(self.unseen + 1, now)
         if self.tokens is not None:
-            seconds = max(seconds, self.tokens.wait_s(sum(t.tokens for t in unseen) + tokens, now))
+            seconds = max(seconds, self.tokens.wait_s(self.unseen_tokens + tokens, now))
         return Wait(seconds, "budget") if seconds > 0 else None
+
+    def spent(self, tokens: float, now: float) -> bool:
+        """Whether the server's own figures leave no call of so many tokens."""
+        requests, budget = self.requests, self.tokens
+        return (requests is not None and requests.wait_s(1, now) > 0) or (
+            budget is not None and budget.wait_s(tokens, now) > 0
+        )
+
+    def count(self, ticket: Ticket, calls: int) -> None:
+        """Add a call to those that the server has not counted, or take it out."""
+        self.unseen += calls
+        self.unseen_tokens += calls * ticket.tokens
+
+
+@dataclass(slots=True)
+class _ServerState:
+    concurrency: Concurrency
+    running: int = 0
+    begun: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.running >= self.concurrency.now
 
 
 class Limits:
     """Grants tickets. Every method takes `now`, in seconds of a monotonic clock, and grants what it can.
 
-    `concurrency` is how many calls may run at once at one server.
+    `max_concurrent` is how many calls may run at once at one server; without, that is found out. A server
+    that refuses calls gets fewer at once in either case.
     """
 
-    def __init__(self, concurrency: int = 32) -> None:
-        self._concurrency = concurrency
+    def __init__(self, max_concurrent: int | None = None) -> None:
+        self._at_first = AT_FIRST if max_concurrent is None else max_concurrent
+        self._at_most = AT_MOST if max_concurrent is None else max_concurrent
         self._numbers = count()
-        self._waiting: list[Ticket] = []
         self._models: dict[str, _ModelState] = {}
-        self._running: dict[str, int] = {}
+        self._servers: dict[str, _ServerState] = {}
         self._used: deque[tuple[float, str, int]] = deque()
         self._use: dict[str, int] = {}
+        self._waiting: dict[str, dict[int, Ticket]] = {}  # by chat, for when its use is forgotten
 
     @property
     def running(self) -> int:
         """How many calls run."""
-        return sum(self._running.values())
+        return sum(server.running for server in self._servers.values())
 
     @property
     def waiting(self) -> int:
         """How many calls wait."""
-        return len(self._waiting)
+        return sum(model.waiting for model in self._models.values())
 
     def enter(
         self, chat: str, server: str, model: str, tokens: int, grant: Callable[[], None], now: float
     ) -> Ticket:
         """Queue a call. It is granted before this returns if nothing holds it back."""
         ticket = Ticket(chat, server, model, max(tokens, 1), grant, next(self._numbers))
-        self._waiting.append(ticket)
+        self._waiting.setdefault(chat, {})[ticket.number] = ticket
+        self._model(model).waiting += 1
+        self._push(ticket)
         self.pump(now)
         return ticket
 
     def leave(self, ticket: Ticket, now: float) -> None:
         """The call has ended, or its chat waits no more."""
+        ticket.left = True
         if ticket.granted:
-            self._model(ticket.model).running.remove(ticket)
-            self._running[ticket.server] -= 1
+            state = self._model(ticket.model)
+            state.running -= 1
+            state.count(ticket, 0 if ticket.counted else -1)
+            self._server(ticket.server).running -= 1
         else:
-            self._waiting.remove(ticket)
+            self._wait_no_more(ticket)
+        self.pump(now)
+
+    def ended(self, ticket: Ticket, refused: bool, now: float) -> None:
+        """Note how the ticket's call has ended; it leaves next. `refused`: the server had too many calls.
+
+        Where the server's budget was spent, that was the reason, and says nothing of how many run at once.
+        """
+        server = self._server(ticket.server)
+        if not refused:
+            server.concurrency.went_well(server.running)
+        elif not self._model(ticket.model).spent(ticket.tokens, now):
+            server.concurrency.refused(ticket.begun, server.running, server.begun)
         self.pump(now)
 
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
@@ -149,16 +205,17 @@ class Limits:
             state.tokens = _Budget.of(limits.tokens, now)
         if limits.retry_after_s is not None:
             state.cool_until = max(state.cool_until, now + limits.retry_after_s)
-        if ticket is not None:
+        if ticket is not None and ticket.granted and not ticket.counted:
             ticket.counted = True
+            state.count(ticket, -1)
         self.pump(now)
 
     def wait(self, server: str, model: str, tokens: int, now: float) -> Wait | None:
         """What would hold back a call of so many tokens to this model, or None."""
         if (wait := self._model(model).wait(max(tokens, 1), now)) is not None:
             return wait
-        queued = any(ticket.model == model for ticket in self._waiting)
-        return Wait(0.0, "busy") if queued or self._full(server) else None
+        queued = self._model(model).waiting > 0
+        return Wait(0.0, "busy") if queued or self._server(server).full else None
 
     def pump(self, now: float) -> float:
         """Grant what may begin. Returns when to call again if nothing else happens, `inf` for never."""
@@ -166,7 +223,7 @@ class Limits:
         again = inf
         held_back: set[str] = set()
         while True:
-            ticket = min(self._eligible(held_back), key=self._rank, default=None)
+            ticket = self._next(held_back)
             if ticket is None:
                 return again
             wait = self._model(ticket.model).wait(ticket.tokens, now)
@@ -181,9 +238,13 @@ class Limits:
         return {
             "running": self.running,
             "waiting": self.waiting,
+            "servers": {
+                name: {"running": server.running, "limit": server.concurrency.now}
+                for name, server in self._servers.items()
+            },
             "models": {
                 name: {
-                    "running": len(state.running),
+                    "running": state.running,
                     "cool_down_s": max(0.0, round(state.cool_until - now, 3)) if now < inf else 0.0,
                     "requests": state.requests and state.requests.figures(now),
                     "tokens": state.tokens and state.tokens.figures(now),
@@ -195,27 +256,59 @@ class Limits:
     def describe(self, now: float) -> str:
         """One line for the status: what runs, what waits, and which models cool down."""
         parts = [f"{self.running} running", f"{self.waiting} waiting"]
+        for name, server in self._servers.items():
+            if server.concurrency.now != self._at_first:
+                parts.append(f"{name} gets {server.concurrency.now} at once")
         for name, state in self._models.items():
             if (seconds := state.cool_until - now) > 0:
                 parts.append(f"{name} cools down for {seconds:.0f} s")
         return ", ".join(parts)
 
-    def _eligible(self, held_back: set[str]) -> Iterable[Ticket]:
-        return (t for t in self._waiting if t.model not in held_back and not self._full(t.server))
+    def _next(self, held_back: set[str]) -> Ticket | None:
+        """The call that is next of all that their servers have a place for."""
+        tops = [self._top(state) for name, state in self._models.items() if name not in held_back]
+        ready = [top for top in tops if top is not None and not self._server(top[2].server).full]
+        return min(ready)[2] if ready else None
 
-    def _rank(self, ticket: Ticket) -> tuple[int, int]:
-        return self._use.get(ticket.chat, 0), ticket.number
+    def _top(self, state: _ModelState) -> tuple[int, int, Ticket] | None:
+        """The first in a model's queue, after what is out of date was taken out or put in its place."""
+        while state.queue:
+            use, _, ticket = state.queue[0]
+            waits, used = not (ticket.granted or ticket.left), self._use.get(ticket.chat, 0)
+            if waits and use == used:
+                return state.queue[0]
+            heappop(state.queue)
+            if waits and use < used:
+                self._push(ticket)
+        return None
 
-    def _full(self, server: str) -> bool:
-        return self._running.get(server, 0) >= self._concurrency
+    def _push(self, ticket: Ticket) -> None:
+        place = self._use.get(ticket.chat, 0), ticket.number, ticket
+        heappush(self._model(ticket.model).queue, place)
+
+    def _wait_no_more(self, ticket: Ticket) -> None:
+        self._model(ticket.model).waiting -= 1
+        of_chat = self._waiting[ticket.chat]
+        del of_chat[ticket.number]
+        if not of_chat:
+            del self._waiting[ticket.chat]
+
+    def _server(self, name: str) -> _ServerState:
+        if name not in self._servers:
+            self._servers[name] = _ServerState(Concurrency(self._at_first, self._at_most))
+        return self._servers[name]
 
     def _model(self, name: str) -> _ModelState:
         return self._models.setdefault(name, _ModelState())
 
     def _grant(self, ticket: Ticket, now: float) -> None:
-        self._waiting.remove(ticket)
-        self._model(ticket.model).running.append(ticket)
-        self._running[ticket.server] = self._running.get(ticket.server, 0) + 1
+        self._wait_no_more(ticket)
+        state, server = self._model(ticket.model), self._server(ticket.server)
+        state.running += 1
+        state.count(ticket, 1)
+        ticket.begun = server.begun
+        server.running += 1
+        server.begun += 1
         self._used.append((now, ticket.chat, ticket.tokens))
         self._use[ticket.chat] = self._use.get(ticket.chat, 0) + ticket.tokens
         ticket.granted = True
@@ -227,3 +320,5 @@ class Limits:
             self._use[chat] -= tokens
             if not self._use[chat]:
                 del self._use[chat]
+            for ticket in self._waiting.get(chat, {}).values():
+                self._push(ticket)

@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from rumi.marked import opened
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
 from rumi.models.tokens import message_tokens, request_tokens
 from rumi.models.types import (
@@ -25,11 +26,12 @@ from rumi.models.types import (
     ToolCallNamed,
     Usage,
 )
-from rumi.models.wording import Language
+from rumi.texts import Language
 
 _PIECES: Final = 200
 _PIECE_CHARS: Final = 24
-_FACT: Final = re.compile(r"^\s*-\s+(.+)$", re.MULTILINE)
+_HANDED_CHARS: Final = 2000
+_FACT: Final = re.compile(r"^\s*([-+×])\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
 _VERBATIM: Final = frozenset({"bash", "web_fetch", "web_search"})
 """Tools whose results are others' words: shown as they are, whatever they would be as Markdown."""
@@ -50,6 +52,7 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
         "facts": "What I know about you:",
         "no_facts": "I know nothing about you yet.",
         "not_done": "Not done: {step}",
+        "handed": "What came with your message, of which I only know how to show it:",
     },
     "es": {
         "help": (
@@ -64,6 +67,7 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
         "facts": "Lo que sé de vos:",
         "no_facts": "Todavía no sé nada de vos.",
         "not_done": "Sin hacer: {step}",
+        "handed": "Lo que vino con tu mensaje, que solo sé mostrar:",
     },
 }
 
@@ -102,7 +106,7 @@ class _Work:
 
     def __init__(self, request: ModelRequest, language: Language) -> None:
         self._request = request
-        text, self._results = _last_exchange(request.messages)
+        text, self._handed, self._results = _last_exchange(request.messages)
         self._steps = parse(text)
         self._unclear = next((step for step in self._steps if isinstance(step, Unclear)), None)
         spoken = next((step.language for step in self._steps if isinstance(step, Step)), None)
@@ -118,10 +122,10 @@ class _Work:
     def answer(self) -> str:
         """What is said when no tool is called any more."""
         if self._unclear is not None:
-            if len(self._steps) == 1:
-                return self._texts["help"]
-            unclear = self._texts["unclear"].format(step=self._unclear.text)
-            return f"{unclear}\n\n{self._texts['help']}"
+            said = [self._texts["help"], *self._shown()]
+            if len(self._steps) > 1:
+                said.insert(0, self._texts["unclear"].format(step=self._unclear.text))
+            return "\n\n".join(said)
         parts = self._done()
         pending = self._pending()
         if pending is not None:
@@ -158,24 +162,38 @@ class _Work:
             parts.append(f"**{len(parts) + 1}. {_one_line(step.text)}**\n\n{shown}" if several else shown)
         return parts
 
+    def _shown(self) -> list[str]:
+        """What others wrote and the message hands on: no step is ever read from it."""
+        shown = [_fenced(f"{source}:\n\n{_clipped(text)}") for source, text in self._handed]
+        return [self._texts["handed"], *shown] if shown else []
+
     def _facts(self) -> str:
         prompt = "\n".join(m.content for m in self._request.messages if m.role == "system")
-        memory = _MEMORY.search(prompt)
-        facts = _FACT.findall(memory[1]) if memory else []
+        facts: list[str] = []
+        for mark, fact in (line for block in _MEMORY.findall(prompt) for line in _FACT.findall(block)):
+            if mark != "×":
+                facts.append(fact)
+            elif fact in facts:
+                facts.remove(fact)
         if not facts:
             return self._texts["no_facts"]
         return "\n".join([self._texts["facts"], *(f"- {unescape(fact.strip())}" for fact in facts)])
 
 
-def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[str]]:
-    """The last user message, and the tool results that came after it."""
+def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, str]], list[str]]:
+    """The user's last own words, what they hand on with them (source and text), and the results since."""
+    said: list[str] = []
     results: list[str] = []
     for message in reversed(messages):
         if message.role == "user":
-            return message.content, results[::-1]
-        if message.role == "tool":
+            said.append(message.content)
+        elif said:
+            break
+        elif message.role == "tool":
             results.append(message.content)
-    return "", results[::-1]
+    words = next((each for each in said if opened(each) is None), "")
+    handed_on = [block for each in reversed(said) if (block := opened(each)) is not None]
+    return words, handed_on, results[::-1]
 
 
 def _call(step: Step, request: ModelRequest, emit: Emit) -> Reply:
@@ -196,6 +214,10 @@ def _fenced(output: str) -> str:
     fence = "`" * (longest + 1)
     end = "" if output.endswith("\n") else "\n"
     return f"{fence}\n{output}{end}{fence}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _HANDED_CHARS else f"{text[:_HANDED_CHARS]}…"
 
 
 def _one_line(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rumi.models.wording import Language
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,9 @@ class Server:
         import httpx
         from groq import AsyncGroq
 
-        http = httpx.AsyncClient(
+        from rumi.models.client import Client
+
+        http = Client(
             timeout=None,  # the silence is measured around everything, see ChatCompletions
             # Permits bound the calls; a bound here would only make them queue a second time, unfairly.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30.0),

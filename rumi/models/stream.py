@@ -7,9 +7,11 @@ bytes are cut into events by plain functions, and a chunk of the wrong shape is 
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
+from rumi.models.calls import clean_name
+from rumi.models.thinking import Thoughts
 from rumi.models.types import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 
 MAX_EVENT_BYTES = 8_000_000
@@ -86,22 +88,41 @@ class _Call:
 
 
 class ReplyBuilder:
-    """Puts a reply together from its chunks, and emits its words and the names of its tools."""
+    """Puts a reply together from its chunks, and emits its words and the names of its tools.
+
+    What the model thinks before is no part of its words, whether it comes in a field of its own
+    (`reasoning` at Groq and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags.
+    `begun`: something that the model made has come, be it thoughts.
+    """
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit
         self._model = model
         self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._thoughts = Thoughts()
         self._chars = 0
         self._calls: list[_Call] = []
         self._open: dict[int, _Call] = {}
         self._usage = Usage()
         self.finish_reason = ""
+        self.begun = False
 
     @property
     def empty(self) -> bool:
         """Whether there were neither words nor tool calls."""
-        return not self._calls and not "".join(self._text).strip()
+        return not self._calls and not self.text.strip()
+
+    @property
+    def text(self) -> str:
+        """The words so far."""
+        return "".join(self._text)
+
+    def end(self, *, done: bool) -> None:
+        """The stream is over. `done`: it said so; then it is complete, whatever it gives for a reason."""
+        self._say(self._thoughts.end())
+        if done and not self.finish_reason:
+            self.finish_reason = "tool_calls" if self._calls else "stop"
 
     def add(self, data: str) -> None:
         """Take the data of one event.
@@ -134,7 +155,11 @@ class ReplyBuilder:
             if not call.name:
                 raise BadStreamError("a tool call has no name")
             calls.append(ToolCall(call.id or f"call_{uuid4().hex[:12]}", call.name, "".join(call.arguments)))
-        return Reply("".join(self._text), tuple(calls), self.finish_reason, self._usage, self._model)
+        return replace(self.words(), tool_calls=tuple(calls))
+
+    def words(self) -> Reply:
+        """The reply without its tool calls."""
+        return Reply(self.text, (), self.finish_reason, self._usage, self._model, "".join(self._reasoning))
 
     def _take_usage(self, chunk: Mapping[str, object]) -> None:
         # Groq reports usage under `x_groq` in the last chunk, others in a chunk of its own.
@@ -145,7 +170,11 @@ class ReplyBuilder:
                 raise StreamReportedError({"message": groq["error"]})
             usage = groq.get("usage") or usage
         if isinstance(usage, dict):
-            self._usage = Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+            details = usage.get("prompt_tokens_details")
+            cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+            self._usage = Usage(
+                _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached)
+            )
 
     def _take_choice(self, choice: Mapping[str, object]) -> None:
         if choice.get("index", 0) != 0:
@@ -156,11 +185,14 @@ class ReplyBuilder:
         delta = _mapping(choice.get("delta") or {}, "a chunk's delta")
         content = delta.get("content")
         if content:
-            self._grow(_text(content, "content"), self._text)
-            self._emit(TextDelta(self._text[-1]))
+            self._say(self._thoughts.feed(_text(content, "content")))
+        thought = delta.get("reasoning") or delta.get("reasoning_content")
+        if isinstance(thought, str):
+            self._grow(thought, self._reasoning)
         calls = delta.get("tool_calls") or []
         if not isinstance(calls, list):
             raise BadStreamError("a chunk's tool calls are no list")
+        self.begun = self.begun or bool(reason or content or thought or calls)
         for part in calls:
             self._take_call(_mapping(part, "a tool call"))
 
@@ -171,8 +203,8 @@ class ReplyBuilder:
         call = self._call_of(part.get("index"), call_id)
         call.id = call.id or call_id
         if name and not call.name:
-            call.name = name
-            self._emit(ToolCallNamed(name))
+            call.name = clean_name(name)
+            self._emit(ToolCallNamed(call.name))
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments)  # some servers send the object itself
@@ -194,6 +226,12 @@ class ReplyBuilder:
             self._calls.append(call)
             self._open[index] = call
         return call
+
+    def _say(self, words: str) -> None:
+        """Take words of the answer, without the thoughts before it."""
+        if words:
+            self._grow(words, self._text)
+            self._emit(TextDelta(words))
 
     def _grow(self, text: str, into: list[str]) -> None:
         self._chars += len(text)

@@ -25,8 +25,8 @@ def text_tokens(text: str) -> int:
 
 
 def message_tokens(message: Message) -> int:
-    """About how many tokens a message takes in a prompt, its tool calls included."""
-    total = PER_MESSAGE + text_tokens(message.content)
+    """About how many tokens a message takes in a prompt, its tool calls and what led to them included."""
+    total = PER_MESSAGE + text_tokens(message.content) + text_tokens(message.reasoning)
     for call in message.tool_calls:
         total += PER_CALL + text_tokens(call.name) + text_tokens(call.arguments)
     return total

@@ -8,7 +8,7 @@ import trio
 from rumi.models.build import groq_server
 from rumi.models.failures import Failures, sentence, shown_url
 from rumi.models.types import FailureKind, ModelError
-from rumi.models.wording import Language
+from rumi.texts import Language
 
 if TYPE_CHECKING:
     from groq import AsyncGroq

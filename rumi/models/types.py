@@ -25,13 +25,16 @@ class ToolCall:
 class Message:
     """One entry of a conversation.
 
-    An assistant's message may carry `tool_calls`; a tool's message names the call that it answers.
+    An assistant's message may carry `tool_calls`, and the `reasoning` that led to them, which some models
+    need again within the same turn; it is no part of the history. A tool's message names the call that it
+    answers.
     """
 
     role: Role
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +60,36 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, as the server counted them; zero where it did not say."""
+    """Tokens, as the server counted them; zero where it did not say.
+
+    `cached_tokens` are those of the prompt that the server had in its cache.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply: words, tool calls, or both. `finish_reason` is the server's word for its end."""
+    """A whole reply: words, tool calls, or both. `finish_reason` is the server's word for its end.
+
+    `length` says that it was cut off. `reasoning` is what the model thought before, no part of the answer.
+    """
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: str = "stop"
     usage: Usage = field(default_factory=Usage)
     model: str = ""
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,7 @@ FailureKind: TypeAlias = Literal[
     "not_found",  # the server does not know the model
     "rate_limited",
     "too_large",  # the request does not fit the model
-    "timeout",  # silence for longer than timeout_s
+    "timeout",  # silence for longer than timeout_s, or first_token_timeout_s
     "unreachable",  # no connection, or it was cut
     "server",  # 5xx
     "malformed",  # the stream was not what the protocol promises
@@ -124,11 +136,24 @@ FailureKind: TypeAlias = Literal[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """What a server said of a request that is too large: what it allows, and what the request would take.
+
+    `a_minute`: the limit is what the plan allows in one minute, not what the model takes.
+    """
+
+    limit: int
+    requested: int | None = None
+    a_minute: bool = False
+
+
 class ModelError(RumiError):
     """The model could not be reached or refused. Never contains a key.
 
     `retry_after_s` is the server's wish, where it said one; `detail` is what it said, in its own words;
-    `model` is whom it concerns. `retriable` says that the same request to the same model may work later.
+    `model` is whom it concerns. `too_large` has the figures of an error of that kind, where the server gave
+    them; `failed_generation` is what the model wrote where the server could not read a tool call in it.
     """
 
     exit_code = 4
@@ -142,12 +167,16 @@ class ModelError(RumiError):
         retry_after_s: float | None = None,
         detail: str = "",
         model: str = "",
+        too_large: TooLarge | None = None,
+        failed_generation: str = "",
     ) -> None:
         super().__init__(message, advice)
         self.kind: FailureKind = kind
         self.retry_after_s = retry_after_s
         self.detail = detail
         self.model = model
+        self.too_large = too_large
+        self.failed_generation = failed_generation
 
     @property
     def retriable(self) -> bool:

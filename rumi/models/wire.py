@@ -10,9 +10,19 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
 
 
-def messages_json(request: ModelRequest) -> list[dict[str, object]]:
-    """The conversation, one object for each message."""
-    return [_message(message) for message in request.messages]
+def messages_json(
+    request: ModelRequest, *, reasoning: bool = False, system_first: bool = False
+) -> list[dict[str, object]]:
+    """The conversation, one object for each message. `reasoning`: with what led to each tool call.
+
+    With `system_first` a system message in the middle goes as a user's: the chat templates of some models
+    refuse the whole request otherwise.
+    """
+    messages = [_message(message, reasoning) for message in request.messages]
+    for message in messages[1:]:
+        if system_first and message["role"] == "system":
+            message["role"] = "user"
+    return messages
 
 
 def tools_json(request: ModelRequest) -> list[dict[str, object]]:
@@ -36,12 +46,14 @@ def arguments_object(arguments: str) -> dict[str, object] | None:
     return parsed if isinstance(parsed, dict) else None
 
 
-def _message(message: Message) -> dict[str, object]:
+def _message(message: Message, reasoning: bool) -> dict[str, object]:
     out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
     if message.tool_calls:
         out["tool_calls"] = [_call(call) for call in message.tool_calls]
         if not message.content:
             out["content"] = None
+        if reasoning and message.reasoning:
+            out["reasoning"] = sendable(message.reasoning)
     if message.role == "tool":
         out["tool_call_id"] = message.tool_call_id or ""
     return out

@@ -101,6 +101,7 @@ class Board:
                 self.counts.turns[reason] += 1
                 self.counts.tokens["prompt"] += usage.prompt_tokens
                 self.counts.tokens["completion"] += usage.completion_tokens
+                self.counts.tokens["cached"] += usage.cached_tokens
                 if begun is not None:  # a turn of an earlier process has an end only
                     del self._begun[event.chat]
                     seconds = max(0.0, event.time - begun.at)

@@ -4,6 +4,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import HTTPConnection
 
 from rumi import texts
 from rumi.page.address import Bound, listen
@@ -19,18 +22,29 @@ class Entrance:
     door: Door
     language: Language
     say: Callable[[str], None]
+    ask_browsers: bool = False
+
+    def language_of(self, request: HTTPConnection) -> Language:
+        """The language that a browser is answered in: the configuration's, or with `auto` its own."""
+        if not self.ask_browsers:
+            return self.language
+        return texts.language_of_browser(request.headers.get("accept-language", ""), self.language)
 
     def introduce(self) -> None:
-        """Tell whoever started the program how to come in, and what to mind."""
+        """Tell where the program was started how to come in, and what to mind."""
         if not self.bound.loopback:
             self.say(texts.page_is_open(self.language, self.bound.url))
         self.door.offer()
 
 
 @contextmanager
-def open_entrance(where: str, language: Language, say: Callable[[str], None]) -> Iterator[Entrance]:
-    """Listen at `HOST:PORT` until the block ends. `say` shows a line, such as a login link, to whoever
-    started the program.
+def open_entrance(
+    where: str, language: Language, say: Callable[[str], None], sessions: Path, *, ask_browsers: bool = False
+) -> Iterator[Entrance]:
+    """Listen at `HOST:PORT` until the block ends.
+
+    `say` shows a line, such as a login link, where the program was started. `sessions` is the file that
+    keeps who is logged in. With `ask_browsers` each browser's own language goes before `language`.
 
     Raises:
         UsageError: no such address, or the port is taken.
@@ -41,6 +55,6 @@ def open_entrance(where: str, language: Language, say: Callable[[str], None]) ->
         say(texts.page_link(language, f"{bound.url}/login?code={code}", round(LINK_S / 60)))
 
     try:
-        yield Entrance(bound, Door(announce, time.monotonic), language, say)
+        yield Entrance(bound, Door(announce, time.monotonic, sessions), language, say, ask_browsers)
     finally:
         bound.close()

@@ -1,10 +1,14 @@
-"""Who may come in: whoever has the link from the terminal, once; from then on their browser's cookie."""
+"""Who may come in: a person with the link from the terminal, once; from then on their browser's cookie."""
 
 import hashlib
 import hmac
+import json
+import os
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 LINK_S = 600.0
 """How long a login link may be used."""
@@ -25,18 +29,27 @@ class _Link:
 
 
 class Door:
-    """Links and sessions. It keeps digests only, and nothing of it is stored: a new process knows nobody.
+    """Links and sessions. It keeps digests only.
 
-    There is at most one link that may be used. `announce` gets a new one's code when somebody stands before
-    the door and there is none; so an old link is no loss, and knocking prints no more than a line each
-    `LINK_S` seconds. `now` is a clock that never goes back.
+    Sessions are kept in the file `kept`, so that a restart logs no browser out; a link is not. There is at
+    most one link that may be used. `announce` gets a new one's code when a browser without a session asks
+    and there is none; so an old link is no loss, and asking prints no more than a line each `LINK_S`
+    seconds. `now` is a clock that never goes back, `date` is in seconds since 1970.
     """
 
-    def __init__(self, announce: Callable[[str], None], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        announce: Callable[[str], None],
+        now: Callable[[], float],
+        kept: Path,
+        date: Callable[[], float] = time.time,
+    ) -> None:
         self._announce = announce
         self._now = now
+        self._date = date
+        self._kept = kept
         self._link: _Link | None = None
-        self._sessions: dict[bytes, float] = {}
+        self._sessions = _read(kept)
 
     def offer(self) -> None:
         """See to it that there is a link that may be used."""
@@ -46,37 +59,58 @@ class Door:
             self._announce(code)
 
     def fits(self, code: str) -> bool:
-        """Whether a link could be used; it is not used by that."""
+        """Return True if a link could be used; it is not used by that."""
         link = self._link
-        return (
-            link is not None and self._now() < link.until and hmac.compare_digest(link.digest, _digest(code))
-        )
+        if link is None or self._now() >= link.until:
+            return False
+        return hmac.compare_digest(link.digest, _digest(code))
 
     def enter(self, code: str) -> str | None:
-        """Use a link: the secret of a new session, or None where it may not be used (any more)."""
+        """Use a link: the secret of a new session, or None where the link may not be used (any more)."""
         if not self.fits(code):
             return None
         self._link = None
         if len(self._sessions) >= MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        self._sessions[_digest(secret)] = self._now() + SESSION_S
+        self._sessions[_digest(secret).hex()] = self._date() + SESSION_S
+        self._keep()
         return secret
 
     def knows(self, secret: str) -> bool:
-        """Whether a session goes on."""
-        digest = _digest(secret)
-        until = self._sessions.get(digest)
-        if until is not None and self._now() >= until:
-            del self._sessions[digest]
-            return False
-        return until is not None
+        """Return True while a session goes on. A clock that was set back does not make it longer."""
+        left_s = self._sessions.get(_digest(secret).hex(), 0.0) - self._date()
+        return 0 < left_s <= SESSION_S
 
     def leave(self, secret: str) -> None:
         """End a session."""
-        self._sessions.pop(_digest(secret), None)
+        if self._sessions.pop(_digest(secret).hex(), None) is not None:
+            self._keep()
+
+    def _keep(self) -> None:
+        """Write the sessions that go on. A disk that takes no more logs browsers out at the next restart."""
+        now = self._date()
+        self._sessions = {digest: until for digest, until in self._sessions.items() if until > now}
+        draft = self._kept.with_name(f".{self._kept.name}")
+        try:
+            with open(
+                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w"
+            ) as file:
+                json.dump(self._sessions, file)
+            draft.replace(self._kept)
+        except OSError:
+            draft.unlink(missing_ok=True)
+
+
+def _read(kept: Path) -> dict[str, float]:
+    """The sessions of an earlier process; none where the file is not one."""
+    try:
+        found = json.loads(kept.read_bytes())
+        return {str(digest): float(until) for digest, until in list(found.items())[-MOST_SESSIONS:]}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _digest(secret: str) -> bytes:
-    """What is kept of a secret: a look-up by it tells nobody's clock how much of a guess was right."""
+    """What is kept of a secret. Looking it up tells no clock how much of a guess was right."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()

@@ -45,6 +45,12 @@ def _lines(dump: Mapping[str, Any], counts: Counts, windows: int) -> Iterator[st
     tokens = {f'kind="{kind}"': counts.tokens[kind] for kind in ("prompt", "completion")}
     yield from _family("rumi_tokens_total", "counter", "Tokens that turns have used.", tokens)
     yield from _one(
+        "rumi_cached_tokens_total",
+        "counter",
+        "Tokens of prompts that model servers had in their caches.",
+        counts.tokens["cached"],
+    )
+    yield from _one(
         "rumi_model_waits_total",
         "counter",
         "Waits before a model answered: limits and retries.",

@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import trio
+from starlette.requests import HTTPConnection
 
 from actors import Actor, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.chats import Inbox, LocalChat, Means
-from rumi.journal import Load
+from rumi.journal import Load, Threads
 from rumi.page.board import Board
 from rumi.page.entrance import Entrance
-from rumi.page.transcript import Transcript
+from rumi.page.transcript import MOST_ENTRIES, Transcript
 from rumi.page.windows import Window
 
 CHAT: Final = "web"
@@ -48,8 +50,12 @@ class Page:
         self.events = means.hub.subscribe()
         self.watched = trio.Event()
         self.stirred = trio.Event()
-        self._history = means.limits.history_messages
         self._begun = False
+        self._offload = Threads()
+
+    def chat_of(self, request: HTTPConnection) -> LocalChat:
+        """The chat, for what a browser sends: it is answered in the browser's language."""
+        return replace(self.chat, language=self.entrance.language_of(request))
 
     def tree_happened(self, event: TreeEvent) -> None:
         """Follow the tree; the `observe` of its root."""
@@ -67,7 +73,7 @@ class Page:
             ActorError: the chat or the journal cannot be asked.
         """
         if not self._begun:
-            record = await self.chat.means.journal.ask(Load(CHAT, self._history))
+            record = await self.chat.means.journal.ask(Load(CHAT, MOST_ENTRIES))
             if not self._begun:  # another window may have been as fast
                 self._begun = True
                 self.transcript.begin((entry.turn, entry.message) for entry in record.history)
@@ -76,7 +82,7 @@ class Page:
         if len(self.windows) >= MOST_WINDOWS:
             return None
         self.board.look()
-        return Window(self.board, self.transcript, partial(self.entrance.door.knows, session))
+        return Window(self.board, self.transcript, partial(self.entrance.door.knows, session), self._offload)
 
     def enter(self, window: Window) -> None:
         """Somebody begins to look."""

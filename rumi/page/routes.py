@@ -63,7 +63,6 @@ class Desk:
         self._page = page
         self._bound = page.entrance.bound
         self._door = page.entrance.door
-        self._words = texts.page_words(page.entrance.language)
         self._files = {
             file.name: file.read_bytes() for file in files("rumi.page").joinpath("static").iterdir()
         }
@@ -72,20 +71,20 @@ class Desk:
 
     async def index(self, request: Request) -> Response:
         """The page."""
-        return self._html("index.html")
+        return self._html(request, "index.html")
 
     async def login(self, request: Request) -> Response:
         """Use a link. Who only looks at it, as a browser does that loads ahead, does not use it up."""
         code = request.query_params.get("code", "")
         if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
-            return Response(status_code=204) if self._door.fits(code) else self._closed()
+            return Response(status_code=204) if self._door.fits(code) else self._closed(request)
         secret = self._door.enter(code)
         if secret is None:
-            return self._closed()
+            return self._closed(request)
         response: Response = RedirectResponse("/", 303)
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             # Clicked on another site's page, the redirect would count as that site's: without the cookie.
-            response = self._html("login.html")
+            response = self._html(request, "login.html")
         response.set_cookie(
             cookie_name(self._bound),
             secret,
@@ -106,11 +105,14 @@ class Desk:
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         """No session: the link is in the terminal."""
-        await self._closed()(scope, receive, send)
+        await self._closed(Request(scope))(scope, receive, send)
 
-    def _closed(self) -> Response:
+    def _closed(self, request: Request) -> Response:
         self._door.offer()
-        return self._html("closed.html", status=403)
+        return self._html(request, "closed.html", status=403)
+
+    def _words(self, request: Request) -> dict[str, str]:
+        return texts.page_words(self._page.entrance.language_of(request))
 
     # The house and the chat
 
@@ -121,9 +123,9 @@ class Desk:
         try:
             window = await self._page.open(session_of(request.scope, self._bound))
         except ActorError:
-            raise HTTPException(503, self._words["not_now"]) from None
+            raise HTTPException(503, self._words(request)["not_now"]) from None
         if window is None:
-            raise HTTPException(503, self._words["too_many"])
+            raise HTTPException(503, self._words(request)["too_many"])
         return _Opened(self._page, window)
 
     async def send(self, request: Request) -> Response:
@@ -132,11 +134,11 @@ class Desk:
         if not isinstance(text, str) or not text.strip():
             raise HTTPException(400, "no text")
         if self._page.ending:
-            raise HTTPException(503, self._words["ending"])
+            raise HTTPException(503, self._words(request)["ending"])
         transcript = self._page.transcript
         entry = transcript.say(text, self._page.chat.means.now())
         try:
-            number = await self._page.chat.send(text)
+            number = await self._page.chat_of(request).send(text)
         except RumiError as error:
             transcript.failed(entry, str(error))
             raise HTTPException(503, str(error)) from None
@@ -149,7 +151,7 @@ class Desk:
         if not self._page.transcript.working:
             return JSONResponse({"number": 0})
         try:
-            return JSONResponse({"number": await self._page.chat.send("/stop")})
+            return JSONResponse({"number": await self._page.chat_of(request).send("/stop")})
         except RumiError as error:
             raise HTTPException(503, str(error)) from None
 
@@ -183,7 +185,7 @@ class Desk:
         """For Prometheus: without a login from this machine only."""
         client = request.client.host if request.client else ""
         if not is_loopback(client) and not self._door.knows(session_of(request.scope, self._bound)):
-            return self._closed()
+            return self._closed(request)
         board = self._page.board
         text = metrics(board.dump(), board.counts, len(self._page.windows))
         return Response(text, media_type=CONTENT_TYPE)
@@ -196,15 +198,11 @@ class Desk:
             raise HTTPException(404, "no such file")
         return Response(self._files[name], media_type=kind)
 
-    def _html(self, name: str, status: int = 200, **more: str) -> Response:
+    def _html(self, request: Request, name: str, status: int = 200) -> Response:
         """A template of ours with its words; all of them are text, whatever is in them."""
         text = self._files[name].decode()
-        words = {
-            "words": json.dumps(self._words),
-            "lang": self._page.entrance.language,
-            **self._words,
-            **more,
-        }
+        own = self._words(request)
+        words = {"words": json.dumps(own), "lang": self._page.entrance.language_of(request), **own}
         for word, value in words.items():
             text = text.replace(f"{{{{{word}}}}}", html.escape(value, quote=True))
         return HTMLResponse(text, status)

@@ -2,10 +2,12 @@
 
 Hypercorn's own worker keeps all connections in one nursery, where an error in the code of one protocol (a
 broken HTTP/2 or WebSocket preamble is enough) ends all of them. Here it ends the connection that it came by;
-and there are never more connections than a house can spare descriptors for.
+and there are never more connections than a process can spare descriptors for: one more takes the place of the
+one that has waited longest without a request, so that slow visitors keep no others out.
 """
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, cast
 
@@ -15,12 +17,12 @@ from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rumi.page.address import Bound
 
 MOST_CONNECTIONS: Final = 128
-"""At once. More are closed as soon as they come."""
+"""At once."""
 
 IDLE_S: Final = 5
 """How long a connection may take to send the head of a request, the first or the next."""
@@ -38,20 +40,39 @@ async def serve(
     The listening socket stays open: this takes a duplicate of it.
     """
     config, context = _config(), WorkerContext(None)
-    wrapped = ASGIWrapper(cast(ASGIFramework, app))
-    streams: set[trio.SocketStream] = set()
+    streams: dict[object, trio.SocketStream] = {}  # by the client's address, the oldest first
+    at_work: set[object] = set()
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        client = scope.get("client")
+        at_work.add(client)
+        try:
+            await app(scope, receive, send)
+        finally:
+            at_work.discard(client)
+
+    wrapped = ASGIWrapper(cast(ASGIFramework, watched))
 
     async def connection(stream: trio.SocketStream) -> None:
-        if len(streams) >= MOST_CONNECTIONS:
+        try:
+            client = tuple(stream.socket.getpeername()[:2])
+        except OSError:  # gone already
             stream.socket.close()
             return
-        streams.add(stream)
+        if len(streams) >= MOST_CONNECTIONS:
+            waiting = next((each for each in streams if each not in at_work), None)
+            if waiting is None:
+                stream.socket.close()
+                return
+            streams.pop(waiting).socket.close()
+        streams[client] = stream
         try:
             await _Connection(wrapped, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # plain TCP is served too
         except* Exception as error:  # noqa: BLE001  # whatever a client has brought about is its own
             logger.debug("a connection ended by an error: %r", error)
         finally:
-            streams.discard(stream)
+            if streams.get(client) is stream:
+                del streams[client]
             stream.socket.close()
 
     async with trio.open_nursery() as nursery:
@@ -69,12 +90,12 @@ class _Connection(TCPServer):
         await self.idle_task.stop()
 
 
-async def _close_at_the_end(streams: set[trio.SocketStream]) -> None:
+async def _close_at_the_end(streams: Mapping[object, trio.SocketStream]) -> None:
     """Hypercorn sends shielded: a browser that reads nothing would hold up the end."""
     try:
         await trio.sleep_forever()
     finally:
-        for stream in streams:
+        for stream in streams.values():
             stream.socket.close()
 
 

@@ -14,7 +14,7 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.chats import ChatEvent, Replied, TurnStarted, ended
 from rumi.models import Discarded, Message, TextDelta, ToolCall, Waiting
 from rumi.tools import ToolResult
 
@@ -61,7 +61,7 @@ class Entry:
             "id": self.id,
             "kind": self.kind,
             "state": self.state,
-            "parts": self.parts,
+            "parts": [dict(part) for part in self.parts],
             "began": self.began,
             "reason": self.reason,
             "delivery": self.delivery,
@@ -113,10 +113,14 @@ class Transcript:
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
         for turn, message in history:
-            if message.role in ("user", "assistant") and message.content and turn not in followed:
-                mine = message.role == "user"
-                state: Literal["sent", "done"] = "sent" if mine else "done"
-                self._add(Entry(self._id(), "you" if mine else "answer", state, [_text(message.content)]))
+            if turn in followed or not message.content:
+                continue
+            if message.role == "user":
+                self._add(Entry(self._id(), "you", "sent", [_text(message.content)]))
+            elif message.role == "assistant":
+                said, reason = ended(message.content)
+                parts = [_text(said)] if said else []
+                self._add(Entry(self._id(), "answer", "done", parts, reason=reason))
         for entry in since.values():
             self._add(entry)
 

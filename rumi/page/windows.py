@@ -7,10 +7,14 @@ at most a mark for each entry, and delays nobody.
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import trio
 from starlette.types import Receive, Scope, Send
 
+from rumi.journal import Offload
+from rumi.markdown import growing_html, to_html
 from rumi.page.board import Board
 from rumi.page.transcript import Transcript
 
@@ -25,14 +29,21 @@ BREATH_S = 0.03
 
 
 class Window:
-    """One browser's view. `goes_on` is asked now and then whether it still may look."""
+    """One browser's view. `goes_on` is asked now and then whether it still may look.
 
-    def __init__(self, board: Board, transcript: Transcript, goes_on: Callable[[], bool]) -> None:
+    `offload` runs what takes time: Markdown is rendered in a thread.
+    """
+
+    def __init__(
+        self, board: Board, transcript: Transcript, goes_on: Callable[[], bool], offload: Offload
+    ) -> None:
         self._board = board
+        self._offload = offload
         self._transcript = transcript
         self._goes_on = goes_on
         self._marks: dict[str, None] = dict.fromkeys(transcript.entries)
         self._told: dict[str, tuple[int, int]] = {}  # revision of an entry, characters of what grows in it
+        self._final: dict[str, int] = {}  # characters of what grows in an entry that no further word changes
         self._seen: dict[str, int] = {}
         self._woken = trio.Event()
 
@@ -64,7 +75,29 @@ class Window:
             if revision != entry.revision:
                 yield "entry", entry.shape()
             elif len(grown) > characters:
-                yield "more", {"id": id, "text": grown[characters:]}
+                yield "more", {"id": id, "text": grown}
+
+    def rendered(self, name: str, what: Any) -> object:
+        """What `take` gave, as the browser shows it: Markdown as HTML. Blocking.
+
+        A text that grows is told in two halves: what no further word changes, once, and the rest, each time.
+        """
+        if name == "entry" and what["kind"] != "you":
+            self._final.pop(what["id"], None)
+            last = what["parts"][-1] if what["state"] == "running" and what["parts"] else None
+            parts = [self._part(what["id"], part, part is last) for part in what["parts"]]
+            return what | {"parts": parts}
+        return self._part(what["id"], what, True) if name == "more" else what
+
+    def _part(self, id: str, part: dict[str, Any], grows: bool) -> dict[str, Any]:
+        if "text" not in part or part.get("kind", "text") != "text":
+            return part
+        begin = self._final.get(id, 0) if grows else 0
+        text = part["text"][begin:]
+        final, html, tail = growing_html(text) if grows else (len(text), to_html(text), "")
+        if grows:
+            self._final[id] = begin + final
+        return {name: value for name, value in part.items() if name != "text"} | {"html": html, "tail": tail}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Tell the browser until it leaves or may look no longer."""
@@ -85,7 +118,10 @@ class Window:
         text = "retry: 1000\n\n"
         while self._goes_on():
             self._woken = trio.Event()
-            text += "".join(f"event: {name}\ndata: {_json(what)}\n\n" for name, what in self.take())
+            for name, what in list(self.take()):
+                if name in ("entry", "more"):
+                    what = await self._offload(partial(self.rendered, name, what))
+                text += f"event: {name}\ndata: {_json(what)}\n\n"
             await _write(send, text)
             text = ""
             await trio.sleep(BREATH_S)

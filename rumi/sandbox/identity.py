@@ -1,18 +1,142 @@
 """Who the commands of the sandboxes run as."""
 
+import contextlib
+import grp
+import hashlib
+import logging
 import os
+import pwd
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
-RUNNER = 1000
-"""The uid and gid of `runner`, the sandbox's own user."""
+from rumi.replacing import replace_file
+from rumi.sandbox.types import SandboxError
+
+log = logging.getLogger("rumi.sandbox")
+
+RECORD: Final = "sandbox-user"
+"""The file of the home that has the number in force, and below it the former ones, a line each."""
+
+FORMER_KEPT: Final = 16
+UNUSED: Final = (
+    range(0x70000000, 0x7FFE0000),
+    range(0x10000, 0x80000),
+    range(60578, 61184),
+    range(65520, 65534),
+    range(1, 60578),
+)
+"""Where a number is looked for, the best first. systemd's UIDS-GIDS.md calls all but the last unused on
+hosts; a namespace may have only numbers of the last."""
+
+TRIES: Final = 64
+_PROC: Final = Path("/proc/self")
+_ETC: Final = Path("/etc")
 
 
-def sandbox_user() -> tuple[int, int]:
-    """The uid and gid that commands run as, never 0.
+def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]:
+    """Return the uid and gid that commands run as, never 0.
 
-    Rumi's own where it runs as an ordinary user, so that both can use the workspace's files;
-    `runner`'s where it runs as root, and then the workspace belongs to `runner`.
+    An ordinary user's commands run as that user, so that both can use the workspace's files. Root's commands
+    run as a user of this installation alone, whose number no account of this machine has: an account with
+    the same number could read the files of a running command. The number follows from the installation's id,
+    is recorded in the home, and changes where an account has taken it since.
+
+    Blocking: it asks the system's name services.
+
+    Raises:
+        SandboxError: this process is the root of a namespace that has no number to spare.
     """
     uid, gid = os.getuid(), os.getgid()
-    if uid == 0:
-        return RUNNER, RUNNER
-    return uid, gid if gid != 0 else uid
+    if uid != 0:
+        return uid, gid if gid != 0 else uid
+    recorded = _recorded(home) if home is not None else ()
+    spare = _Spare()
+    if recorded and recorded[0] in spare:
+        return recorded[0], recorded[0]
+    chosen = next(spare.candidates(installation), None)
+    if chosen is None:
+        raise SandboxError(
+            "Rumi runs as root, and here is no other user's number that commands could run as.",
+            "Run Rumi as an ordinary user, or in a user namespace with more users.",
+        )
+    if home is not None:
+        numbers = [chosen, *(number for number in recorded if number != chosen)][: FORMER_KEPT + 1]
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(home / RECORD, "".join(f"{number}\n" for number in numbers).encode())
+        except OSError as error:  # a full disk, say: the next start comes to the same number
+            log.warning("%s cannot be written: %s", home / RECORD, error)
+    return chosen, chosen
+
+
+def former_users(home: Path) -> frozenset[int]:
+    """The numbers that commands of this home ran as before, as far as they are recorded. Blocking."""
+    return frozenset(_recorded(home)[1:])
+
+
+class _Spare:
+    """Numbers that no account of this machine has, as user or as group, and that this process may give."""
+
+    def __init__(self) -> None:
+        self._allowed = [*_mapped(_PROC / "uid_map")], [*_mapped(_PROC / "gid_map")]
+        self._delegated = [*_delegated(_ETC / "subuid"), *_delegated(_ETC / "subgid")]
+
+    def __contains__(self, number: int) -> bool:
+        return (
+            0 < number < 2**31 - 1
+            and number not in (65534, 65535)
+            and all(any(number in block for block in blocks) for blocks in self._allowed)
+            and not any(number in block for block in self._delegated)
+            and not _is_account(number)
+        )
+
+    def candidates(self, installation: str) -> Iterator[int]:
+        """Numbers to take, the best first: always the same for an installation on the same machine."""
+        for unused in UNUSED:
+            for block in self._allowed[0]:
+                low, high = max(unused.start, block.start), min(unused.stop, block.stop)
+                for attempt in range(TRIES if low < high else 0):
+                    digest = hashlib.sha256(f"{installation}:{attempt}".encode()).digest()
+                    number = low + int.from_bytes(digest[:8]) % (high - low)
+                    if number in self:
+                        yield number
+
+
+def _is_account(number: int) -> bool:
+    with contextlib.suppress(KeyError):
+        pwd.getpwuid(number)
+        return True
+    with contextlib.suppress(KeyError):
+        grp.getgrgid(number)
+        return True
+    return False
+
+
+def _mapped(path: Path) -> Iterator[range]:
+    """The numbers that exist in this user namespace; all of them where the kernel knows no namespaces."""
+    try:
+        lines = path.read_text("ascii").splitlines()
+    except OSError:
+        lines = ["0 0 4294967295"]
+    for line in lines:
+        first, _, count = map(int, line.split())
+        yield range(first, first + count)
+
+
+def _delegated(path: Path) -> Iterator[range]:
+    """The numbers of /etc/subuid or subgid, which accounts may use in namespaces of their own."""
+    with contextlib.suppress(OSError):
+        for line in path.read_text("utf-8", "replace").splitlines():
+            with contextlib.suppress(ValueError):
+                _, first, count = line.split(":")
+                yield range(int(first), int(first) + int(count))
+
+
+def _recorded(home: Path) -> tuple[int, ...]:
+    """The numbers of the record; none where it is missing or damaged, and then it is written again."""
+    try:
+        with open(os.open(home / RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            return tuple(int(line) for line in file.read(4096).split())
+    except (OSError, ValueError):
+        return ()

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from rumi.beneath import opened
+from rumi.sandbox.disk import free_on
 from rumi.sandbox.types import Limits
 from rumi.sandbox.workspace import WorkspaceError, measure
 
@@ -62,7 +64,7 @@ def put_file(
     safe = safe_name(name)
     room = _room(workspace, safe, limits)
     try:
-        with _opened(os.open(workspace, _FOLDER)) as folder, _unnamed(folder) as file:
+        with opened(os.open(workspace, _FOLDER)) as folder, _unnamed(folder) as file:
             size = 0
             source.seek(0)
             while chunk := source.read(_CHUNK_BYTES):
@@ -120,7 +122,10 @@ def _room(workspace: Path, name: str, limits: Limits) -> int:
     use = measure(workspace, stop_after=limits.workspace_files)
     if use.files >= limits.workspace_files or use.bytes >= limits.workspace_bytes:
         raise _full(name)
-    return limits.workspace_bytes - use.bytes
+    free = free_on(workspace, limits.reserve_bytes)
+    if free.low:
+        raise WorkspaceError(f"The disk has no room for {name}.", "Delete files that are no longer needed.")
+    return min(limits.workspace_bytes - use.bytes, int(free.bytes - free.reserve_bytes))
 
 
 def _full(name: str) -> WorkspaceError:
@@ -172,11 +177,3 @@ def _namesakes(name: str, most: int) -> Iterator[str]:
         stem, ending = stem.removesuffix(".tar"), f".tar{ending}"
     for number in range(2, most + 1):
         yield f"{stem}-{number}{ending}"
-
-
-@contextlib.contextmanager
-def _opened(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)

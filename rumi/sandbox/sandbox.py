@@ -1,20 +1,22 @@
 """The sandbox actor: one for each chat, owner of that chat's box for as long as it lives."""
 
+import signal
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from math import inf
 from typing import TypeAlias
 
 import trio
 
 from actors import Actor, ActorError, ActorRef, Request
 from rumi.sandbox.collect import HeadTail
-from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.disk import Disk, Free, Running
+from rumi.sandbox.handover import Workspaces
 from rumi.sandbox.intents import IntentMessage, Make, Remove
 from rumi.sandbox.open_files import ShowsProcesses
+from rumi.sandbox.signals import signal_all
 from rumi.sandbox.types import Box, BoxGoneError, Command, CommandResult, Ending, Limits, Output, SandboxError
 from rumi.sandbox.use import Measure, Use, nobody, only_frees, over_limits, with_room_to_free
-from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 
 MAKE_S = 30.0
 """How long a chat waits for its box: a daemon that hangs is told after this."""
@@ -25,8 +27,10 @@ LINGER_S = 2.0
 SHUTDOWN_S = KILL_ALL_S + REMOVE_S + LINGER_S
 """What the actor's spec has to grant, so that whoever stops a command leaves only when it has ended."""
 
-WATCH_FIRST_S = 0.2
+WATCH_LEAST_S = 0.05
 WATCH_LONGEST_S = 1.0
+WATCH_UNCOUNTED_S = 0.2
+"""Between two looks at a workspace: at least, at most, and at most where the file system counts no files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,14 @@ class _Course:
     executed: trio.Event = field(default_factory=trio.Event)
     code: int | None = None
     lost: SandboxError | None = None
-    full: bool = False
+    ending: Ending | None = None
+    """Why it has to be ended."""
+
+    def end(self, why: Ending) -> None:
+        """Have it ended."""
+        if not self.over.is_set():
+            self.ending = why
+        self.over.set()
 
 
 class Sandbox(Actor[SandboxMessage]):
@@ -73,19 +84,21 @@ class Sandbox(Actor[SandboxMessage]):
     def __init__(
         self,
         chat_id: str,
-        home: Path,
+        workspaces: Workspaces,
         limits: Limits,
         intents: ActorRef[IntentMessage],
         measure: Measure,
+        disk: Disk,
         ids: MutableMapping[str, str],
     ) -> None:
         """`ids` is where the box's id is put for others to read, by chat."""
         self._chat_id = chat_id
-        self._home = home
-        self._workspace = home / "workspace" / chat_id
+        self._workspaces = workspaces
+        self._workspace = workspaces.path(chat_id)
         self._limits = limits
         self._intents = intents
         self._measure = measure
+        self._disk = disk
         self._ids = ids
         self._box: Box | None = None
         self._leaving = False
@@ -129,10 +142,7 @@ class Sandbox(Actor[SandboxMessage]):
         if self._box is not None:
             return self._box
         self._doing = "making the container"
-        try:
-            prepare_workspace(self._home, self._chat_id, *sandbox_user())  # a few calls, no need of a thread
-        except WorkspaceError as error:
-            raise SandboxError(error.message, error.advice) from error
+        await self._workspaces.ready(self._chat_id)
         self._leaving = True  # until it has come, there may be one that nobody wants
         with trio.move_on_after(MAKE_S):
             made = await self._intents.ask(Make(self._chat_id, self._workspace))
@@ -162,13 +172,14 @@ class Sandbox(Actor[SandboxMessage]):
         if before is None or over_limits(before, limits):
             before = await self._measured()
         full = over_limits(before, limits)
-        if full and not only_frees(command.argv):
-            return CommandResult(None, Output(), Output(), 0, "workspace_full", box.container_id)
+        if (full or self._disk.look().low) and not only_frees(command.argv):
+            why: Ending = "workspace_full" if full else "disk_full"
+            return CommandResult(None, Output(), Output(), 0, why, box.container_id)
         self._doing = f"running {command.argv[0]}"
         course = _Course(HeadTail(limits.output_limit), HeadTail(limits.output_limit))
         began = trio.current_time()
         try:
-            ended = await self._attend(box, message, course, before if full else None)
+            ended = await self._attend(box, message, course, before, full)
             duration_ms = round((trio.current_time() - began) * 1000)
             await (self._discard() if ended == "lost" else self._end_all())
         except SandboxError:
@@ -183,13 +194,20 @@ class Sandbox(Actor[SandboxMessage]):
         out, err = course.stdout.output(), course.stderr.output()
         return CommandResult(course.code, out, err, duration_ms, ended, box.container_id)
 
-    async def _attend(self, box: Box, message: Run, course: _Course, before: Use | None) -> Ending:
+    async def _attend(self, box: Box, message: Run, course: _Course, before: Use, full: bool) -> Ending:
         """Run it under its time limit and the watch. What they end is killed, and still listened to."""
+        processes = box.processes if isinstance(box, ShowsProcesses) else nobody
+        running = Running(self._workspace, processes, before, course.end)
+        limits = with_room_to_free(self._limits, before) if full else self._limits
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._execute, box, message.command, course)
-            nursery.start_soon(self._watch, box, course, before)
-            with trio.move_on_after(message.timeout_s or self._limits.timeout_s):
+            # Only meanwhile: what ends it must not be paused.
+            with self._disk.runs(running), trio.move_on_after(message.timeout_s or self._limits.timeout_s):
+                nursery.start_soon(self._watch, running, limits, self._disk.look())
                 await course.over.wait()
+            if course.ending is not None and processes is not nobody:
+                # At once and from outside, while the engine is still on its way: what fills must not go on.
+                await trio.to_thread.run_sync(signal_all, processes, signal.SIGKILL)
             killed = not course.executed.is_set()
             if killed:
                 await self._end_all_quietly()
@@ -199,8 +217,8 @@ class Sandbox(Actor[SandboxMessage]):
             nursery.cancel_scope.cancel()
         if isinstance(course.lost, BoxGoneError):
             raise course.lost
-        if killed:
-            return "workspace_full" if course.full else "timeout"
+        if course.ending is not None or killed:
+            return course.ending or "timeout"
         return "exited" if course.lost is None else "lost"
 
     async def _execute(self, box: Box, command: Command, course: _Course) -> None:
@@ -211,24 +229,30 @@ class Sandbox(Actor[SandboxMessage]):
         course.executed.set()
         course.over.set()
 
-    async def _watch(self, box: Box, course: _Course, before: Use | None) -> None:
-        """Measure the workspace while the command runs; over the limit, the command is over.
+    async def _watch(self, running: Running, limits: Limits, began: Free) -> None:
+        """Measure the workspace while the command runs; over the limits, the command is over.
 
-        `before` is what it held if it was over already: then only growth counts.
+        What is free of the disk says when: the chat cannot be over its limit before as much was taken from
+        the disk as the chat has left. Others may free as much meanwhile, so it is measured each second in any
+        case. `began` is what was free when the command began.
         """
-        limits = self._limits if before is None else with_room_to_free(self._limits, before)
-        processes = box.processes if isinstance(box, ShowsProcesses) else nobody
-        pause = WATCH_FIRST_S
+        first, since, taken = running.use, began, float(running.use.bytes)
+        longest = WATCH_LONGEST_S if began.files < inf else WATCH_UNCOUNTED_S
         while True:
-            await trio.sleep(pause)
-            began = trio.current_time()
-            use = await self._measure(self._workspace, processes)
-            if over_limits(use, limits):
-                course.full = True
-                course.over.set()
+            left_bytes = max(limits.workspace_bytes - taken, 0)
+            left_files = max(limits.workspace_files - running.use.files, 0)
+            await self._disk.until_taken(since, left_bytes, left_files, longest)
+            since, at = self._disk.look(), trio.current_time()
+            use = await self._measure(self._workspace, running.processes)
+            running.looked(use)
+            taken = use.bytes
+            if use.hidden:  # what cannot be counted counts as all that the disk lost since the command began
+                taken = max(taken, first.bytes + began.bytes - since.bytes)
+            if over_limits(use, limits) or (running.hides and taken > limits.workspace_bytes):
+                running.end("workspace_full")
                 return
             # A large workspace takes long to measure: at most a third of the time goes to that.
-            pause = min(max(WATCH_FIRST_S, 2 * (trio.current_time() - began)), WATCH_LONGEST_S)
+            await trio.sleep(min(max(WATCH_LEAST_S, 2 * (trio.current_time() - at)), WATCH_LONGEST_S))
 
     async def _measured(self) -> Use:
         self._use = await self._measure(self._workspace, nobody)

@@ -7,6 +7,8 @@ from pathlib import Path
 import trio
 
 from actors import ActorError, ActorRef, ChildSpec, DynamicSupervisor, RestartLimitExceeded, Supervisor
+from rumi.sandbox.disk import Disk, DiskWatch
+from rumi.sandbox.handover import Workspaces
 from rumi.sandbox.intents import IntentMessage, Intents, Remove
 from rumi.sandbox.sandbox import (
     REMOVE_S,
@@ -34,7 +36,7 @@ class Sandboxes:
         engine: Engine,
         children: DynamicSupervisor[SandboxMessage],
         intents: ActorRef[IntentMessage],
-        workspaces: Path,
+        workspaces: Workspaces,
         ids: dict[str, str],
     ) -> None:
         self._engine = engine
@@ -56,7 +58,7 @@ class Sandboxes:
 
     def workspace(self, chat_id: str) -> Path:
         """The chat's folder on this machine, /workspace inside. It may not exist before the first command."""
-        return self._workspaces / chat_id
+        return self._workspaces.path(chat_id)
 
     def container_id(self, chat_id: str) -> str:
         """The id of the chat's box, "" while it has none."""
@@ -147,16 +149,19 @@ def add_sandboxes(
     home: Path,
     *,
     measure: Measure | None = None,
+    disk: Disk | None = None,
     on_limit: Callable[[str, RestartLimitExceeded], object] | None = None,
 ) -> Sandboxes:
-    """Add the keeper of intents and the chats' sandboxes to the tree, in this order.
+    """Add the keeper of intents, the watch of the disk and the chats' sandboxes to the tree, in this order.
 
-    `measure` says what a workspace holds; by default it is walked in a thread. The engine stays the caller's
-    to close, after the tree has ended.
+    `measure` says what a workspace holds; by default it is walked in a thread. `disk` says what is free; by
+    default on the workspaces' file system, with the reserve of `limits`. The engine stays the caller's to
+    close, after the tree has ended.
     """
     ids: dict[str, str] = {}
-    workspaces = home / "workspace"
+    workspaces = Workspaces(home, engine.user)
     measuring = measure or measure_in_threads(limits)
+    room = disk or Disk(home / "workspace", limits.reserve_bytes)
     intents: ActorRef[IntentMessage] = parent.add(
         ChildSpec(
             "intents",
@@ -167,10 +172,12 @@ def add_sandboxes(
         )
     )
 
+    parent.add(ChildSpec("disk", lambda: DiskWatch(room, measuring)))
+
     def spec_for(chat_id: str) -> ChildSpec[SandboxMessage]:
         return ChildSpec(
             f"sandbox:{chat_id}",
-            lambda: Sandbox(chat_id, home, limits, intents, measuring, ids),
+            lambda: Sandbox(chat_id, workspaces, limits, intents, measuring, room, ids),
             restart="temporary",  # the next command makes a new one; there is nothing to come back for
             shutdown=SHUTDOWN_S,
             idle_s=limits.idle_ttl_s,
@@ -182,7 +189,7 @@ def add_sandboxes(
 
 def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
     """Measure workspaces in worker threads with a room of their own."""
-    from rumi.sandbox.open_files import nameless_bytes
+    from rumi.sandbox.open_files import nameless
     from rumi.sandbox.workspace import measure
 
     limiter = trio.CapacityLimiter(at_once)
@@ -190,8 +197,11 @@ def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
     stop_after = 2 * limits.workspace_files + 1000
 
     def look(path: Path, processes: Processes) -> Use:
+        held = nameless(processes(), path)
         use = measure(path, stop_after=stop_after)
-        return replace(use, bytes=use.bytes + nameless_bytes(processes(), path))
+        return replace(
+            use, bytes=use.bytes + held.bytes, files=use.files + held.files, hidden=use.hidden or held.hidden
+        )
 
     async def measured(path: Path, processes: Processes) -> Use:
         # A thread that is no longer waited for ends by itself, and keeps its place in the room until then.

@@ -17,6 +17,18 @@ NEW_NAMESPACES = 0x7E020000
 PERSONALITIES = (0, 0xFFFFFFFF)
 """Linux as it is, and the question which one is set; the others switch address randomisation off."""
 
+SET_ID = 0o6000
+"""S_ISUID and S_ISGID: a file in the workspace is also a file of the host, where they would count."""
+MAKES_A_FILE = 0o100 | 0o20000000
+"""O_CREAT and O_TMPFILE's own bit: without them the mode is what its register happens to hold."""
+MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
+"""Calls that take a mode, and which argument it is."""
+OPENS = {"open": 1, "openat": 2}
+"""Calls that take flags and after them a mode, and which argument the flags are."""
+XFS_REQUESTS = 0x5800
+"""The kind (second byte) of ioctl requests that began as XFS's and work on every file system: among them the
+reservation of blocks (FS_IOC_RESVSP), which is fallocate by another name, and hints that make files large."""
+
 _MACHINES = {
     "x86_64": "SCMP_ARCH_X86_64",
     "aarch64": "SCMP_ARCH_AARCH64",
@@ -52,6 +64,18 @@ def rules(machine: str) -> tuple[Rule, ...]:
         Rule("clone", (flags, "MASKED_EQ", NEW_NAMESPACES, 0)),
         # Its flags lie in memory, where no filter can look. ENOSYS makes libc use clone instead.
         Rule("clone3", None, errno.ENOSYS),
+        # The same: libc uses openat instead, which is judged below.
+        Rule("openat2", None, errno.ENOSYS),
+        # Not EPERM: this makes posix_fallocate and programs write instead, which a watch can follow.
+        Rule("fallocate", None, errno.EOPNOTSUPP),
+        *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
+        *(Rule(name, (place + 1, "MASKED_EQ", SET_ID, 0)) for name, place in OPENS.items()),
+        *(Rule(name, (place, "MASKED_EQ", MAKES_A_FILE, 0)) for name, place in OPENS.items()),
+        # "Any kind but that one", of which a filter has no word: one rule for each bit that may differ.
+        *(
+            Rule("ioctl", (1, "MASKED_EQ", bit, ~XFS_REQUESTS & bit))
+            for bit in (1 << n for n in range(8, 16))
+        ),
     )
 
 

@@ -11,6 +11,9 @@ EngineKind: TypeAlias = Literal["docker", "bubblewrap"]
 Sink: TypeAlias = Callable[[bytes], None]
 
 
+FILE_ROOM = 4 * 1024 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one chat's sandbox may use. Sizes in bytes, times in seconds."""
@@ -23,7 +26,14 @@ class Limits:
     output_limit: int = 50_000
     workspace_bytes: int = 512 * 1024 * 1024
     workspace_files: int = 50_000
+    reserve_bytes: int | None = None
+    """Of the file system that the workspaces lie on, kept for Rumi itself. None: see `rumi.sandbox.disk`."""
     idle_ttl_s: float = 3600.0
+
+    @property
+    def file_bytes(self) -> int:
+        """How long one file may get: a little past the workspace's limit, so that the watch sees that."""
+        return self.workspace_bytes + FILE_ROOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,7 @@ class Output:
         return f"{head}\n[… {self.omitted_bytes} bytes left out …]\n{tail}"
 
 
-Ending: TypeAlias = Literal["exited", "timeout", "workspace_full", "lost"]
+Ending: TypeAlias = Literal["exited", "timeout", "workspace_full", "disk_full", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,8 @@ class CommandResult:
     """How a command ended. Both streams and the exit code are kept however it did.
 
     `exit_code` is 128 plus the signal's number for a killed process, None if it never was known.
-    `ended` is `lost` when the sandbox itself went away during the command.
+    `ended` is `workspace_full` when the chat's own limit was passed, `disk_full` when the file system has not
+    more left than is kept for Rumi, and `lost` when the sandbox itself went away during the command.
     """
 
     exit_code: int | None
@@ -134,6 +145,11 @@ class Engine(Protocol):
     @property
     def kind(self) -> EngineKind:
         """Which engine it is."""
+        ...
+
+    @property
+    def user(self) -> tuple[int, int]:
+        """The uid and gid that commands run as, never 0; workspaces belong to them."""
         ...
 
     @property

@@ -31,7 +31,12 @@ class Use(Protocol):
 
     @property
     def files(self) -> int:
-        """Entries of any kind."""
+        """Entries of any kind, and files without a name."""
+        ...
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it may take more than could be counted."""
         ...
 
 

@@ -11,11 +11,10 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.beneath import FOLDER, is_ordinary, openat2
+from rumi.beneath import FOLDER, is_ordinary, openat2, opened
 from rumi.errors import RumiError
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -34,16 +33,20 @@ class WorkspaceError(RumiError):
 class WorkspaceUse:
     """What a workspace takes on the disk: blocks, not lengths, and each of a file's names but once.
 
-    `complete` is False if the counting stopped early; then `files` is no less than where it stops.
+    `complete` is False if the counting stopped early; then `files` is no less than where it stops. `hidden`:
+    it may take more than could be counted.
     """
 
     bytes: int
     files: int
     complete: bool = True
+    hidden: bool = False
 
 
 def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int) -> Path:
     """Make the chat's folder, private and owned by the sandbox's user, unless it is there; return its path.
+
+    One that belongs to another user but root stays theirs: see `rumi.sandbox.handover`.
 
     Raises:
         WorkspaceError: no chat's id, or something else is in its place, or it cannot be made.
@@ -55,9 +58,13 @@ def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int) -> Path:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        with _opened(os.open(path, FOLDER)) as folder:
+        with opened(os.open(path, FOLDER)) as folder:
             status = os.fstat(folder)
-            if os.getuid() == 0 and (status.st_uid, status.st_gid) != (uid, gid):
+            if (
+                os.getuid() == 0
+                and status.st_uid in (0, uid)
+                and (status.st_uid, status.st_gid) != (uid, gid)
+            ):
                 os.fchown(folder, uid, gid)
             if stat.S_IMODE(status.st_mode) != 0o700:
                 os.fchmod(folder, 0o700)
@@ -89,13 +96,14 @@ def measure(path: Path, *, stop_after: int = STOP_AFTER) -> WorkspaceUse:
     finally:
         for folder, _ in levels:
             os.close(folder)
-    return WorkspaceUse(counted.bytes, counted.files, counted.files < stop_after)
+    return WorkspaceUse(counted.bytes, counted.files, counted.files < stop_after, counted.hidden)
 
 
 class _Count:
     def __init__(self, stop_after: int) -> None:
         self.bytes = 0
         self.files = 0
+        self.hidden = False
         self._stop_after = stop_after
         self._linked: set[int] = set()
 
@@ -104,9 +112,7 @@ class _Count:
         inner: list[str] = []
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except OSError:
+                if (status := self._status(folder, entry)) is None:
                     continue
                 if stat.S_ISDIR(status.st_mode):
                     inner.append(entry.name)
@@ -119,6 +125,19 @@ class _Count:
                 if self.files >= self._stop_after:
                     break
         return folder, inner
+
+    def _status(self, folder: int, entry: os.DirEntry[str]) -> os.stat_result | None:
+        """Of what is in a folder; where its owner took away the right to enter it, that is given back."""
+        try:
+            return entry.stat(follow_symlinks=False)
+        except PermissionError:
+            with contextlib.suppress(OSError):
+                os.fchmod(folder, 0o700)
+                return entry.stat(follow_symlinks=False)
+            self.hidden = True
+        except OSError:
+            pass
+        return None
 
 
 def open_beneath(workspace: Path, relative: str) -> int:
@@ -133,7 +152,7 @@ def open_beneath(workspace: Path, relative: str) -> int:
     if not name or b"\0" in name:
         raise WorkspaceError(f"{shown(relative)} names no file.")
     try:
-        with _opened(os.open(workspace, FOLDER)) as folder:
+        with opened(os.open(workspace, FOLDER)) as folder:
             file = openat2(folder, name)
     except OSError as error:
         raise WorkspaceError(_refusal(relative, error.errno or 0)) from error
@@ -150,7 +169,7 @@ def clear(path: Path) -> None:
         WorkspaceError: something is left, because it cannot be removed or because more of it keeps coming.
     """
     try:
-        with _opened(os.open(path, FOLDER)) as top:
+        with opened(os.open(path, FOLDER)) as top:
             left: os.DirEntry[str] | None = None
             for _ in range(3):  # what a command that is just ending adds is met on the second
                 _empty(top)
@@ -192,7 +211,7 @@ def _open_folder(parent: int, name: str) -> int | None:
     except PermissionError:
         with contextlib.suppress(OSError):
             flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            with _opened(os.open(name, flags, dir_fd=parent)) as folder:
+            with opened(os.open(name, flags, dir_fd=parent)) as folder:
                 # By its descriptor: the name might be a link to someone else's folder by now.
                 os.chmod(f"/proc/self/fd/{folder}", 0o700)
                 return os.open(f"/proc/self/fd/{folder}", FOLDER & ~os.O_NOFOLLOW)
@@ -246,11 +265,3 @@ def _remove_files(folder: int) -> list[str]:
                     with contextlib.suppress(FileNotFoundError, IsADirectoryError):
                         os.unlink(entry.name, dir_fd=folder)
     return inner
-
-
-@contextlib.contextmanager
-def _opened(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)

@@ -8,11 +8,11 @@ people decide about skills; `creating` makes new ones, and `trying` lets their t
 from rumi.skills.actor import Ask, Offload, Skills
 from rumi.skills.catalogue import Catalogue, sources
 from rumi.skills.command import skills_command
-from rumi.skills.creating import create_skill, name_of_test
+from rumi.skills.creating import create_skill, how_to_test
 from rumi.skills.disabled import Disabled, DisabledSkills, set_disabled
 from rumi.skills.folder import Snapshot, snapshot
 from rumi.skills.opening import open_skill
-from rumi.skills.prompt import skills_block
+from rumi.skills.prompt import skills_block, told_skills
 from rumi.skills.running import AskModel, CallTool, CodeRunner, Job
 from rumi.skills.trust import TrustedSkills
 from rumi.skills.types import (
@@ -72,11 +72,12 @@ __all__ = [
     "TrustedSkills",
     "WhyOff",
     "create_skill",
-    "name_of_test",
+    "how_to_test",
     "open_skill",
     "set_disabled",
     "skills_block",
     "skills_command",
     "snapshot",
     "sources",
+    "told_skills",
 ]

@@ -78,8 +78,8 @@ class Skills(Actor[SkillsMessage]):
                 return view.listed
             case Info(name):
                 return view.find(name)
-            case ForPrompt(query, limit):
-                return view.for_prompt(query, limit)
+            case ForPrompt(query, limit, told):
+                return view.for_prompt(query, limit, told)
             case Body(name, about):
                 return await self._opened(view, name, about)
             case FileOf(name, path):

@@ -87,7 +87,7 @@ class View:
             return found
         return found.skill if found.off is None else SkillError(*why_off(found))
 
-    def for_prompt(self, query: str, limit: int) -> PromptSkills:
+    def for_prompt(self, query: str, limit: int, told: Iterable[str] = ()) -> PromptSkills:
         """See `ForPrompt`."""
         chosen = sorted(self._on)
         if len(chosen) > limit:
@@ -97,6 +97,7 @@ class View:
             tuple(InPrompt(skill.name, skill.header.description) for skill in skills),
             more=len(self._on) - len(skills),
             outside=not all(skill.vouched for skill in skills),
+            gone=tuple(name for name in told if isinstance(self.usable(name), SkillError)),
         )
 
 

@@ -3,16 +3,23 @@
 import json
 import os
 import secrets
+import shlex
 import shutil
+import sys
 from pathlib import Path
 
 from rumi.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
-from rumi.skills.types import SkillError
+from rumi.skills.types import SkillError, SkillsUnwritable
 
 
 def name_of_test(name: str) -> str:
     """The file with the test of a new skill. Each has its own: pytest takes no two of one name."""
     return f"test_{name.replace('.', '_')}.py"
+
+
+def how_to_test(folder: Path) -> str:
+    """The command that runs the test of a new skill: with this Python, as another one has no Rumi."""
+    return shlex.join([sys.executable or "python3", str(folder / name_of_test(folder.name))])
 
 
 _PROMPT = """\
@@ -68,11 +75,11 @@ class {class_name}:
 '''
 
 _PROMPT_TEST = '''\
-"""What the skill {name} promises. Run it with: pytest {test}"""
+"""What the skill {name} promises. Run it with: {run}"""
 
 from pathlib import Path
 
-from rumi.skills.trying import Trial
+from rumi.skills.trying import Trial, run_tests
 
 HERE = Path(__file__).parent
 
@@ -85,14 +92,18 @@ def test_it_loads() -> None:
 
 def test_it_says_what_to_do() -> None:
     assert "1. " in Trial(HERE).body
+
+
+if __name__ == "__main__":
+    run_tests(globals())
 '''
 
 _CODE_TEST = '''\
-"""What the skill {name} promises. Run it with: pytest {test}"""
+"""What the skill {name} promises. Run it with: {run}"""
 
 from pathlib import Path
 
-from rumi.skills.trying import Trial
+from rumi.skills.trying import Trial, run_tests
 
 HERE = Path(__file__).parent
 
@@ -108,6 +119,10 @@ def test_it_returns_its_input_and_the_files() -> None:
     trial = Trial(HERE, tools={{"bash": lambda arguments: "exit code 0 (1 ms)\\noutput:\\nnotes.txt\\n"}})
     assert trial.run("hello") == "hello\\n\\nFiles:\\nnotes.txt\\n"
     assert trial.calls == [("bash", {{"command": "ls -A"}})]
+
+
+if __name__ == "__main__":
+    run_tests(globals())
 '''
 
 
@@ -133,7 +148,7 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
         raise SkillError(f"{folder} is there already.", "Choose another name, or change that one.")
     written = json.dumps(about, ensure_ascii=False)  # a text in JSON is one in YAML
     test = name_of_test(name)
-    given = {"name": name, "description": written, "class_name": class_name(name), "test": folder / test}
+    given = {"name": name, "description": written, "class_name": class_name(name), "run": how_to_test(folder)}
     files = {FILE: _CODE_WORDS if code else _PROMPT, test: _CODE_TEST if code else _PROMPT_TEST}
     if code:
         files[CODE] = _CODE
@@ -148,7 +163,7 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
-        raise SkillError(
+        raise SkillsUnwritable(
             f"{folder} cannot be made: {error.strerror}.", "Check the folder's owner."
         ) from error
     return folder

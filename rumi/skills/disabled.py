@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rumi.replacing import locked, replace_file
 from rumi.skills.format import same
-from rumi.skills.trust import locked, replace_file
-from rumi.skills.types import SkillError, WhyOff
+from rumi.skills.types import SkillError, SkillsUnwritable, WhyOff
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -76,7 +76,7 @@ def set_disabled(path: Path, name: str, *, off: bool) -> bool:
             replace_file(path, changed.encode())
             return True
     except OSError as error:
-        raise SkillError(
+        raise SkillsUnwritable(
             f"{path} cannot be changed: {error.strerror}.", "Check its owner and mode."
         ) from error
     except (ValueError, RecursionError) as error:

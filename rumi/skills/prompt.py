@@ -1,10 +1,12 @@
-"""The part of a system prompt that lists skills."""
+"""The part of a prompt that lists skills, and the one that says what has changed in that list."""
 
+import re
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Final
 
 from rumi.models import text_tokens
-from rumi.skills.types import PromptSkills
+from rumi.skills.types import InPrompt, PromptSkills
 
 MOST_LINE_CHARS: Final = (500, 240, 120, 60)
 """How much of a description a prompt carries: the most of these with which all of them have room."""
@@ -13,14 +15,23 @@ INTRODUCTION = (
     "Skills are ways of working that somebody has written down. Where one fits the task, call use_skill with "
     "its name before you begin, and do what it returns. Their descriptions:"
 )
+CHANGES = "Changes to the list of skills (+ can be used now, × no longer):"
+
+_TOLD_SHARE: Final = 2
+"""Whole list and changes together may take so many times what a list may, however many skills there are."""
+_LISTED: Final = re.compile(r"<skills>\n(.*?)\n</skills>", re.DOTALL)
+_LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
 
 
-def skills_block(skills: PromptSkills, max_tokens: float = inf) -> str:
-    """The lines, in a block that no description can end or leave; empty where there is no skill.
+def skills_block(skills: PromptSkills, max_tokens: float = inf, told: Mapping[str, str] | None = None) -> str:
+    """The lines, in a block that no description can end or leave; empty where there is nothing to say.
 
     Where they take more than `max_tokens`, their descriptions are cut, and if that is not enough, those that
-    fit least are left out.
+    fit least are left out. Where the prompt has `told` of skills already (see `told_skills`), the block only
+    has those that are new, and those that are gone.
     """
+    if told is not None:
+        return _changes(skills, max_tokens, told)
     shown = len(skills.shown)
     if not shown and not skills.more:
         return ""
@@ -34,14 +45,44 @@ def skills_block(skills: PromptSkills, max_tokens: float = inf) -> str:
     return text
 
 
+def told_skills(notes: Iterable[str]) -> Mapping[str, str]:
+    """The skills that prompts with these notes list, oldest note first, each with its line's description."""
+    told: dict[str, str] = {}
+    for block in (block for note in notes for block in _LISTED.findall(note)):
+        for line in filter(None, map(_LINE.fullmatch, block.splitlines())):
+            if line[1] == "×":
+                told.pop(line[2], None)
+            else:
+                told[line[2]] = line[3] or ""
+    return told
+
+
+def _changes(skills: PromptSkills, max_tokens: float, told: Mapping[str, str]) -> str:
+    lines = [f"× {name}" for name in skills.gone]
+    left = max_tokens * _TOLD_SHARE - sum(text_tokens(f"- {name}: {told[name]}\n") for name in told)
+    for each in skills.shown:
+        # A list that was short of room had shorter lines: that is no change.
+        if told.get(each.name) in {_one_line(each.description, chars) for chars in MOST_LINE_CHARS}:
+            continue
+        line = _line(each, MOST_LINE_CHARS[1])
+        left -= text_tokens(f"{line}\n")
+        if left >= 0:
+            lines.append(f"+ {line}")
+    return "\n".join([CHANGES, "<skills>", *lines, "</skills>"]) if lines else ""
+
+
 def _block(skills: PromptSkills, shown: int, most_chars: int) -> str:
-    lines = [f"- {each.name}: {_one_line(each.description, most_chars)}" for each in skills.shown[:shown]]
+    lines = [f"- {_line(each, most_chars)}" for each in skills.shown[:shown]]
     if more := skills.more + len(skills.shown) - shown:
         lines.append(
             f"({more} more {'is' if more == 1 else 'are'} not listed: call use_skill with a "
             "few words about the task as its name, and it says which come nearest)"
         )
     return "\n".join([INTRODUCTION, "<skills>", *lines, "</skills>"])
+
+
+def _line(skill: InPrompt, most_chars: int) -> str:
+    return f"{skill.name}: {_one_line(skill.description, most_chars)}"
 
 
 def _one_line(text: str, most_chars: int) -> str:

@@ -1,15 +1,11 @@
 """Which skills of projects their user has looked at, and with what content: `skills-trusted.json`."""
 
-import fcntl
 import hashlib
 import json
-import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rumi.replacing import locked, replace_file
 from rumi.skills.folder import Snapshot
 from rumi.skills.format import FILE
 from rumi.skills.types import SkillError
@@ -73,42 +69,3 @@ class TrustedSkills:
 def digest_of(raw: bytes) -> str:
     """SHA-256 of a `SKILL.md`: hexadecimal digits."""
     return hashlib.sha256(raw).hexdigest()
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Nobody else who asks for it changes files of the folder meanwhile."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Put the content in the file's place, whole or not at all, with the mode that the file has had.
-
-    A path that is a link goes on being one. Raises OSError.
-    """
-    place = Path(os.path.realpath(path))
-    draft = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
-    try:
-        mode = place.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mode = 0o600
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(draft, place)
-    finally:
-        draft.unlink(missing_ok=True)
-    folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

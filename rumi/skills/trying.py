@@ -1,5 +1,6 @@
 """For tests of skills: a skill by its folder, and its code run with tools by hand."""
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -79,3 +80,11 @@ def _load(folder: Path) -> Skill:
 async def _in_place(work: Callable[[], T]) -> T:
     await trio.lowlevel.checkpoint()
     return work()
+
+
+def run_tests(found: Mapping[str, object]) -> None:
+    """Run the functions whose names begin with `test_`, and say so; for a test file that is run by itself."""
+    for name, test in list(found.items()):
+        if name.startswith("test_") and callable(test):
+            test()
+            sys.stdout.write(f"{name}: passed\n")

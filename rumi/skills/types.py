@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from actors import Request
-from rumi.errors import RumiError
+from rumi.errors import RumiError, UsageError
 
 SourceKind: TypeAlias = Literal["bundled", "home", "dirs", "project"]
 """Where a skill is from. Who installed Rumi chose the first three; a project may be anybody's."""
@@ -17,6 +17,10 @@ WhyOff: TypeAlias = Literal["config", "environment", "itself"]
 
 class SkillError(RumiError):
     """A skill that cannot be loaded, found or run."""
+
+
+class SkillsUnwritable(SkillError, UsageError):
+    """A file of the skills cannot be written: the disk is full or read-only, or the owner is another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +127,13 @@ class PromptSkills:
     """Skills for a prompt, the best matches first, and how many more there are.
 
     `outside`: a description is the words of a project that nobody has vouched for, so the turn whose prompt
-    has them is tainted.
+    has them is tainted. `gone` are those that were told before and cannot be used now.
     """
 
     shown: tuple[InPrompt, ...] = ()
     more: int = 0
     outside: bool = False
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +178,14 @@ class FileOf(Request["ReadFile | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class ForPrompt(Request[PromptSkills]):
-    """Up to `limit` skills for the prompt of a turn that begins with `query`."""
+    """Up to `limit` skills for the prompt of a turn that begins with `query`.
+
+    `told` are the names of those that the prompt lists already.
+    """
 
     query: str
     limit: int
+    told: tuple[str, ...] = ()
 
 
 SkillsMessage: TypeAlias = Listing | Info | Body | FileOf | ForPrompt

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ import trio
 from telegram import Bot
 from telegram.error import TelegramError
 
-from actors import ActorError, ActorRef, ChildSpec, Supervisor
+from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.chats import Hub, Inbox
 from rumi.config import Loaded
 from rumi.errors import ConfigError
@@ -20,10 +20,11 @@ from rumi.home import Home
 from rumi.journal import Enclosure, JournalMessage, Threads
 from rumi.models import Transcriber
 from rumi.sandbox import Limits as SandboxLimits
-from rumi.sandbox import prepare_workspace, sandbox_user
+from rumi.sandbox import prepare_workspace
 from rumi.telegram.api.bot import Me, introduce, open_bot
 from rumi.telegram.files import TelegramFiles
-from rumi.telegram.messages import Flush, PollerMessage, SenderMessage, SendFile, StopPolling
+from rumi.telegram.messages import Flush, PollerMessage, Say, SenderMessage, SendFile, StopPolling
+from rumi.telegram.moves import Moves
 from rumi.telegram.polling.content import Intake
 from rumi.telegram.polling.poller import Poller, PollerMemory
 from rumi.telegram.polling.presses import Presses
@@ -71,6 +72,7 @@ class Telegram:
         self._voice = voice
         self._memory = PollerMemory()
         self._limits = Limits()
+        self._moves = Moves()
         self.statistics = Statistics()
         self._sender: ActorRef[SenderMessage] | None = None
         self._poller: ActorRef[PollerMessage] | None = None
@@ -102,7 +104,13 @@ class Telegram:
             ChildSpec(
                 "sender",
                 lambda: Sender(
-                    self._bot, journal, hub, ended, limits=self._limits, statistics=self.statistics
+                    self._bot,
+                    journal,
+                    hub,
+                    ended,
+                    moves=self._moves,
+                    limits=self._limits,
+                    statistics=self.statistics,
                 ),
                 capacity=1024,
                 concurrency=Sender.CONCURRENCY,
@@ -116,6 +124,7 @@ class Telegram:
         strangers = Strangers(self._sender)
         presses = Presses(inbox, self._sender, strangers)
         intake = Intake(voice=self._voice)
+        self._moves.works = inbox.works
         self._poller = root.add(
             ChildSpec(
                 "poller",
@@ -128,9 +137,16 @@ class Telegram:
                     self._memory,
                     intake=intake,
                     random=Random(),
+                    moves=self._moves,
+                    say=self._say,
                 ),
             )
         )
+
+    def _say(self, words: Say) -> None:
+        assert self._sender is not None
+        with suppress(MailboxFull, ActorStopped):
+            self._sender.tell_nowait(words)
 
     # What chats get
 
@@ -183,11 +199,12 @@ def _as_far_as_possible(seconds: float) -> Iterator[None]:
 
 @asynccontextmanager
 async def open_telegram(
-    home: Home, loaded: Loaded, limits: SandboxLimits, default: Language
+    home: Home, loaded: Loaded, limits: SandboxLimits, user: tuple[int, int], default: Language
 ) -> AsyncIterator[Telegram]:
     """The room, with its connections to Telegram until the block ends. Nothing is asked of Telegram yet.
 
-    `default` is the language of people whose Telegram does not say theirs.
+    Files that people send will belong to the sandbox's `user`, a uid and a gid. `default` is the language of
+    people whose Telegram does not say theirs.
 
     Raises:
         ConfigError: no token, or one that cannot be one.
@@ -199,10 +216,9 @@ async def open_telegram(
             f"Get one from @BotFather and put TELEGRAM_TOKEN=… into {home.root / '.env'}.",
         )
     who = Who(frozenset(given.allowed_users), frozenset(given.admins), loaded.settings.language, default)
-    uid, gid = sandbox_user()
 
     def workspace(chat: str) -> Path:
-        return prepare_workspace(home.root, chat, uid, gid)
+        return prepare_workspace(home.root, chat, *user)
 
     async with open_bot(secrets.telegram_token.reveal(), secrets.telegram_base_url) as bot:
         key = secrets.groq_api_key
@@ -210,6 +226,7 @@ async def open_telegram(
         files = TelegramFiles(
             bot,
             workspace=workspace,
+            user=user,
             limits=limits,
             spool=home.run,
             offload=Threads(FILES_AT_ONCE),

@@ -5,8 +5,9 @@ know nothing of what is behind it. `show_progress` shows what happens before the
 """
 
 from rumi.terminal.options import TerminalOptions
+from rumi.terminal.piped import what_to_send
 from rumi.terminal.progress import Progress, show_progress
 from rumi.terminal.run import run_terminal
 from rumi.terminal.streams import Streams
 
-__all__ = ["Progress", "Streams", "TerminalOptions", "run_terminal", "show_progress"]
+__all__ = ["Progress", "Streams", "TerminalOptions", "run_terminal", "show_progress", "what_to_send"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rumi.models import ToolCall
 from rumi.terminal.clean import clean, one_line
 from rumi.terminal.words import Words
-from rumi.texts import short_duration
+from rumi.texts import short_duration, told
 from rumi.tools import ToolResult
 
 
@@ -57,7 +57,8 @@ def outcome_of(result: ToolResult, words: Words) -> str:
 
 def excerpt_of(result: ToolResult, words: Words, lines: int = 5) -> list[str]:
     """At most `lines` lines of what the tool said, the last one telling how many were left out."""
-    said = [line.rstrip() for line in clean(result.content).expandtabs(4).split("\n")]
+    content = result.content if result.ok else told(words.language, result.content)
+    said = [line.rstrip() for line in clean(content).expandtabs(4).split("\n")]
     if result.ok and result.exit_code is not None:
         # A command's content opens with its exit code and duration, which `outcome_of` shows.
         said = [line for line in said[1:] if line not in ("output:", "(no output)")]

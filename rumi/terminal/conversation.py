@@ -1,14 +1,19 @@
 """One side of a conversation with a chat: what was sent, what is still unanswered, what is shown."""
 
+import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import trio
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.chats import ChatEvent, ChatPort, Replied, TurnStarted, turn_of
+from rumi.chats import ChatEvent, ChatPort, Moved, Replied, TurnStarted, turn_of
+from rumi.errors import NotTaken
+from rumi.journal import Enclosure
 from rumi.terminal.words import Words, is_stop
+from rumi.texts import told_error
 
 _KEPT_RESULTS = 256
 
@@ -65,6 +70,7 @@ class Conversation:
     ) -> None:
         self.view = view
         self.confirming: ConfirmationAsked | None = None
+        self.not_taken = 0
         self.sent = 0
         self._port = port
         self._words = words
@@ -111,12 +117,12 @@ class Conversation:
         finally:
             subscription.close()
 
-    async def send(self, text: str) -> int:
+    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
         """Send a message, a command, or a yes or no; its number."""
         self._sending += 1
         self.sent += 1
         try:
-            number = await self._port.send(text)
+            number = await self._port.send(text, enclosures)
             self._open[number] = self._own[number] = text
             while len(self._own) > _KEPT_RESULTS:
                 self._own.popitem(last=False)
@@ -125,10 +131,18 @@ class Conversation:
             self._notify()
         return number
 
+    async def say(self, text: str) -> None:
+        """Send it. One that is not taken is told, and the conversation goes on."""
+        try:
+            await self.send(text)
+        except NotTaken as error:
+            self.not_taken += 1
+            await self.view.notice(told_error(self._words.language, error))
+
     async def answer(self, yes: bool) -> None:
         """Say yes or no to what the turn asks."""
         self.confirming = None
-        await self.send(self._words.yes if yes else self._words.no)
+        await self.say(self._words.yes if yes else self._words.no)
 
     async def interrupt(self) -> bool:
         """What Ctrl-C means while the chat is busy: stop, then patience; True the third time, to leave."""
@@ -136,7 +150,7 @@ class Conversation:
         presses = self._presses
         await self.view.stopping(presses)
         if presses == 1 and not any(is_stop(text) for text in self._open.values()):
-            await self.send("/stop")
+            await self.say("/stop")
         return presses >= 3
 
     async def settled(self, number: int) -> Settled:
@@ -160,7 +174,37 @@ class Conversation:
         self._changed.set()
         self._changed = trio.Event()
 
+    async def _moved(self, moved: Moved) -> None:
+        """The chat is told by another process: what ran has ended, and its replies come from that one."""
+        if moved.note:
+            await self.view.notice(moved.note)
+        self.confirming = None
+        if not moved.back:
+            return
+        if self._turn and not self._turn_is_own:
+            ended = TurnFinished("interrupted", "")
+            await self.view.event(ChatEvent(self._port.chat, self._turn, time.time(), ended))
+            self._turn = ""
+        for reply in await self._port.undelivered():
+            own = next((number for number in reply.messages if number in self._open), None)
+            if own is None:
+                self._seen.add(reply.delivery)
+                await self.view.earlier(reply)
+                await self._port.delivered(reply.delivery)
+                continue
+            turn = turn_of(reply.messages[0]) if reply.reason is not None else ""
+            if reply.reason is not None:
+                ended = TurnFinished(reply.reason, reply.text)
+                await self._take(ChatEvent(self._port.chat, turn, time.time(), ended))
+            await self._take(ChatEvent(self._port.chat, turn, time.time(), reply))
+
     async def _take(self, event: ChatEvent) -> None:
+        if isinstance(event.what, Moved):
+            await self._moved(event.what)
+            self._notify()
+            return
+        if isinstance(event.what, TurnFinished) and self._is_settled(event.turn):
+            return  # told by the process that is gone, and once more by the one that took its place
         own = await self._is_own(event)
         if not own and (self._alone or not event.turn):
             return
@@ -192,6 +236,9 @@ class Conversation:
             case _:
                 await self.view.event(event)
         self._notify()
+
+    def _is_settled(self, turn: str) -> bool:
+        return any(turn_of(number) == turn for number in self._results)
 
     async def _is_own(self, event: ChatEvent) -> bool:
         """Whether it belongs to a message of this conversation.

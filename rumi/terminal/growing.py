@@ -1,7 +1,14 @@
 """An answer while it grows: what of it can be printed for good, what still changes, what is missing."""
 
-from rumi.terminal.blocks import finished_lines, rest_of
+import re
+
+from rumi.markdown import finished_lines
 from rumi.terminal.clean import clean
+
+_DELIMITERS = re.compile(r"[ ]{0,3}\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*")
+"""The line below the head of a table."""
+
+_TABLE_HEAD_ROWS = 2
 
 
 class GrowingAnswer:
@@ -28,13 +35,18 @@ class GrowingAnswer:
     def end(self, rows: int, width: int) -> str:
         """The end of the last block, long enough to fill `rows` lines of `width` cells and not much longer.
 
-        A long code block keeps its opening line: without it, code would be read as Markdown.
+        A long code block keeps its opening line and a long table its head: without them, code would be read
+        as Markdown, and a table as a paragraph full of bars.
         """
         lines = self._lines()
-        kept = [line[-rows * width :] for line in lines[-rows:]]
-        if len(kept) < len(lines) and lines[0].lstrip().startswith(("```", "~~~")):
-            kept.insert(0, lines[0])
-        return "\n".join(kept)
+        head = 0
+        if len(lines) > rows:
+            if lines[0].lstrip().startswith(("```", "~~~")):
+                head = 1
+            elif "|" in lines[0] and _DELIMITERS.fullmatch(lines[1]):
+                head, rows = 2, max(1, rows - _TABLE_HEAD_ROWS)
+        kept = [line[-rows * width :] for line in lines[head:][-rows:]]
+        return "\n".join([*lines[:head], *kept])
 
     def take_finished(self) -> str:
         """The blocks that are complete and were not taken before; empty where there are none."""
@@ -69,3 +81,17 @@ class GrowingAnswer:
         # Cleaned anew each time: an escape sequence may come in two halves. Lines that are complete
         # never change by that, so their count is a safe place to go on from.
         return clean(self._raw).split("\n")[self._printed :]
+
+
+def rest_of(answer: str, shown: str) -> str | None:
+    """What `answer` says beyond `shown`, or None if it does not begin with it. White space does not count."""
+    position = 0
+    for character in shown:
+        if character.isspace():
+            continue
+        while position < len(answer) and answer[position].isspace():
+            position += 1
+        if position == len(answer) or answer[position] != character:
+            return None
+        position += 1
+    return answer[position:].strip()

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import trio
 
 from rumi.chats import ChatPort
+from rumi.errors import RumiError
 from rumi.terminal.conversation import Conversation
 from rumi.terminal.interface import End, Glance, Interrupt, Line, Typed
 from rumi.terminal.live import LiveView
@@ -17,6 +18,7 @@ from rumi.terminal.prompt import PromptScreen
 from rumi.terminal.stops import INTERRUPTED, Asked, until_stopped
 from rumi.terminal.streams import Streams
 from rumi.terminal.words import LEAVING, Words, words_for
+from rumi.texts import told_error
 
 
 async def interact(
@@ -102,7 +104,10 @@ async def _serve(
                     leaving = 0
                 case Line(text):
                     await view.typed(text)
-                    await conversation.send(text)
+                    try:
+                        await conversation.say(text)
+                    except RumiError as error:  # the person is still there, and can send it again
+                        await view.notice(told_error(words.language, error))
                 case Interrupt(cleared):
                     if not conversation.busy:
                         if not cleared:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -78,10 +79,19 @@ def open_history(path: Path | None) -> History:
     if path is None:
         return InMemoryHistory()
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(path))
+    return _History(str(path))
+
+
+class _History(FileHistory):
+    """What was typed. A full disk costs a line of it, and nothing else."""
+
+    def store_string(self, string: str) -> None:
+        """Append a line, as far as the disk takes it."""
+        with suppress(OSError):
+            super().store_string(string)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `tool_call`: `id`, `name`, `arguments`, an object
 - `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`
 - `confirm`: `id`, `text`; a line with yes or no on standard input answers it
-- `turn_finished`: `reason`, `answer`, `usage` with `prompt_tokens` and `completion_tokens`
+- `turn_finished`: `reason`, `answer`, `usage` with `prompt_tokens`, `completion_tokens` and `cached_tokens`,
+  those of the prompt that the server had in its cache
 - `reply`: `text`, the reply to a message that was no turn, such as a command
 """
 
@@ -63,6 +64,7 @@ def describe(what: Happening) -> dict[str, object] | None:
             counted = {
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,
+                "cached_tokens": usage.cached_tokens,
             }
             return {"event": "turn_finished", "reason": reason, "answer": answer, "usage": counted}
         case _:

@@ -81,6 +81,7 @@ class LiveView:
         self._words = words
         self._lock = trio.Lock()
         self._pieces: list[_Piece] = []  # what is to be printed for good, in order
+        self._aside: list[_Piece] = []  # what was said while a block of the answer grows: printed behind it
         self._drawn: list[str] = []
         self._after_blank = True  # of what was laid out; the holder of the lock changes it
         self._after_tool = False  # tool calls that follow each other stand together
@@ -88,7 +89,7 @@ class LiveView:
         self._until = 0.0
         self._running: dict[str, tuple[str, float]] = {}
         self._stopping = False
-        self._turn_since = 0.0
+        self._turn_since: float | None = None
         self._answer = GrowingAnswer()
 
     async def run(self) -> None:
@@ -144,7 +145,7 @@ class LiveView:
         text = clean(settled.reply.text).strip()
         self._stopping = False
         if settled.finished is None:
-            self._print_answer(text)
+            self._print_aside(Answer(text), gap=True, characters=len(text))
         else:
             reason = settled.finished.reason
             rest = self._answer.missing(text)
@@ -173,19 +174,19 @@ class LiveView:
 
     async def typed(self, text: str) -> None:
         """What the person sent."""
-        self._print(hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
+        self._print_aside(hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
         await self._draw()
 
     async def stopping(self, presses: int) -> None:
         """Show at once that it stops."""
         self._stopping = True
         if presses > 1:
-            self._print(Text(self._words.still_stopping, style="dim"))
+            self._print_aside(Text(self._words.still_stopping, style="dim"))
         await self._draw()
 
     async def notice(self, text: str) -> None:
         """A dim line."""
-        self._print(Text(clean(text), style="dim"))
+        self._print_aside(Text(clean(text), style="dim"), gap=not self._answer.empty)
         await self._end()
 
     async def clear(self) -> None:
@@ -200,6 +201,22 @@ class LiveView:
         """Print for good with the next drawing; with `gap`, an empty line stands before it."""
         self._pieces.append(_Piece(what, gap))
         self._after_tool = False
+
+    def _print_aside(self, what: RenderableType, *, gap: bool = False, characters: int = 0) -> None:
+        """Print what is not part of the answer: behind the block that grows, and below it until then."""
+        self._print_finished_blocks()
+        if self._answer.empty:
+            self._pieces += self._take_aside()
+            self._pieces.append(_Piece(what, gap, characters))
+            self._after_tool = False
+        else:
+            self._aside.append(_Piece(what, gap, characters))
+
+    def _take_aside(self) -> list[_Piece]:
+        aside, self._aside = self._aside, []
+        if aside:
+            self._after_tool = False
+        return aside
 
     def _print_answer(self, text: str) -> None:
         if text.strip():
@@ -236,21 +253,25 @@ class LiveView:
         self._after_tool = True
 
     def _print_finished_blocks(self) -> None:
-        if not self._answer.empty:
-            self._print_answer(self._answer.take_finished())
+        if not self._answer.empty and (text := self._answer.take_finished()):
+            self._print_answer(text)
+            self._pieces += self._take_aside()
 
     def _end_piece(self) -> None:
         """The words of one model call are complete: print what is left of them."""
         if not self._answer.empty:
             self._print_finished_blocks()
             self._print_answer(self._answer.take_rest())
+        self._pieces += self._take_aside()
 
     def _finish(self, finished: TurnFinished, now: float) -> None:
         self._end_piece()
         self._status, self._stopping = None, False
         self._running.clear()
         tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
-        self.last_turn = short_duration(now - self._turn_since) + (f" · {tokens} tokens" if tokens else "")
+        since, self._turn_since = self._turn_since, None  # unknown for the turn of an earlier process
+        parts = [] if since is None else [short_duration(now - since)]
+        self.last_turn = " · ".join([*parts, *([f"{tokens} tokens"] if tokens else [])])
 
     # What moves
 
@@ -277,11 +298,21 @@ class LiveView:
             return []
         width, rows = self._screen.size()
         room = max(1, rows - 6 - len(self._running))
+        aside: list[str] = []
+        for piece in self._aside:
+            aside += [""] if aside and piece.gap else []
+            aside += self._painter.paint(piece.what, width) if piece.what is not None else []
+        if len(aside) > (most := room // 2):
+            aside = [*aside[: max(0, most - 1)], "…"]
+        room = max(1, room - len(aside) - 1) if aside else room
         lines: list[str] = []
         if not self._answer.empty:
             lines = self._painter.paint(Answer(self._answer.end(room, width)), width)[-room:]
         while lines and not lines[0]:
             lines.pop(0)
+        if lines and aside:
+            lines.append("")
+        lines += aside
         if lines and not self._after_blank:
             lines.insert(0, "")
         return [*lines, *([""] if lines or not self._after_blank else []), *self._status_lines(width)]

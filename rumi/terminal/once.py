@@ -1,11 +1,12 @@
 """One turn: a text goes in, its answer comes out, and the exit code tells how it ended."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import trio
 
 from rumi.agent import Reason
+from rumi.journal import Enclosure
 from rumi.terminal.conversation import Conversation, Settled
 from rumi.terminal.stops import INTERRUPTED, until_stopped
 from rumi.terminal.words import Words
@@ -22,7 +23,7 @@ EXIT_CODES: dict[Reason, int] = {
     "interrupted": INTERRUPTED,
 }
 
-_COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
+COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
 
 
 def exit_code(text: str, settled: Settled) -> int:
@@ -33,11 +34,18 @@ def exit_code(text: str, settled: Settled) -> int:
     """
     if settled.finished is not None:
         return EXIT_CODES[settled.finished.reason]
-    return 0 if _COMMAND.fullmatch(text.strip()) else 1
+    return 0 if COMMAND.fullmatch(text.strip()) else 1
 
 
-async def once(conversation: Conversation, text: str, signals: AsyncIterator[int], *, words: Words) -> int:
-    """Run one turn and return its exit code.
+async def once(
+    conversation: Conversation,
+    text: str,
+    signals: AsyncIterator[int],
+    *,
+    words: Words,
+    enclosures: Sequence[Enclosure] = (),
+) -> int:
+    """Run one turn about a text and what it hands on; return its exit code.
 
     A question of the turn is answered with no, and that is said. A signal stops the turn: this returns 130
     when the stop is confirmed, after `STOP_WAIT_S` at the latest, and at once for the third signal.
@@ -61,7 +69,7 @@ async def once(conversation: Conversation, text: str, signals: AsyncIterator[int
             nursery.cancel_scope.cancel()
 
         await nursery.start(conversation.run)
-        number = await conversation.send(text)
+        number = await conversation.send(text, enclosures)
         nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake what it is to stop
         nursery.start_soon(_refuse_questions, conversation, words)
         settled = await conversation.settled(number)

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from rumi.terminal.blocks import parser
+from rumi.markdown import parser
 from rumi.terminal.clean import clean
 
 if TYPE_CHECKING:

@@ -128,6 +128,8 @@ async def converse(
             nursery.start_soon(_keep_prompting, conversation, prompt)
         await _send_lines(conversation, lines, words, prompt)
         nursery.cancel_scope.cancel()
+    if conversation.not_taken and prompt is None:
+        return code or 1  # a program has to learn that a line of its was lost
     return code
 
 
@@ -140,7 +142,7 @@ async def _send_lines(conversation: Conversation, lines: Lines, words: Words, pr
             if prompt is not None and not conversation.busy:
                 await prompt.write(PROMPT)
         elif text is not None and is_stop(text):
-            await conversation.send(text)
+            await conversation.say(text)
         elif await _answers_a_question(conversation, text, words, person=prompt is not None):
             continue
         elif text is None or text.lower() in LEAVING:
@@ -148,7 +150,7 @@ async def _send_lines(conversation: Conversation, lines: Lines, words: Words, pr
                 await prompt.write("\n")
             return
         else:
-            await conversation.send(text)
+            await conversation.say(text)
 
 
 async def _answers_a_question(
@@ -164,7 +166,7 @@ async def _answers_a_question(
             await conversation.changed()
         elif text is not None and is_answer(text) and not early:
             conversation.confirming = None
-            await conversation.send(text)
+            await conversation.say(text)
             return True
         else:
             if text is None:

@@ -11,7 +11,7 @@ import trio
 
 from rumi.terminal.clean import one_line
 from rumi.terminal.streams import Output, capable
-from rumi.texts import short_duration
+from rumi.texts import Language, short_duration, told
 
 QUIET_S = 1.0
 """Steps that are over sooner are not shown."""
@@ -24,8 +24,9 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class Progress:
     """Steps, one after the other. `step` and `detail` return at once; what they say is shown soon after."""
 
-    def __init__(self, output: Output, *, moving: bool) -> None:
+    def __init__(self, output: Output, *, moving: bool, language: Language = "en") -> None:
         self._output = output
+        self._language: Language = language
         self._moving = moving
         self._step = ""
         self._detail = ""
@@ -36,11 +37,12 @@ class Progress:
     def step(self, text: str) -> None:
         """The next step begins, and the one before it has ended."""
         self._end_step()
-        self._step, self._detail, self._since = one_line(text), "", trio.current_time()
+        self._step, self._detail = one_line(told(self._language, text)), ""
+        self._since = trio.current_time()
 
     def detail(self, text: str) -> None:
         """What the step does right now, such as the last line of a build."""
-        self._detail = one_line(text)
+        self._detail = one_line(told(self._language, text))
 
     def _end_step(self) -> None:
         took = trio.current_time() - self._since
@@ -89,11 +91,11 @@ class Progress:
 
 @asynccontextmanager
 async def show_progress(
-    *, moving: bool | None = None, output: Output | None = None
+    language: Language = "en", *, moving: bool | None = None, output: Output | None = None
 ) -> AsyncIterator[Progress]:
     """Show the steps of the block. `moving` defaults to whether the error output is a capable terminal."""
     target = Output(2, required=False) if output is None else output
-    shown = Progress(target, moving=capable(target) if moving is None else moving)
+    shown = Progress(target, moving=capable(target) if moving is None else moving, language=language)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(shown.run)

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.chats import ChatPort
+from rumi import texts
+from rumi.chats import ChatPort, asks_first
 from rumi.errors import UsageError
 from rumi.terminal.conversation import Conversation, View
 from rumi.terminal.jsonl import JsonView
@@ -25,9 +26,6 @@ async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Stream
 
     SIGINT, SIGTERM and SIGHUP are taken care of while this runs; it must be called in the main thread.
     An output that nobody reads any more ends it quietly. Cancelled, it leaves the terminal as it was.
-
-    Raises:
-        UsageError: there is nothing to send.
     """
     streams = streams or Streams()
     with trio.open_signal_receiver(*SIGNALS) as signals:
@@ -77,14 +75,11 @@ async def _once(
     port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
 ) -> int:
     words = words_for(options.language)
-    text = options.prompt or ""
-    if text == "-":
-        text = await streams.input.everything()
-    text = text.strip()
-    if not text:
-        raise UsageError(words.nothing_to_send)
+    text, enclosures = options.prompt or "", options.enclosures
     if text.lower() in LEAVING:
         return 0
+    if asks_first(text) and not options.yes:
+        raise UsageError(*texts.reset_needs_yes(options.language))
 
     def conversation(view: View) -> Conversation:
         return Conversation(port, view, words, yes=options.yes, alone=True)
@@ -103,10 +98,10 @@ async def _once(
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)
-                code = await once(conversation(live), text, signals, words=words)
+                code = await once(conversation(live), text, signals, words=words, enclosures=enclosures)
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await screen.close()
         return code
-    return await once(conversation(view), text, signals, words=words)
+    return await once(conversation(view), text, signals, words=words, enclosures=enclosures)

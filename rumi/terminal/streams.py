@@ -9,6 +9,7 @@ import codecs
 import errno
 import os
 import select
+import stat
 from collections.abc import AsyncIterator
 from typing import Protocol
 
@@ -126,9 +127,27 @@ class Input:
         await trio.lowlevel.checkpoint()
         return line.removesuffix("\r")
 
+    @property
+    def piped(self) -> bool:
+        """Whether a program or a file may have something to say: no terminal, no device, and it is open."""
+        try:
+            mode = os.fstat(self.fd).st_mode
+        except OSError:
+            return False
+        return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
     async def everything(self) -> str:
         """All there is until the end."""
-        while not self._ended:
+        pieces = []
+        while (piece := await self.more()) is not None:
+            pieces.append(piece)
+        return "".join(pieces)
+
+    async def more(self) -> str | None:
+        """What comes next, at least a character; None when there is no more. Cancelled, it loses nothing."""
+        while not self._text:
+            if self._ended:
+                return None
             await self._more()
         text, self._text = self._text, ""
         return text

@@ -9,6 +9,7 @@ from rumi.texts import Language, yes_or_no
 class Words:
     """One language's words. Those with braces are for `str.format`."""
 
+    language: Language
     greeting: str
     leave_hint: str
     thinking: str
@@ -35,11 +36,15 @@ class Words:
     yes_or_no: str
     awaited: str
     nothing_to_send: str
+    input_silent: str
+    input_paused: str
+    input_cut: str
     commands: tuple[tuple[str, str], ...]
 
 
 _WORDS: dict[Language, Words] = {
     "en": Words(
+        language="en",
         greeting="/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves",
         leave_hint="Ctrl-D or /exit leaves.",
         thinking="thinking",
@@ -66,6 +71,9 @@ _WORDS: dict[Language, Words] = {
         yes_or_no="yes/no",
         awaited="waiting for a yes or a no",
         nothing_to_send="There is nothing to send: the text is empty.",
+        input_silent="Nothing came on standard input for {seconds:g} s: the turn runs without it.",
+        input_paused="Standard input paused for {pause:g} s: the turn runs with what had come by then.",
+        input_cut="Only the first {count} characters of standard input are used ([session] handed_chars).",
         commands=(
             ("/help", "what it can do"),
             ("/stop", "stop what is running"),
@@ -80,6 +88,7 @@ _WORDS: dict[Language, Words] = {
         ),
     ),
     "es": Words(
+        language="es",
         greeting="/help muestra los comandos · Alt-Enter empieza otra línea · Ctrl-D sale",
         leave_hint="Se sale con Ctrl-D o /exit.",
         thinking="pensando",
@@ -106,6 +115,9 @@ _WORDS: dict[Language, Words] = {
         yes_or_no="sí/no",
         awaited="esperando un sí o un no",
         nothing_to_send="No hay nada que mandar: el texto está vacío.",
+        input_silent="No llegó nada por la entrada estándar en {seconds:g} s: el turno sigue sin ella.",
+        input_paused="La entrada estándar hizo una pausa de {pause:g} s: el turno sigue con lo que llegó.",
+        input_cut="Solo se usan los primeros {count} caracteres de la entrada ([session] handed_chars).",
         commands=(
             ("/help", "qué sabe hacer"),
             ("/stop", "detener lo que está en curso"),

@@ -81,6 +81,25 @@ MEND_ANOTHERS_HOME: Final = Sentence(
 OPEN_HOME: Final = Sentence(
     "otros pueden leer {home} (modo {mode})", "{home} can be read by others (mode {mode})"
 )
+CLOSED_HOME: Final = Sentence(
+    "Otros podían leer {home}: ahora es solo de su dueño (modo 700).",
+    "Others could read {home}: it is its owner's alone now (mode 700).",
+)
+WRITABLE_HOME: Final = Sentence(
+    "otros pueden escribir en {home} (modo {mode})", "{home} can be written by others (mode {mode})"
+)
+MEND_WRITABLE_HOME: Final = Sentence(
+    "Fijate que no haya nada de otro adentro, y después: chmod 700 {folder}",
+    "Make sure that nothing in it comes from somebody else, then: chmod 700 {folder}",
+)
+LINK_IN_HOME: Final = Sentence(
+    "{path} es un enlace: lo que Rumi escribe ahí iría a {target}",
+    "{path} is a link: what Rumi writes there would go to {target}",
+)
+MEND_LINK_IN_HOME: Final = Sentence(
+    "Sacalo: rm {path}. Si tiene que estar en otro disco, montá ese disco ahí.",
+    "Remove it: rm {path}. If it has to be on another disk, mount that disk there.",
+)
 UNWRITABLE_HOME: Final = Sentence("no se puede escribir en {home}", "{home} cannot be written")
 MEND_UNWRITABLE_HOME: Final = Sentence(
     "Poné RUMI_HOME en una carpeta tuya.", "Set RUMI_HOME to a folder you own."
@@ -88,7 +107,9 @@ MEND_UNWRITABLE_HOME: Final = Sentence(
 PERMISSIONS: Final = Sentence(
     "lo que hay en la carpeta es solo de su dueño", "what is in the home is its owner's alone"
 )
-FOREIGN_FILES: Final = Sentence("de otro usuario: {names}", "of another user: {names}")
+FOREIGN_FILES: Final = Sentence(
+    "en {home} hay archivos de otro usuario: {names}", "{home} has files of another user: {names}"
+)
 MEND_FOREIGN_FILES: Final = Sentence("Como root: chown -R {change}", "As root: chown -R {change}")
 OPEN_FILES: Final = Sentence("abiertos a otros: {names}", "open to others: {names}")
 AND_MORE: Final = Sentence(" y {count} más", " and {count} more")
@@ -136,6 +157,13 @@ OTHER_VERSION: Final = Sentence(
 )
 MEND_OTHER_VERSION: Final = Sentence(
     "Reinicialo para que corra la que está instalada.", "Restart it, so that it is what is installed."
+)
+NOT_WRITTEN: Final = Sentence(
+    "{holder} no puede guardar nada: {why}", "{holder} cannot store anything: {why}"
+)
+MEND_NOT_WRITTEN: Final = Sentence(
+    "Mirá qué ocupa lugar: du -sh {home}/workspace/* {home}/logs | sort -h; y quién usa state.db.",
+    "See what takes up room: du -sh {home}/workspace/* {home}/logs | sort -h; and who uses state.db.",
 )
 SILENT: Final = Sentence("{holder}, y no responde", "{holder}, and it does not answer")
 MEND_SILENT: Final = Sentence(

@@ -15,6 +15,19 @@ LEFT_CONTAINER: Final = Sentence("contenedor {name}", "container {name}")
 LEFT_PROCESS: Final = Sentence("proceso {name}", "process {name}")
 LEFT_GROUP: Final = Sentence("grupo de control {name}", "control group {name}")
 
+# Who commands run as.
+OWN_USER: Final = Sentence(
+    "los comandos corren como este usuario ({uid})", "commands run as this user ({uid})"
+)
+USER_APART: Final = Sentence(
+    "los comandos corren como {uid}, que no es ninguna cuenta de esta máquina",
+    "commands run as {uid}, which no account of this machine has",
+)
+TO_BE_HANDED_OVER: Final = Sentence(
+    "; chats con archivos del usuario anterior: {count} (pasan al nuevo con su próximo comando)",
+    "; chats whose files are still a former user's: {count} (their next command hands them over)",
+)
+
 # Docker.
 DOCKER: Final = Sentence("el daemon responde", "the daemon answers")
 NO_DAEMON: Final = Sentence("ningún daemon responde en {address}", "no daemon answers at {address}")
@@ -118,8 +131,26 @@ MEND_BOT_NEEDS_DOCKER: Final = Sentence(
     'Mend Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"',
 )
 
+# What bounds the chats' files.
+FILES_BOUND: Final = Sentence(
+    "{megabytes} MB y {files} archivos por chat, vigilados mientras corre un comando (sin cuotas de disco)",
+    "{megabytes} MB and {files} files a chat, watched while a command runs (no disk quotas)",
+)
+ROOM_LEFT: Final = Sentence(
+    "{free} GB libres, {reserve} GB de ellos reservados para Rumi",
+    "{free} GB free, {reserve} GB of them kept for Rumi",
+)
+MEND_ROOM_LEFT: Final = Sentence(
+    "Hasta que haya lugar solo corren comandos que borran o leen. Hacé lugar, o cambiá [sandbox] reserve_mb.",
+    "Until there is room only commands that delete or read run. Make room, or change [sandbox] reserve_mb.",
+)
+
 # Servers, where they are asked.
 NOTHING_TO_TRY: Final = Sentence("no hay clave para probar", "there is no key that could be tried")
 OFFLINE: Final = Sentence("el modelo offline está acá", "the offline model is here")
 ANSWERED: Final = Sentence("{model} respondió en {seconds} s", "{model} answered in {seconds} s")
+SMALL_PLAN: Final = Sentence(
+    "el plan permite {tokens} tokens por minuto: las páginas y los resultados largos se recortan a eso",
+    "the plan allows {tokens} tokens a minute: long pages and results are cut to that",
+)
 KNOWN_BOT: Final = Sentence("Telegram conoce al bot como @{name}", "Telegram knows the bot as @{name}")

@@ -1,4 +1,4 @@
-"""How long something took, for a line that has little room. The same in every language."""
+"""How long something took and how much it is, for a line that has little room. The same in every language."""
 
 
 def short_duration(seconds: float) -> str:
@@ -9,3 +9,12 @@ def short_duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02} s"
+
+
+def short_size(count: float) -> str:
+    """Bytes in the unit that fits: `812 B`, `4.1 MB`."""
+    for unit in ("B", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

@@ -5,8 +5,10 @@ from typing import Literal, TypeAlias
 
 Language: TypeAlias = Literal["es", "en"]
 
+LanguageSetting: TypeAlias = Literal["auto", "es", "en"]
 
-def detect_language(setting: Literal["auto", "es", "en"], environment: Mapping[str, str]) -> Language:
+
+def detect_language(setting: LanguageSetting, environment: Mapping[str, str]) -> Language:
     """The language of the configuration; with `auto` that of the environment's locale, otherwise English.
 
     The C locale says nothing about a person: servers set it so that programs agree.
@@ -18,6 +20,21 @@ def detect_language(setting: Literal["auto", "es", "en"], environment: Mapping[s
         if locale and locale.split(".")[0] not in ("c", "posix"):
             return "es" if locale.startswith("es") else "en"
     return "en"
+
+
+_TAGS: dict[str, Language] = {"es": "es", "en": "en"}
+
+
+def language_of_browser(accepted: str, default: Language) -> Language:
+    """Return which of our languages an `Accept-Language` header prefers: `es-AR,es;q=0.9,en;q=0.8`."""
+    wishes: list[tuple[float, int, Language]] = []
+    for place, wish in enumerate(accepted.lower().split(",")[:32]):
+        name, _, rest = wish.strip().partition(";")
+        weight = rest.strip().removeprefix("q=") if rest else "1"
+        tag: Language | None = _TAGS.get(name.partition("-")[0])
+        if tag and weight.replace(".", "", 1).isdecimal() and float(weight) > 0:
+            wishes.append((-float(weight), place, tag))
+    return min(wishes)[2] if wishes else default
 
 
 def pick(language: Language, es: str, en: str) -> str:

@@ -10,6 +10,15 @@ def memory_title(language: Language) -> str:
     return pick(language, "Lo que sabés del usuario:", "What you know about the user:")
 
 
+def memory_changed(language: Language) -> str:
+    """The line above what has changed since the facts were told."""
+    return pick(
+        language,
+        "Lo que cambió en lo que sabés del usuario (+ vale ahora, × ya no vale):",
+        "Changes to what you know about the user (+ holds now, × holds no longer):",
+    )
+
+
 def facts_left_out(language: Language, count: int) -> str:
     """The line below them where there was no room for all. It does not look like a fact."""
     if count == 1:

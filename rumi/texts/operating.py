@@ -1,6 +1,7 @@
 """What people read about a Rumi that runs: a chat that gave up, windows on it, its log."""
 
 from rumi.texts.language import Language, pick
+from rumi.texts.replies import shortened
 
 
 def gave_up(language: Language) -> str:
@@ -17,6 +18,28 @@ def gave_up(language: Language) -> str:
 def attached(language: Language, holder: str, model: str) -> str:
     """The first line of a window on another process."""
     return pick(language, f"Ventana de {holder} · modelo {model}", f"A window on {holder} · model {model}")
+
+
+def holder_gone(language: Language) -> str:
+    """The process that a window was on has ended."""
+    return pick(
+        language,
+        "El Rumi que atendía este chat terminó. Sigo sin él…",
+        "The Rumi that served this chat has ended. Going on without it…",
+    )
+
+
+def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
+    """The process ended while it was sent a message, and what to do."""
+    quoted = shortened(text)
+    return pick(
+        language, f"No se sabe si llegó: «{quoted}».", f"It is not known whether this arrived: “{quoted}”."
+    ), pick(language, "Si no hay respuesta, mandalo de nuevo.", "If no reply follows, send it again.")
+
+
+def moved(language: Language, model: str) -> str:
+    """Another process serves the chat from now on: this one, or that of another window."""
+    return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
 
 
 def other_project(language: Language) -> str:
@@ -58,13 +81,14 @@ def log_turn_started(language: Language, turn: str) -> str:
     return pick(language, f"empieza el turno {turn}", f"turn {turn} begins")
 
 
-def log_turn_finished(language: Language, turn: str, reason: str, tokens: int) -> str:
-    """A line of the log. `reason` is the log's own word, for whoever filters by it."""
-    return pick(
+def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, cached: int) -> str:
+    """A line of the log. `reason` is the log's own word, so that people can filter by it."""
+    text = pick(
         language,
         f"termina el turno {turn}: {reason}, {tokens} tokens",
         f"turn {turn}: {reason}, {tokens} tokens",
     )
+    return text + pick(language, f" ({cached} de la caché)", f" ({cached} cached)") if cached else text
 
 
 def log_confirm(language: Language, text: str) -> str:

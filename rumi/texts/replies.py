@@ -11,6 +11,12 @@ QUOTED_CHARS = 120
 """How much of a message is quoted back to its sender."""
 
 
+def shortened(message: str) -> str:
+    """A message as it is quoted back: one line, and not all of a long one."""
+    quoted = " ".join(message.split())
+    return quoted if len(quoted) <= QUOTED_CHARS else quoted[: QUOTED_CHARS - 1] + "…"
+
+
 def busy(language: Language) -> str:
     """A message came while a turn runs."""
     return pick(
@@ -30,15 +36,47 @@ def nothing_running(language: Language) -> str:
     return pick(language, "No hay ninguna operación en curso.", "Nothing is running.")
 
 
-def reset(language: Language, facts: int) -> str:
-    """The session was reset; `facts` were saved before."""
+def reset(language: Language, facts: int, *, files: bool = False) -> str:
+    """The session was reset, its `files` too; `facts` were saved before."""
     saved = pick(language, f"📝 Guardé {facts} hechos en memoria.", f"📝 Saved {facts} facts to memory.")
     done = pick(
         language,
         "✨ Sesión reiniciada: contenedor e historial limpios.",
         "✨ Session reset: container and history cleared.",
     )
+    if files:
+        done = pick(
+            language,
+            "✨ Sesión reiniciada: contenedor, historial y archivos borrados.",
+            "✨ Session reset: container, history and files deleted.",
+        )
     return f"{saved}\n{done}" if facts else done
+
+
+def may_delete_files(language: Language, files: int, size: str) -> str:
+    """What is asked before a reset that deletes the files too."""
+    es, en = ("un archivo", "1 file") if files == 1 else (f"{files} archivos", f"{files} files")
+    return pick(
+        language,
+        f"¿Borro también los archivos de este chat ({es}, {size}), además de contenedor e historial?",
+        f"Delete this chat's files as well ({en}, {size}), besides container and history?",
+    )
+
+
+def nothing_deleted(language: Language, *, answered: bool) -> str:
+    """There was no yes to that."""
+    if answered:
+        return pick(language, "No borré nada.", "Nothing was deleted.")
+    return pick(language, "No borré nada: nadie contestó.", "Nothing was deleted: nobody answered.")
+
+
+def reset_needs_yes(language: Language) -> tuple[str, str]:
+    """A single turn is to delete the files, where nobody can be asked; and what to do."""
+    return pick(
+        language,
+        "/reset files borra los archivos del chat, y acá nadie puede confirmarlo.",
+        "/reset files deletes the chat's files, and nobody can confirm that here.",
+    ), pick(language, "Agregá --yes si es lo que querés.", "Add --yes if that is what you want.")
 
 
 def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
@@ -76,9 +114,7 @@ def crashed(language: Language) -> str:
 
 def restarted(language: Language, message: str) -> str:
     """The program was restarted while it worked on a message."""
-    quoted = " ".join(message.split())
-    if len(quoted) > QUOTED_CHARS:
-        quoted = quoted[: QUOTED_CHARS - 1] + "…"
+    quoted = shortened(message)
     return pick(
         language,
         f"⚠️ Me reinicié mientras trabajaba en: «{quoted}». Mandá /retry para intentarlo de nuevo.",
@@ -174,11 +210,16 @@ _PHASES_ES = {
 }
 
 
+def phase_in(language: Language, phase: str) -> str:
+    """What a chat does; a tool's call stands as it is."""
+    return pick(language, _PHASES_ES.get(phase, phase), phase)
+
+
 def chat_status(
     language: Language, *, chat: str, phase: str | None, seconds: float, container: str, messages: int
 ) -> str:
     """One chat in a line or two. `phase` is None when nothing runs; a tool's call stands as it is."""
-    phase = phase and pick(language, _PHASES_ES.get(phase, phase), phase)
+    phase = phase and phase_in(language, phase)
     doing = (
         pick(language, "libre", "idle")
         if phase is None

@@ -3,7 +3,6 @@
 from rumi.tools.base import Calls, CallsTools, CommandTrace, Question, Tool, ToolResult
 from rumi.tools.bash import Bash, Shell
 from rumi.tools.forget import ForgetTool
-from rumi.tools.marked import block, one_line
 from rumi.tools.remember import RememberTool
 from rumi.tools.send_file import SendFile
 from rumi.tools.use_skill import UseSkill
@@ -25,6 +24,4 @@ __all__ = [
     "UseSkill",
     "WebFetch",
     "WebSearch",
-    "block",
-    "one_line",
 ]

@@ -90,6 +90,10 @@ def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
         "workspace_full": (
             f"killed: /workspace is over its limit (exit code {code}). Delete files before going on"
         ),
+        "disk_full": (
+            f"killed: the disk of this machine is nearly full, and the rest is kept (exit code {code}). Only "
+            "commands that delete or read files run until there is room"
+        ),
         "lost": "the sandbox went away during the command; it is made anew for the next one, /tmp is empty",
     }[result.ended]
     return ToolResult(

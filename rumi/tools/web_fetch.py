@@ -6,9 +6,9 @@ from typing import Final
 
 import trio
 
+from rumi.marked import block, one_line
 from rumi.models import ToolSpec
 from rumi.tools.base import Question, ToolResult
-from rumi.tools.marked import block, one_line
 from rumi.web import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000

@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 import trio
 
+from rumi.marked import block
 from rumi.models import ToolSpec
 from rumi.tools.base import Question, ToolResult
-from rumi.tools.marked import block
 from rumi.web import FetchError, Found, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400

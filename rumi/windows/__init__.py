@@ -9,19 +9,23 @@
     {"do":"shown" | "delivered", …}       →
 
 `Windows` is the holder's side of it, `attach` the window's; `shape` is what an event looks like on the way.
-A window that goes, however it does, leaves nothing behind: the turn that it began is stopped. What it is too
+A window that goes, however it does, leaves nothing behind: the turn that it began is stopped. When the
+holder ends, one of its windows takes the home and the others attach to that one: `LastingChat` is a chat over
+one process after the other. What it is too
 slow to take is bounded as for everybody who listens, and delays nobody. `live` is the other thing that can be
 followed: what happens in the whole house.
 """
 
 from rumi.windows.ending import let_windows_finish
 from rumi.windows.holder import About, Windows
+from rumi.windows.lasting import LastingChat
 from rumi.windows.live import Live, of_the_tree
 from rumi.windows.remote import Gone, NotThere, RemoteChat, Wish, attach
 
 __all__ = [
     "About",
     "Gone",
+    "LastingChat",
     "Live",
     "NotThere",
     "RemoteChat",

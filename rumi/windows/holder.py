@@ -13,9 +13,9 @@ from actors import ActorError
 from rumi import texts
 from rumi.chats import HubSubscription, Inbox, LocalChat, Means, check_chosen_chat_id
 from rumi.control import Wire, WireClosed
-from rumi.errors import RumiError, UsageError
+from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.texts import Language
-from rumi.windows.shape import VERSION, reply_to_json, to_json
+from rumi.windows.shape import VERSION, reply_to_json, to_json, words_from_json
 
 logger = logging.getLogger(__name__)
 
@@ -115,12 +115,12 @@ class Windows:
         try:
             window = await self._opened(request)
         except RumiError as error:
-            later = not self._taking and not (self._ending and self._about.service)
-            await wire.send({**_refused(error), "later": later})
+            await wire.send({**_refused(error), "later": self._later()})
             return
         try:
             await wire.send({"opened": {"model": self._about.model, "engine": self._about.engine,
-                                        "project": self._about.project}})  # fmt: skip
+                                        "project": self._about.project,
+                                        "service": self._about.service}})  # fmt: skip
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._tell, window, wire, nursery.cancel_scope)
                 with suppress(WireClosed):
@@ -130,6 +130,10 @@ class Windows:
             window.events.close()
             self._open.discard(window)
         await self._gone(window)
+
+    def _later(self) -> bool:
+        """Whether another process will soon do what this one does not take any more, or not yet."""
+        return not self._taking and not (self._ending and self._about.service)
 
     async def _opened(self, request: Mapping[str, object]) -> _Window:
         if request.get("version") != VERSION:
@@ -183,20 +187,26 @@ class Windows:
                 case {"do": "delivered", "delivery": int(delivery)} if 0 < delivery < MOST_DELIVERY:
                     with suppress(ActorError):
                         await chat.delivered(delivery)
-                case {"do": "send", "id": id, "text": str(text)}:
-                    await wire.send({"done": id, **await self._sent(window, chat, text)})
+                case {"do": "send", "id": id, "text": str(text), "words": list(words)}:
+                    await wire.send({"done": id, **await self._sent(window, chat, text, words)})
                 case {"do": "undelivered", "id": id}:
                     await wire.send({"done": id, **await self._undelivered(window, chat)})
                 case _:
                     raise WireClosed("not understood")
 
-    async def _sent(self, window: _Window, chat: LocalChat, text: str) -> Mapping[str, object]:
+    async def _sent(
+        self, window: _Window, chat: LocalChat, text: str, words: list[object]
+    ) -> Mapping[str, object]:
+        try:
+            enclosures = words_from_json(words)
+        except (KeyError, TypeError, ValueError):
+            raise WireClosed("not understood") from None
         try:
             # What comes while a turn runs begins nothing, and a program that is waited for may go on.
             at_work = window.chat in self._means.in_hand.untold or (not window.person and self._works(window))
             if not self._taking and not at_work:
-                raise _Ending
-            number = await chat.send(text)
+                return {**_refused(_Ending()), "later": self._later()}
+            number = await chat.send(text, enclosures)
         except RumiError as error:
             return _refused(error)
         except ActorError:
@@ -226,4 +236,5 @@ class _Ending(RumiError):
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:
-    return {"error": error.message, "advice": error.advice, "code": error.exit_code}
+    refused: dict[str, object] = {"error": error.message, "advice": error.advice, "code": error.exit_code}
+    return refused | {"not_taken": True} if isinstance(error, NotTaken) else refused

@@ -79,6 +79,12 @@ class Live:
             for reader in self._readers:
                 reader.put(item)
 
+    def storage_changed(self, trouble: str | None) -> None:
+        """Tell what keeps the databases from being written; None when they are written again."""
+        item = _item(self._now(), "storage", "", "", trouble=trouble)
+        for reader in self._readers:
+            reader.put(item)
+
     async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
         """Send what happens from now on, until the reader goes."""
         reader = _Reader(request)
@@ -155,6 +161,7 @@ def of_a_chat(event: ChatEvent) -> Item | None:
                 stopped_reason=reason,
                 prompt_tokens=usage.prompt_tokens,
                 completion_tokens=usage.completion_tokens,
+                cached_tokens=usage.cached_tokens,
             )
         case Replied(_, messages, _):
             return item("replied", messages=list(messages))

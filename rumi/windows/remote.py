@@ -1,7 +1,7 @@
 """The window's side: a chat of the process that holds the home, as a front end uses any chat."""
 
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,8 +12,9 @@ import trio
 from rumi.chats import ChatEvent, Hub, HubSubscription, Replied
 from rumi.control import NotRunning, Wire, WireClosed, open_stream
 from rumi.errors import RumiError, error_of
+from rumi.journal import Enclosure
 from rumi.texts import Language
-from rumi.windows.shape import VERSION, from_json, reply_from_json
+from rumi.windows.shape import VERSION, from_json, reply_from_json, words_to_json
 
 OPEN_S = 20.0
 """How long a process may take to open a window; with a new session it may have to end a sandbox."""
@@ -30,7 +31,9 @@ class NotThere(RumiError):
 
 
 class Gone(RumiError):
-    """The process that the window was attached to has ended."""
+    """The process that the window was attached to has ended. `sent`: what was asked of it had gone out."""
+
+    sent = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ class _Listening:
 class RemoteChat:
     """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
 
-    `model` and `engine` are those of that process, `project` the folder whose skills count there.
+    `model` and `engine` are those of that process, `project` the folder whose skills count there. A `service`
+    that ends is about to be back.
     """
 
     def __init__(self, wire: Wire, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str) -> None:
@@ -85,6 +89,7 @@ class RemoteChat:
         self.model = str(opened.get("model", ""))
         self.engine = str(opened.get("engine", ""))
         self.project = str(opened.get("project", ""))
+        self.service = bool(opened.get("service"))
         self._ended = False
         self._waiting: set[trio.CancelScope] = set()
         self._written = trio.Event()
@@ -111,6 +116,11 @@ class RemoteChat:
             yield
         finally:
             self._waiting.discard(scope)
+
+    async def ended(self) -> None:
+        """Return when the process has ended."""
+        with trio.CancelScope() as waiting, self.ending(waiting):
+            await trio.sleep_forever()
 
     async def follow(self) -> None:
         """Take what comes, until the process ends or this is cancelled."""
@@ -157,7 +167,9 @@ class RemoteChat:
             self._out.send_nowait({"do": do, "id": id, **more})
             found = await answer.receive()
         except trio.EndOfChannel:
-            raise self.gone() from None
+            gone = self.gone()
+            gone.sent = True
+            raise gone from None
         finally:
             del self._answers[id]
         if "error" in found:
@@ -166,14 +178,14 @@ class RemoteChat:
 
     # As a front end uses it
 
-    async def send(self, text: str) -> int:
+    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number.
 
         Raises:
             RumiError: it was not stored.
             Gone: the process has ended; whether it was stored is not known.
         """
-        number: int = (await self._ask("send", text=text))["number"]
+        number: int = (await self._ask("send", text=text, words=words_to_json(enclosures)))["number"]
         return number
 
     def subscribe(self) -> _Listening:

@@ -1,6 +1,6 @@
 """What a chat tells, as JSON: written by the process that holds the home, read by its windows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
@@ -13,11 +13,15 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
+from rumi.journal import Enclosure
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import ToolResult
 
-VERSION = 1
+VERSION = 2
 """Goes up with every change that an older or a newer window would stumble over."""
+
+MOST_WORDS = 10
+"""Others' words that one message may hand on; the chat bounds how long they are."""
 
 _FLAT: dict[str, Any] = {
     each.__name__: each
@@ -42,7 +46,7 @@ def _what(what: Happening) -> dict[str, object]:
             shown = {name: getattr(result, name) for name in _SHOWN}
             return {"is": kind, "call": _call(call), "result": shown}
         case TurnFinished(reason, answer, usage):
-            tokens = [usage.prompt_tokens, usage.completion_tokens]
+            tokens = [usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens]
             return {"is": kind, "reason": reason, "answer": answer, "tokens": tokens}
         case Replied():
             return {"is": kind, **reply_to_json(what)}
@@ -56,7 +60,8 @@ def _call(call: ToolCall) -> dict[str, object]:
 
 def reply_to_json(reply: Replied) -> dict[str, object]:
     """A reply's fields."""
-    return {"delivery": reply.delivery, "messages": list(reply.messages), "text": reply.text}
+    told = {"delivery": reply.delivery, "messages": list(reply.messages), "text": reply.text}
+    return told if reply.reason is None else {**told, "reason": reply.reason}
 
 
 def from_json(data: Mapping[str, Any]) -> ChatEvent:
@@ -85,6 +90,25 @@ def _happening(data: dict[str, Any]) -> Happening:
             raise ValueError(f"unknown event {kind!r}")
 
 
+def words_to_json(enclosures: Sequence[Enclosure]) -> list[dict[str, object]]:
+    """Others' words that a window hands on; it sends no files."""
+    return [{"source": each.source, "text": each.text, "cut": each.cut} for each in enclosures]
+
+
+def words_from_json(data: object) -> tuple[Enclosure, ...]:
+    """The words.
+
+    Raises:
+        KeyError, TypeError, ValueError: they are not what this version knows.
+    """
+    if not isinstance(data, list) or len(data) > MOST_WORDS:
+        raise ValueError("not a short list")
+    return tuple(
+        Enclosure("words", source=str(each["source"]), text=str(each["text"]), cut=bool(each["cut"]))
+        for each in data
+    )
+
+
 def reply_from_json(data: Mapping[str, Any]) -> Replied:
     """The reply."""
-    return Replied(data["delivery"], tuple(data["messages"]), data["text"])
+    return Replied(data["delivery"], tuple(data["messages"]), data["text"], data.get("reason"))

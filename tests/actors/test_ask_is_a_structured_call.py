@@ -1,8 +1,14 @@
 """Asking: replies, giving up, crashes, and what becomes of requests that nobody can answer."""
 
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from actors import ActorCrashed, ActorStopped, AskedItself, ChildSpec, MailboxFull, Supervisor
 from tests.fakes.actors import Broken, Crash, Do, Echo, End, House, Note, Probe, Work
@@ -540,3 +546,60 @@ async def test_messages_may_be_sent_before_the_tree_runs() -> None:
     async with house.up():
         assert await ref.ask(End()) == "ended"
     assert house.said("note") == [("a", 1, "note", "early")]
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_an_ask_that_ctrl_c_interrupts_takes_its_work_back(queued: bool) -> None:
+    house = House()
+    ref = house.add("a", capacity=4)
+
+    @trio.lowlevel.enable_ki_protection
+    async def press() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        signal.raise_signal(signal.SIGINT)
+
+    async def main() -> None:
+        with trio.fail_after(30):
+            async with house.up(), trio.open_nursery() as nursery:
+                if queued:
+                    nursery.start_soon(ref.ask, Work(1))
+                    await trio.testing.wait_all_tasks_blocked()
+                nursery.start_soon(press)
+                with pytest.raises(KeyboardInterrupt):
+                    await ref.ask(Work(3600, cleanup_s=0.01))
+                assert len(house.said("work cancelled")) == (0 if queued else 1)
+                assert await ref.ask(Echo("free")) == "free"
+
+    trio.run(main)
+    assert len(house.said("work begins")) == 1
+
+
+async def test_what_an_ask_costs_does_not_grow_with_the_messages_in_hand() -> None:
+    """Counted in steps of the interpreter, not in time."""
+    house = House()
+    ref = house.add("a", concurrency=2000, capacity=2000)
+
+    async def steps() -> int:
+        await trio.testing.wait_all_tasks_blocked()
+        count = 0
+
+        def trace(frame: FrameType, event: str, arg: object) -> Any:
+            nonlocal count
+            count += 1
+            return trace
+
+        sys.settrace(trace)
+        try:
+            assert not ref._cell.runs_this_task()
+        finally:
+            sys.settrace(None)
+        return count
+
+    async with house.up():
+        few = 3
+        for _ in range(few):
+            await ref.tell(Work(10))
+        with_few = await steps()
+        for _ in range(1000):
+            await ref.tell(Work(10))
+        assert await steps() == with_few > 0

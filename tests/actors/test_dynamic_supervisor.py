@@ -565,3 +565,21 @@ async def test_a_message_may_be_none_and_is_in_hand_like_any_other() -> None:
         await trio.sleep(50)
         assert supervisor.lookup("a") is ref
         assert supervisor.status().children[0].doing == "NoneType"
+
+
+async def test_a_child_that_was_suspended_when_it_was_looked_at_still_goes_idle() -> None:
+    """The crash of what it depends on suspends it just when the idle watch looks at it."""
+    root = Supervisor("root", strategy="rest_for_one")
+    house = House(root)
+    above = house.add("above")
+    chats: DynamicSupervisor[Any_] = root.add_supervisor(
+        DynamicSupervisor("chats", lambda key: house.spec(key, Script(stop_s=2), shutdown=3.0, idle_s=10))
+    )
+    async with house.up():
+        await chats.get_or_start("a")
+        await trio.sleep(9)
+        await above.tell(Crash())
+        await trio.sleep(5)
+        assert house.node("chats", "a").incarnation == 2
+        await trio.sleep(30)
+        assert chats.keys() == ()

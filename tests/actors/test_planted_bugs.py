@@ -152,6 +152,16 @@ def sibling_crash_missed(patch: Patch) -> None:
     patch.setattr(Supervisor, "_delay", only_the_first)
 
 
+def suspended_child_never_looked_at_again(patch: Patch) -> None:
+    look = DynamicSupervisor._look
+
+    def gives_up(self: DynamicSupervisor[Any], key: str, at: float) -> float | None:
+        cell = self._cells.get(key)
+        return None if cell is not None and cell._stop else look(self, key, at)
+
+    patch.setattr(DynamicSupervisor, "_look", gives_up)
+
+
 CRASHES: list[Deed] = ["return", "crash", "sleep and crash"]
 
 # With plans that are likely to meet the bug: they need fewer of them.
@@ -170,6 +180,17 @@ BUGS: list[tuple[Callable[[Patch], None], st.SearchStrategy[Plan]]] = [
     (successor_started_before_the_end, plans(["sleep"], stop_s=1.0)),
     (key_reserved_too_late, plans()),
     (sibling_crash_missed, plans(CRASHES, strategy="rest_for_one", over_after_s=None, max_restarts=50)),
+    (
+        suspended_child_never_looked_at_again,
+        plans(
+            ["return", "sleep", "crash"],
+            strategy="rest_for_one",
+            idle_s=0.5,
+            stop_s=1.0,
+            over_after_s=None,
+            max_restarts=50,
+        ),
+    ),
 ]
 
 

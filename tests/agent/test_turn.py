@@ -19,20 +19,26 @@ from rumi.agent import (
     run_turn,
 )
 from rumi.models import (
+    Chain,
+    Discarded,
     Emit,
     Message,
     ModelError,
     ModelRequest,
     Reply,
+    Room,
+    Step,
     TextDelta,
     ToolCall,
     ToolCallNamed,
     ToolSpec,
     Usage,
+    messages_tokens,
 )
+from rumi.texts import Language
 from rumi.tools import Question, ToolResult
 
-Step = Reply | ModelError | Callable[[ModelRequest], Reply]
+Said = Reply | ModelError | Callable[[ModelRequest], Reply]
 
 
 class Scripted:
@@ -40,7 +46,7 @@ class Scripted:
 
     name = "scripted"
 
-    def __init__(self, *steps: Step, delay_s: float = 0.0) -> None:
+    def __init__(self, *steps: Said, delay_s: float = 0.0) -> None:
         self.steps = list(steps)
         self.requests: list[ModelRequest] = []
         self.delay_s = delay_s
@@ -97,7 +103,10 @@ class Echo:
 class Run:
     """A turn, what it told and what it kept."""
 
-    def __init__(self, model: Scripted, *tools: Echo, limits: Limits | None = None) -> None:
+    def __init__(
+        self, model: Scripted, *tools: Echo, limits: Limits | None = None, language: Language = "en"
+    ) -> None:
+        self.language: Language = language
         self.model = model
         self.tools = tools
         self.limits = limits or Limits()
@@ -109,7 +118,9 @@ class Run:
         self.kept.append(kept.message)
 
     async def go(self) -> TurnFinished:
-        given = TurnInput("be good", [Message("user", "hi")], self.model, self.tools, self.limits, "en")
+        given = TurnInput(
+            "be good", [Message("user", "hi")], self.model, self.tools, self.limits, self.language
+        )
         return await run_turn(given, self.events.append, self.keep)
 
     def results(self) -> list[ToolResult]:
@@ -276,3 +287,132 @@ def test_a_conversation_that_was_cut_off_gets_its_missing_results() -> None:
         "user", "assistant", "tool:1", "tool:2", "user", "assistant", "tool:3",
     ]  # fmt: skip
     assert complete(complete(cut)) == complete(cut)
+
+
+def cut(text: str, *calls: ToolCall) -> Reply:
+    return Reply(text, calls, finish_reason="length")
+
+
+async def test_an_answer_that_was_cut_off_is_continued_where_it_stops() -> None:
+    run = Run(Scripted(cut("one, "), cut("two, "), Reply("three", usage=Usage(1, 1))))
+    finished = await run.go()
+    assert (finished.reason, finished.answer) == ("complete", "one, two, three")
+    first, second, third = (request.messages for request in run.model.requests)
+    assert [m.content for m in second[:-1]] == [*[m.content for m in first], "one, "]
+    assert third[-2] == Message("assistant", "one, two, ")
+    assert third[-1].role == "user"
+    assert run.kept == []
+    assert run.events[:-1] == [Thinking(1), TextDelta("one, "), TextDelta("two, "), TextDelta("three")]
+
+
+@pytest.mark.parametrize(
+    ("language", "says"),
+    [("en", "⚠️ The answer is cut off:"), ("es", "⚠️ La respuesta quedó cortada:")],
+)
+async def test_an_answer_that_never_ends_is_continued_three_times_and_then_said(
+    language: Language, says: str
+) -> None:
+    model = Scripted(*[cut(f"{number} ") for number in range(9)])
+    run = Run(model, language=language)
+    finished = await run.go()
+    assert finished.reason == "complete"
+    assert finished.answer.startswith(f"0 1 2 3 \n\n{says}")
+    assert len(model.requests) == 4
+
+
+async def test_continuing_counts_against_the_models_calls() -> None:
+    run = Run(Scripted(cut("one, "), cut("two, "), Reply("three")), limits=Limits(max_turns=2))
+    finished = await run.go()
+    assert finished.reason == "max_turns"
+    assert finished.answer == "one, two, \n\n⚠️ Reached the maximum of 2 turns."
+    assert len(run.model.requests) == 2
+
+
+async def test_an_answer_that_cannot_be_continued_is_shown_as_far_as_it_goes() -> None:
+    finished = await Run(Scripted(cut("one, "), ModelError("server", "Gone."))).go()
+    assert finished.reason == "complete"
+    assert finished.answer.startswith("one, \n\n⚠️ The answer is cut off")
+
+
+async def test_a_continuation_may_call_tools() -> None:
+    run = Run(Scripted(cut("I will "), Reply("look", (call(x=1),)), Reply("seen")), Echo())
+    assert (await run.go()).answer == "seen"
+    assert run.kept[0] == Message("assistant", "I will look", (call(x=1),))
+
+
+async def test_a_retry_within_a_continuation_voids_only_the_continuation() -> None:
+    class Retried(Scripted):
+        async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+            if self.requests:
+                emit(TextDelta("tw"))
+                emit(Discarded())
+            return await super().reply(request, emit)
+
+    run = Run(Retried(cut("one, "), Reply("two")))
+    assert (await run.go()).answer == "one, two"
+    words = ""
+    for event in run.events:
+        words = "" if event == Discarded() else words + (event.text if isinstance(event, TextDelta) else "")
+    assert words == "one, two"
+
+
+@pytest.mark.parametrize("arguments", ["", '{"x": "half of'])
+async def test_a_call_that_was_cut_off_is_handed_back_and_those_before_it_run(arguments: str) -> None:
+    calls = (call(x=1), ToolCall("c1", "echo", arguments))
+    run = Run(Scripted(cut("", *calls), Reply("shorter")), Echo())
+    assert (await run.go()).answer == "shorter"
+    first, second = run.results()
+    assert first.content == '{"x": 1}'
+    assert not second.ok
+    assert "cut off" in second.content
+    assert [m.tool_call_id for m in run.kept if m.role == "tool"] == ["c0", "c1"]
+
+
+async def test_a_whole_call_in_a_reply_that_was_cut_off_runs() -> None:
+    run = Run(Scripted(cut("", call(x=1)), Reply("ok")), Echo())
+    await run.go()
+    assert [result.content for result in run.results()] == ['{"x": 1}']
+
+
+async def test_reasoning_goes_along_within_the_turn_and_is_not_kept() -> None:
+    run = Run(Scripted(Reply("", (call(x=1),), reasoning="because"), Reply("ok")), Echo())
+    await run.go()
+    assert run.model.requests[1].messages[2].reasoning == "because"
+    assert [m.reasoning for m in run.kept] == ["", ""]
+
+
+class Small(Scripted):
+    """A model that takes less than the configuration says."""
+
+    context_tokens = 8000
+
+
+async def test_results_are_cut_to_the_room_that_is_left_when_they_come() -> None:
+    page = Echo(lambda a: ToolResult(True, "p" * 50_000))
+    for model, kept in ((Scripted, 50_000), (Small, 16_000)):
+        run = Run(model(Reply("", (call(x=1),)), Reply("ok")), page)
+        await run.go()
+        assert kept * 0.9 < len(run.kept[1].content) <= kept
+        assert run.model.requests[1].messages[-1] == run.kept[1]
+        assert len(run.results()[0].content) == 50_000
+
+
+async def test_results_of_one_reply_share_the_room() -> None:
+    calls = tuple(call(number=n, x=n) for n in range(4))
+    run = Run(Small(Reply("", calls), Reply("ok")), Echo(lambda a: ToolResult(True, "p" * 50_000)))
+    await run.go()
+    lengths = [len(m.content) for m in run.kept if m.role == "tool"]
+    assert min(lengths) > 3000
+    assert messages_tokens(run.model.requests[1].messages) <= 6000
+
+
+async def test_a_later_result_gets_half_of_the_room_and_earlier_ones_make_it() -> None:
+    page = Echo(lambda a: ToolResult(True, f"{a} " + "p" * 50_000))
+    model = Small(*[Reply("", (call(number=n, x=n),)) for n in range(3)], Reply("ok"))
+    chain = Chain([Step(model, room=Room(8000))], chat="c")
+    given = TurnInput("be good", [Message("user", "hi")], chain, [page], Limits(), "en")
+    run = Run(model)
+    await run_turn(given, run.events.append, run.keep)
+    assert all(len(m.content) > 7000 for m in run.kept if m.role == "tool")
+    assert all(messages_tokens(request.messages) <= 6000 for request in model.requests)
+    assert len(model.requests[-1].messages[-1].content) > 7000

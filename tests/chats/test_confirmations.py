@@ -13,6 +13,7 @@ from trio.testing import MockClock
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.chats import Arrival, HubSubscription, Replied
 from rumi.chats.jobs import Asked, Job
+from rumi.journal import Load
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.texts import Verdict
 from rumi.tools import Question, Tool, ToolResult
@@ -332,3 +333,84 @@ async def test_the_same_update_is_heard_once(tmp_path: Path, autojump_clock: Moc
         assert await home.house.inbox.accept_all([arrival]) == [True]
         assert await home.house.inbox.accept_all([arrival]) == [False]
         assert len((await home.replied())[1].messages) == 2
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    """A file in the chat's workspace."""
+    note = tmp_path / "workspace" / "tg7" / "note.txt"
+    note.parent.mkdir(parents=True)
+    note.write_text("hello")
+    return note
+
+
+async def test_a_reset_that_deletes_files_asks_first_and_says_what_it_deleted(
+    tmp_path: Path, autojump_clock: MockClock, note: Path
+) -> None:
+    async with asking(tmp_path) as home:
+        await home.say("/reset files")
+        question = await home.asked()
+        assert question.text.startswith("Delete this chat's files as well (1 file, ")
+        assert note.exists()
+        await home.say("hello")
+        assert (await home.replied())[1].text.startswith("⏳ Already working")
+        await home.say("yes")
+        finished, replied = await home.replied()
+        assert replied.text == "✨ Session reset: container, history and files deleted."
+        assert finished is not None
+        assert (finished.reason, len(replied.messages)) == ("complete", 2)
+        assert not note.exists()
+        await home.say("/reset files")
+        assert (await home.replied())[1].text == "✨ Session reset: container and history cleared."
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "said"),
+    [
+        ("no", "complete", "Nothing was deleted."),
+        ("/stop", "stopped", "⏹ Stopped."),
+        ("", "complete", "Nothing was deleted: nobody answered."),
+    ],
+)
+async def test_without_a_yes_a_reset_deletes_nothing(
+    tmp_path: Path, autojump_clock: MockClock, note: Path, answer: str, reason: str, said: str
+) -> None:
+    async with asking(tmp_path) as home:
+        await home.say("remembered")
+        await home.replied()
+        before = await home.house.means.journal.ask(Load("tg7", 10))
+        await home.say("/reset files")
+        await home.asked()
+        if answer:
+            await home.say(answer)
+        finished, replied = await home.replied()
+        assert finished is not None
+        assert (finished.reason, replied.text) == (reason, said)
+        assert note.exists()
+        assert (await home.house.means.journal.ask(Load("tg7", 10))).history == before.history
+
+
+async def test_a_plain_reset_behind_the_question_keeps_the_files(
+    tmp_path: Path, autojump_clock: MockClock, note: Path
+) -> None:
+    async with asking(tmp_path) as home:
+        await home.say("/reset files")
+        await home.asked()
+        await home.say("/reset")
+        assert (await home.replied())[1].text == "⏹ Stopped."
+        assert (await home.replied())[1].text == "✨ Session reset: container and history cleared."
+        assert note.exists()
+
+
+async def test_a_reset_that_asks_when_the_program_ends_is_told_as_lost(
+    tmp_path: Path, autojump_clock: MockClock, note: Path
+) -> None:
+    async with asking(tmp_path) as home:
+        await home.say("/reset files")
+        await home.asked()
+        await home.house.inbox.wind_down(0, 5)
+        finished, replied = await home.replied()
+        assert finished is not None
+        assert finished.reason == "interrupted"
+        assert replied.text == "⚠️ I was restarted before /reset files was done. Send it again."
+        assert note.exists()

@@ -12,9 +12,11 @@ from trio.testing import MockClock
 from rumi.chats import Arrival
 from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalError, Undelivered
+from rumi.journal.messages import SEEN_LEAST
+from rumi.marked import block
 from rumi.models import Emit, ModelRequest, Reply
-from rumi.texts import busy, crashed
-from tests.chats.house import House, InPlace, house, reply_to
+from rumi.texts import busy, crashed, restarted
+from tests.chats.house import House, InPlace, MemorySandboxes, house, reply_to
 
 T = TypeVar("T")
 REPORT = Enclosure("file", "ref-1", "report.txt", "text/plain", 10)
@@ -69,15 +71,30 @@ async def test_an_update_that_comes_again_is_not_done_again(
         assert stored(tmp_path, "text") == ["one", "two"]
 
 
-async def test_an_updates_number_may_be_used_again_after_two_days(
+async def test_an_updates_number_may_be_used_again_after_two_days_and_many_others(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, now=lambda: 1e9 + trio.current_time()) as home:
         assert await home.inbox.accept_all([Arrival(7, "tg1", "one")]) == [True]
         await trio.sleep(47 * 3600)
+        others = [Arrival(number) for number in range(100, 101 + SEEN_LEAST)]
+        assert all(await home.inbox.accept_all(others))
         assert await home.inbox.accept_all([Arrival(7, "tg1", "one")]) == [False]
         await trio.sleep(2 * 3600)
         assert await home.inbox.accept_all([Arrival(7, "tg1", "another")]) == [True]
+        await settled(home)
+
+
+async def test_a_clock_that_jumps_ahead_lets_no_update_count_twice(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    ahead_s = 0.0
+    async with house(tmp_path, now=lambda: 1e9 + trio.current_time() + ahead_s) as home:
+        batch = [Arrival(number, "tg1", f"message {number}") for number in range(100)]
+        assert all(await home.inbox.accept_all(batch))
+        ahead_s = 30 * 86_400.0
+        assert not any(await home.inbox.accept_all(batch))
+        assert not any(await home.inbox.accept_all([*batch[:50], *batch[50:]]))
         await settled(home)
 
 
@@ -211,7 +228,11 @@ async def test_what_comes_with_a_message_is_fetched_in_its_turn_and_again_at_a_r
         said = [
             m.content for m in home.means.model_for("tg1", "en").requests[-1].messages if m.role == "user"
         ]  # type: ignore[attr-defined]
-        assert said[-3:] == ["[The user sends: report.txt]", "[saved as report.txt]", "sum it up"]
+        assert said[-3:] == [
+            "[The user sends files.]",
+            f"[The user hands this on.]\n{block('a file that the user sent', '[saved as report.txt]')}",
+            "sum it up",
+        ]
 
 
 async def test_a_stop_ends_the_fetching_of_what_came_with_a_message(
@@ -321,6 +342,7 @@ async def test_whoever_has_to_leave_does_not_wait_for_ever_for_a_journal_that_do
 
     disk = Stalling()
     async with house(tmp_path, offload=disk) as home:
+        await trio.sleep(1)  # what the journal does at its start is done
         disk.works = trio.Event()
         with trio.move_on_after(1):
             await home.inbox.accept_all([Arrival(1, "tg1", "hello")])
@@ -377,3 +399,60 @@ async def test_messages_are_withdrawn_with_the_turn_that_they_began_and_with_no_
             await home.inbox.withdraw("cli", [first])
             assert await reply_to(events, first) == "⏹ Stopped."
             await home.inbox.withdraw("nobody", [first])
+
+
+async def test_a_reply_that_was_written_when_the_disk_failed_is_told_also_where_no_chat_starts(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    class FailsAfterTheReply(InPlace):
+        """A disk that fails once, right after it wrote a final reply."""
+
+        failed = False
+
+        async def __call__(self, work: Callable[[], T]) -> T:
+            done = await super().__call__(work)
+            if not self.failed and stored(tmp_path, "reply") != [None]:
+                self.failed = True
+                raise JournalError("it failed after it wrote")
+            return done
+
+    async with house(tmp_path, slow) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "hello")])
+        await trio.sleep(1)
+    disk = FailsAfterTheReply()
+    async with house(tmp_path, slow, offload=disk) as home:
+        with trio.fail_after(60):
+            while not disk.failed:  # noqa: ASYNC110  # a disk tells nobody
+                await trio.sleep(0.01)
+            await home.means.in_hand.all_told()
+        assert home.means.in_hand.untold == {}
+        assert await replies(home, "tg1") == [restarted("en", "hello")]
+
+
+@pytest.mark.parametrize("chat", ["cli", "tg1"])
+async def test_a_command_from_outside_that_outlasts_its_caller_leaves_no_reply_waiting(
+    autojump_clock: MockClock, tmp_path: Path, chat: str
+) -> None:
+    class Slow(MemorySandboxes):
+        async def stop(self, chat_id: str) -> None:
+            await trio.sleep(100)
+            await super().stop(chat_id)
+
+    async with house(tmp_path, sandboxes=Slow()) as home:
+        with pytest.raises(RumiError, match="has not answered yet"):
+            await home.inbox.command(chat, "/reset")
+        await settled(home)
+        assert await home.means.journal.ask(Undelivered(chat)) == ()
+        assert await home.inbox.command(chat, "/stop") == "Nothing is running."
+        assert await home.means.journal.ask(Undelivered(chat)) == ()
+
+
+async def test_a_command_from_outside_that_stops_a_turn_leaves_the_reply_to_who_began_it(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        await home.inbox.accept_all([Arrival(1, "tg1", "work", origin=5)])
+        await trio.sleep(1)
+        assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
+        (reply,) = await home.means.journal.ask(Undelivered("tg1"))
+        assert (reply.text, reply.origin, len(reply.messages)) == ("⏹ Stopped.", 5, 2)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,8 +15,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.chats.history import outgrown
-from rumi.chats.summing import INSTRUCTIONS, SUMMARY_TOKENS, sum_up
+from rumi.chats.history import HistoryRoom
+from rumi.chats.summing import GAP, INSTRUCTIONS, NO_SUMMARY, SUMMARY_TOKENS, sum_up
 from rumi.journal import Entry, Load
 from rumi.memory import Fact
 from rumi.models import (
@@ -80,16 +81,18 @@ async def talk(home: House, first: int, last: int) -> None:
 async def test_what_no_longer_fits_is_told_in_a_summary(tmp_path: Path, autojump_clock: MockClock) -> None:
     mind = Mind()
     async with living(tmp_path, mind) as home:
-        await talk(home, 1, 4)
+        await talk(home, 1, 3)
         assert mind.summed == []
-        await talk(home, 5, 6)
+        await talk(home, 4, 6)
     assert [line for line in mind.summed[0].splitlines() if line.startswith("User")] == [
         "User: m1",
         "User: m2",
+        "User: m3",
     ]
     assert mind.last[0] == "[Summary of the earlier conversation]\nsummary 1\n[End of the summary]"
-    assert mind.last[1:3] == ["m3", "you said m3"]
+    assert mind.last[1:3] == ["m4", "you said m4"]
     assert mind.last[-1] == "m6"
+    assert len(mind.summed) == 1
 
 
 async def test_a_summary_takes_in_the_one_before_and_survives_a_restart(
@@ -117,12 +120,42 @@ async def test_it_delays_no_reply_and_only_one_is_made_at_a_time(
         await talk(home, 1, 9)
         assert trio.current_time() < 5
         assert len(mind.summed) == 1
-        assert len(mind.last) <= MESSAGES  # simply cut, as long as there is none
-        await trio.sleep(60)
-        assert len(mind.summed) == 2  # what had come meanwhile
+        assert mind.last[0] == NO_SUMMARY  # simply cut, as long as there is none
+        await trio.sleep(90)
         await talk(home, 10, 10)
-        assert "summary 2" in mind.last[0]
-        assert mind.last[1] == "m7"
+        assert (
+            mind.last[0]
+            == f"[Summary of the earlier conversation]\nsummary {len(mind.summed)}\n[End of the summary]"
+        )
+        assert said_in(*mind.summed, *mind.last) == [f"m{number}" for number in range(1, 11)]
+
+
+async def test_what_was_cut_before_there_was_a_summary_is_told_in_the_next_one(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    mind = Mind(takes_s=30)
+    async with living(tmp_path, mind) as home:
+        await talk(home, 1, 16)
+        await trio.sleep(31)
+        record = await home.means.journal.ask(Load("cli", 100))
+        assert record.summary is not None
+        assert (record.summary.text, record.summary.gap) == ("summary 1", True)
+        await talk(home, 17, 17)
+        assert mind.last[0].splitlines()[1:3] == ["summary 1", GAP]
+    async with living(tmp_path, mind) as home:  # the process ended before the second one
+        await talk(home, 18, 18)
+        await trio.sleep(90)
+        await talk(home, 19, 19)
+        record = await home.means.journal.ask(Load("cli", 100))
+        assert record.summary is not None
+        assert not record.summary.gap
+    assert said_in(*mind.summed, *mind.last) == [f"m{number}" for number in range(1, 20)]
+
+
+def said_in(*texts: str) -> list[str]:
+    """What the user said in these texts, in order."""
+    found = set(re.findall(r"\bm[0-9]+\b", "\n".join(texts)))
+    return sorted(found, key=lambda word: int(word[1:]))
 
 
 async def test_where_it_fails_or_takes_for_ever_the_history_is_simply_cut(
@@ -132,11 +165,12 @@ async def test_where_it_fails_or_takes_for_ever_the_history_is_simply_cut(
         (tmp_path / name).mkdir()
         async with living(tmp_path / name, mind) as home:
             await talk(home, 1, 20)
-            assert mind.last[0].startswith("m")
-            assert len(mind.last) <= MESSAGES
+            assert mind.last[0] == NO_SUMMARY
+            assert mind.last[1].startswith("m")
+            assert len(mind.last) <= MESSAGES + 1
             await trio.sleep(300)
-            await talk(home, 21, 21)
-            assert len(mind.summed) > 1
+            await talk(home, 21, 22)
+            assert 1 < len(mind.summed) < 10
 
 
 async def test_a_reset_ends_it_and_what_comes_is_a_new_conversation(
@@ -222,12 +256,12 @@ async def test_a_summary_is_cut_to_its_measure_and_an_empty_one_is_none() -> Non
 
 def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
     entries = [Entry("t1", Message("user", "hi")), Entry("t1", Message("assistant", "x" * 3000))]
-    assert outgrown(entries, max_messages=40, max_tokens=1000) == tuple(entries)
-    assert outgrown(entries, max_messages=40, max_tokens=1300) == tuple(entries)
-    assert outgrown(entries, max_messages=40, max_tokens=1400) == ()
+    assert HistoryRoom(1000, 0).outgrown(entries) == tuple(entries)
+    assert HistoryRoom(1600, 0).outgrown(entries) == tuple(entries)
+    assert HistoryRoom(1800, 0).outgrown(entries) == ()
     two = [*entries, Entry("t2", Message("user", "ok"))]
-    assert outgrown(two, max_messages=40, max_tokens=1300) == tuple(entries)
-    assert outgrown([], max_messages=1, max_tokens=1) == ()
+    assert HistoryRoom(1600, 0).outgrown(two) == tuple(entries)
+    assert HistoryRoom(1, 0, messages=1).outgrown([]) == ()
 
 
 # Any conversation

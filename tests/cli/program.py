@@ -40,10 +40,10 @@ class Program:
         return done
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
-        """Start it; the caller ends it."""
+        """Start it; the caller ends it, and types where it is a chat."""
         return subprocess.Popen(
             [RUMI, *words],
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL if "-p" in words else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,6 +1,7 @@
 """`rumi backup`: a copy that can be put back, made while others write, that overwrites nothing."""
 
 import json
+import os
 import sqlite3
 import stat
 import subprocess
@@ -67,7 +68,7 @@ def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_th
 def test_it_holds_what_cannot_be_made_again_for_its_owner_alone(home: Home, tmp_path: Path) -> None:
     made = back_up(home, tmp_path / "b")
     assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
-    assert [name for name, _ in made.holds] == ["state.db", "config.toml", "skills"]
+    assert [name for name, _ in made.holds] == ["state.db", "config.toml", "skills", "workspace"]
     put_back(made.path, tmp_path / "again")
     assert (tmp_path / "again/config.toml").read_text() == "[agent]\nmax_turns = 7\n"
     assert (tmp_path / "again/skills/tea/SKILL.md").read_text().endswith("Boil it.\n")
@@ -165,3 +166,82 @@ def _rows(path: Path, query: str) -> list[tuple[int, ...]]:
         return db.execute(query).fetchall()
     finally:
         db.close()
+
+
+def test_the_chats_files_are_in_it_as_they_are_and_nothing_is_followed(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("not yours")
+    files = home.workspaces / "cli"
+    (files / "deep" / "er").mkdir(parents=True)
+    (files / "deep" / "er" / "note.txt").write_text("hello")
+    (files / "deep" / "er" / "note.txt").chmod(0o4755)
+    (files / "out").symlink_to(tmp_path / "secret")
+    (files / "folder").symlink_to(tmp_path)
+    os.mkfifo(files / "pipe")
+    os.mkfifo(home.workspaces / "pipe")
+    (files / b"not\xffutf8".decode("utf-8", "surrogateescape")).write_text("name")
+    os.link(files / "deep" / "er" / "note.txt", files / "same")
+    with open(files / "sparse", "wb") as sparse:
+        sparse.truncate(1 << 40)
+        sparse.seek(1 << 30)
+        sparse.write(b"x")
+    nested = files
+    for _ in range(300):
+        nested = nested / "n"
+        os.mkdir(nested)
+    made = back_up(home, tmp_path / "b")
+    assert made.left_out == 3, "two pipes, and the folders below the 256th"
+    copy = made.path / "workspace" / "cli"
+    assert (copy / "deep" / "er" / "note.txt").read_text() == "hello"
+    assert stat.S_IMODE((copy / "deep" / "er" / "note.txt").stat().st_mode) == 0o700
+    assert (copy / "same").stat().st_ino == (copy / "deep" / "er" / "note.txt").stat().st_ino
+    assert os.readlink(copy / "out") == str(tmp_path / "secret")
+    assert os.readlink(copy / "folder") == str(tmp_path)
+    assert not (copy / "pipe").exists()
+    assert (copy / "sparse").stat().st_size == 1 << 40
+    assert (copy / "sparse").stat().st_blocks * 512 < 1 << 20
+    assert "not yours" not in str(
+        [path.read_bytes() for path in (copy / "deep").rglob("*") if path.is_file()]
+    )
+    again = back_up(home, tmp_path / "c").path / "workspace"
+    assert _listed(again) == _listed(made.path / "workspace")
+
+
+def test_a_folder_that_is_swapped_for_a_link_leads_a_backup_nowhere(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("not yours")
+    folder, spare = home.workspaces / "cli" / "a", home.workspaces / "cli" / "b"
+    folder.mkdir()
+    (folder / "secret").write_text("mine")
+    enough = threading.Event()
+
+    def swap() -> None:
+        while not enough.is_set():
+            folder.rename(spare)
+            folder.symlink_to(tmp_path / "outside")
+            folder.unlink()
+            spare.rename(folder)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        for number in range(30):
+            made = back_up(home, tmp_path / f"copy-{number}")
+            for path in (made.path / "workspace").rglob("*"):
+                assert path.is_symlink() or path.is_dir() or path.read_text() == "mine"
+    finally:
+        enough.set()
+        swapping.join()
+
+
+def test_a_second_backup_never_lies_in_the_first(home: Home, tmp_path: Path) -> None:
+    first = back_up(home, tmp_path / "b").path
+    before = _listed(first)
+    for path in (first, first / "workspace", first / "workspace" / "new"):
+        with pytest.raises(UsageError, match="is a backup or a home already"):
+            back_up(home, path)
+    assert _listed(first) == before
+
+
+def _listed(folder: Path) -> list[tuple[str, int, int]]:
+    found = sorted(folder.rglob("*"))
+    return [(str(path.relative_to(folder)), (s := path.lstat()).st_mode, s.st_size) for path in found]

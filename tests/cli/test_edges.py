@@ -107,3 +107,20 @@ def test_leaving_is_no_message_and_unknown_commands_are_named(bubblewrap: Progra
     listed = bubblewrap.run("chat", "-p", "/help").stdout
     for name in ("/start", "/help", "/stop", "/reset", "/status", "/retry", "/memory", "/skills"):
         assert f"`{name}`" in listed
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("--versio",), "--version"),
+        (("--hel",), "--help"),
+        (("--modle", "x"), "--model"),
+        (("--debug", "--jsno"), "--json"),
+        (("statu",), "status"),
+    ],
+)
+def test_a_word_with_a_typing_error_is_told_what_is_meant(
+    bubblewrap: Program, words: tuple[str, ...], meant: str
+) -> None:
+    error = bubblewrap.run(*words, code=2).stderr.splitlines()[-1]
+    assert f"Did you mean '{meant}'?" in error or f"Did you mean one of: '{meant}'" in error

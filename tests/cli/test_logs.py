@@ -38,7 +38,7 @@ class Log:
         self.command(chat, turn, f"echo {number}")
         self.now += took_s
         self._log.write("turn_finished", chat_id=chat, turn=turn, stopped_reason=reason, prompt_tokens=90,
-                        completion_tokens=10)  # fmt: skip
+                        completion_tokens=10, cached_tokens=64)  # fmt: skip
 
     def command(self, chat: str, turn: str, command: str, ok: bool = True) -> None:
         self._log.write("command", chat_id=chat, turn=turn, command=command, exit_code=0 if ok else None,
@@ -62,8 +62,8 @@ def test_entries_are_read_a_line_each_through_put_aside_files_and_torn_lines(hom
     assert lines[0] == "09-23 12:00:00 tg1            · $ echo 1 [exit 0 · 500 ms]"
     one = home.run("logs", "--chat", "cli", "--since", "2026-09-23T12:00:36").stdout.splitlines()
     assert [line.split(maxsplit=3)[3] for line in one] == [
-        "■ turn t18: complete, 100 tokens", "▶ turn t20 begins", "· $ echo 20 [exit 0 · 500 ms]",
-        "■ turn t20: complete, 100 tokens",
+        "■ turn t18: complete, 100 tokens (64 cached)", "▶ turn t20 begins", "· $ echo 20 [exit 0 · 500 ms]",
+        "■ turn t20: complete, 100 tokens (64 cached)",
     ]  # fmt: skip
     entries = [json.loads(line) for line in home.run("logs", "--json", "-n", "2").stdout.splitlines()]
     assert [entry["event"] for entry in entries] == ["command", "turn_finished"]
@@ -107,7 +107,8 @@ def test_the_summary_counts_by_chat_and_day(home: Program) -> None:
     log.turn("cli", 4)
     days = [json.loads(line) for line in home.run("logs", "--summary", "--json").stdout.splitlines()]
     assert days[0] == {"day": "2026-09-23", "chat": "cli", "turns": 2, "tools": 2, "failures": 1,
-                       "tokens": 200, "turns_s": 62.0, "tools_s": 1.0, "longest_s": 60.0}  # fmt: skip
+                       "tokens": 200, "cached_tokens": 128, "turns_s": 62.0, "tools_s": 1.0,
+                       "longest_s": 60.0}  # fmt: skip
     assert [(day["day"], day["chat"], day["failures"]) for day in days[1:]] == [
         ("2026-09-23", "tg1", 1), ("2026-09-24", "cli", 0),
     ]  # fmt: skip

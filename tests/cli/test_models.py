@@ -74,6 +74,15 @@ def test_a_model_calls_a_tool_and_answers(groq: Callable[..., Program]) -> None:
     assert events[-1]["usage"]["completion_tokens"] > 0
 
 
+def test_a_long_result_on_a_free_key_ends_in_an_answer(groq: Callable[..., Program]) -> None:
+    events = groq("page", "--plan", "8000", "--minute", "3").events("-p", "count to 10000")
+    (result,) = [e for e in events if e["event"] == "tool_result"]
+    assert len(result["content"]) > 45_000
+    assert events[-1]["reason"] == "complete"
+    read = int(events[-1]["answer"].split()[3])
+    assert 1000 < read < 20_000
+
+
 @pytest.mark.parametrize(
     ("script", "says"),
     [
@@ -155,3 +164,27 @@ def test_a_dotenv_in_the_working_folder_is_never_read(bubblewrap: Program, tmp_p
     finally:
         os.chdir(before)
     assert "No GROQ_API_KEY" in done.stderr
+
+
+def test_a_model_that_this_run_names_and_that_has_no_key_is_exit_2(bubblewrap: Program) -> None:
+    said = "rumi: The model 'groq:x' needs GROQ_API_KEY. Set it in the environment or in .env, or use"
+    flag = bubblewrap.run("chat", "--model", "groq:x", "-p", "hi", code=2)
+    assert (flag.stdout, flag.stderr.startswith(said)) == ("", True)
+    bubblewrap.env["RUMI_MODEL__DEFAULT"] = "groq:x"
+    assert bubblewrap.run("chat", "-p", "hi", code=2).stderr == flag.stderr
+    del bubblewrap.env["RUMI_MODEL__DEFAULT"]
+    (bubblewrap.home / "config.toml").write_text('[model]\ndefault = "groq:x"\n')
+    kept = bubblewrap.run("chat", "-p", "run echo hola")
+    assert "hola" in kept.stdout
+    assert kept.stderr.startswith("No GROQ_API_KEY: using the offline model")
+
+
+def test_a_model_that_this_run_names_and_that_nobody_serves_is_exit_4(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    bubblewrap.home.mkdir(exist_ok=True)
+    (bubblewrap.home / "config.toml").write_text(
+        '[model.custom.own]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
+    )
+    done = bubblewrap.run("chat", "--model", "custom:own", "-p", "hi", code=4)
+    assert (done.stdout, "The model did not answer" in done.stderr) == ("", True)

@@ -33,7 +33,10 @@ def test_without_docker_build_makes_the_root_file_system_and_status_knows_it(bub
     built = bubblewrap.run("sandbox", "build").stdout
     assert f"{bubblewrap.home}/rootfs: " in built
     assert (bubblewrap.home / "rootfs/usr/bin/bash").exists()
-    assert bubblewrap.run("sandbox", "status").stdout.split()[:2] == ["engine", "bubblewrap"]
+    status = bubblewrap.run("sandbox", "status").stdout
+    assert status.split()[:2] == ["engine", "bubblewrap"]
+    assert "files        512 MB and 50000 files a chat, watched while a command runs" in status
+    assert "of them kept for Rumi" in status
     assert bubblewrap.run("sandbox", "clean").stdout == "There was nothing to remove.\n"
 
 

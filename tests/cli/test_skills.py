@@ -1,6 +1,7 @@
 """`rumi skills`, in a process of its own."""
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,12 @@ import pytest
 
 from tests.cli.program import RUMI, Program
 from tests.skills.making import write_skill
+
+WITHOUT_PYTEST = """
+import runpy, sys
+sys.modules["pytest"] = None
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -157,3 +164,13 @@ def test_the_help_fits_eighty_columns(rumi: Program) -> None:
         assert all(len(line) <= 80 for line in said.splitlines())
         assert "..." not in said.replace("[ARGS]...", "")
     assert os.linesep in said
+
+
+@pytest.mark.parametrize("code", [(), ("--code",)])
+def test_the_command_that_create_recommends_works_as_it_stands(rumi: Program, code: tuple[str, ...]) -> None:
+    made = rumi.run("skills", "create", "my-skill", *code).stdout
+    recommended = shlex.split(made.splitlines()[-1].partition("try it with: ")[2])
+    without_pytest = [recommended[0], "-c", WITHOUT_PYTEST, *recommended[1:]]
+    for words in (recommended, without_pytest):
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout.count(": passed")) == (0, 2), done.stderr

@@ -1,6 +1,5 @@
 """How `rumi telegram` starts, what it does in trouble, how it ends, and what the next start makes of that."""
 
-import re
 import resource
 import signal
 from collections.abc import Iterator
@@ -88,7 +87,7 @@ def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(fres
     assert report == "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
 
 
-def test_a_kill_is_reported_in_place_of_the_preview_and_retry_goes_on(fresh: TelegramBot) -> None:
+def test_a_kill_is_reported_the_preview_goes_and_retry_goes_on(fresh: TelegramBot) -> None:
     world = fresh.world
     group = world.do(world.api.group, -100900)
     talk, other = Talk(world, group=group), Talk(world, language="es")
@@ -105,7 +104,8 @@ def test_a_kill_is_reported_in_place_of_the_preview_and_retry_goes_on(fresh: Tel
     fresh.start()
     fresh.idle()
     report = "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
-    assert [(message.id, message.text) for message in talk.said[1:]] == [(preview, report)]
+    assert talk.texts[1:] == [report]
+    assert talk.said[1].id != preview
     report = "⚠️ Me reinicié mientras trabajaba en: «sh cat gate». Mandá /retry para intentarlo de nuevo."
     assert sorted(other.texts[1:]) == sorted(["meanwhile", report])
     gate = Gate(fresh, other, "/retry")
@@ -118,18 +118,16 @@ def test_a_kill_is_reported_in_place_of_the_preview_and_retry_goes_on(fresh: Tel
     assert len(talk.texts) == 2
 
 
-def test_a_full_disk_ends_it_with_a_sentence_and_nothing_is_lost(fresh: TelegramBot) -> None:
+def test_a_disk_that_refuses_to_write_ends_nothing_and_loses_nothing(fresh: TelegramBot) -> None:
     talk = Talk(fresh.world)
     talk.ask("say hello")
     fresh.idle()
-    resource.prlimit(fresh.process.pid, resource.RLIMIT_FSIZE, (4096, 4096))  # no file gets any larger
+    resource.prlimit(fresh.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))  # none grows
     talk.say("say what was not stored")
-    assert fresh.end() == 1
-    last = fresh.output.splitlines()[-1]
-    assert last.startswith("rumi: ")
-    assert re.search("state.db cannot be (written|used): .* Check the disk's free space", last)
-    fresh.start()
-    assert talk.hear(2)[1] == "what was not stored"
+    assert talk.hear(2)[1].startswith("⚠️ I cannot store messages right now.")
+    assert fresh.process.poll() is None
+    resource.prlimit(fresh.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    assert talk.hear(3)[2] == "what was not stored"
 
 
 @pytest.fixture
@@ -158,9 +156,10 @@ def test_what_is_missing_at_the_start_is_exit_2_and_one_sentence(
 ) -> None:
     stopped.program.env |= change
     done = stopped.program.run("telegram", code=2)
-    (line,) = done.stderr.splitlines()
+    *steps, line = done.stderr.splitlines()  # a step that takes long, on a busy machine, is told before
     assert line.startswith("rumi: ")
     assert says in line
+    assert not [step for step in steps if step.startswith("rumi: ") or "Traceback" in step]
 
 
 def test_whoever_watches_it_may_leave(stopped: TelegramBot) -> None:

@@ -4,17 +4,20 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
-from tests.cli.program import BOUND_S, Program
+from tests.cli.program import BOUND_S, RUMI, Program
 from tests.cli.telegram_bot import Talk, running
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import processes, wait_for
+from tests.terminal.ptys import Terminal, terminal
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -40,6 +43,37 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Program:
 def holder(home: Program) -> Iterator["subprocess.Popen[str]"]:
     with held(home) as process:
         yield process
+
+
+@dataclass
+class Person:
+    """`rumi chat` on a terminal of its own."""
+
+    window: Terminal
+    process: trio.Process
+
+
+@asynccontextmanager
+async def on_a_terminal(program: Program) -> AsyncIterator[Person]:
+    """A person in front of `rumi chat`; what still runs in the end is killed."""
+    environment = {**program.environment(), "TERM": "xterm"}
+    async with terminal(100, 40) as window:
+        process = await trio.lowlevel.open_process(
+            [RUMI], stdin=window.slave, stdout=window.slave, stderr=window.slave, env=environment
+        )
+        try:
+            with trio.fail_after(BOUND_S):
+                yield Person(window, process)
+        finally:
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
+
+
+def type_into(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
 
 
 def open_windows(program: Program) -> int:
@@ -116,20 +150,82 @@ def test_a_stopped_window_delays_nobody(home: Program, holder: "subprocess.Popen
     assert json.loads(output.splitlines()[-1])["reason"] == "stopped"
 
 
-def test_when_the_holder_is_killed_its_windows_say_so_and_end(bubblewrap: Program) -> None:
+def test_when_the_holder_is_killed_one_window_takes_the_home_and_the_others_attach_to_it(
+    bubblewrap: Program,
+) -> None:
     with held(bubblewrap) as holder:
-        window = bubblewrap.start("chat", "-p", "run sleep 633")
-        idle = bubblewrap.start("chat", "--json", "--chat", "idle")
-        wait_for(lambda: processes("sleep 633") and open_windows(bubblewrap) == 2)
+        at_work = bubblewrap.start("chat", "--chat", "work", "--json")
+        windows = [bubblewrap.start("chat", "--chat", f"idle{number}") for number in range(2)]
+        one = bubblewrap.start("chat", "--chat", "one", "-p", "run sleep 633")
+        type_into(at_work, "run sleep 635")
+        wait_for(lambda: processes("sleep 633") and processes("sleep 635"))
+        wait_for(lambda: open_windows(bubblewrap) == 4)
         holder.kill()
-        for each in (window, idle):
-            output, errors = each.communicate(timeout=10)
-            assert (each.returncode, output.count("answer")) == (1, 0)
-            assert errors.endswith(
-                f"rumi: rumi chat (process {holder.pid}) has ended, and this window with it. "
-                "Start again with: rumi chat\n"
-            )
-    wait_for(lambda: not processes("sleep 633"))
+        output, errors = one.communicate(timeout=60)
+        assert (one.returncode, output) == (130, "")
+        assert "I was restarted while working on: “run sleep 633”" in errors
+        assert "The Rumi that served this chat has ended" in errors
+        for number, window in enumerate(windows):
+            type_into(window, f"run echo still-{number}")
+            assert window.stdout is not None
+            while f"still-{number}" not in window.stdout.readline():
+                pass
+        wait_for(lambda: open_windows(bubblewrap) == 2)
+        home_of = (bubblewrap.home / "run" / "lock").read_text()
+        assert home_of.strip() in [f"rumi chat (process {each.pid})" for each in (at_work, *windows)]
+        type_into(at_work, "run echo more")
+        for window in (at_work, *windows):
+            assert window.stdin is not None
+            window.stdin.close()
+            window.stdin = None
+        output, _ = at_work.communicate(timeout=60)
+        ends = [json.loads(line) for line in output.splitlines() if "turn_finished" in line]
+        assert [end["reason"] for end in ends] == ["interrupted", "complete"]
+        assert "more" in ends[1]["answer"]
+        for window in windows:
+            window.communicate(timeout=60)
+            assert window.returncode == 0
+    wait_for(lambda: not processes("sleep 633") and not processes("sleep 635"))
+
+
+async def test_closing_the_first_terminal_leaves_the_second_one_with_its_history(bubblewrap: Program) -> None:
+    async with on_a_terminal(bubblewrap) as first:
+        await first.window.see("›")
+        await first.window.type("write a.txt: one\r")
+        await first.window.see("● $ tee a.txt")
+        async with on_a_terminal(bubblewrap) as second, on_a_terminal(bubblewrap) as third:
+            for each in (second, third):
+                await each.window.see("›")
+                await each.window.type("/status\r")
+                await each.window.see("Messages in the history: 4.")
+            await first.window.type("\x04")
+            assert await first.process.wait() == 0
+            for each in (second, third):
+                await each.window.see("The chat goes on · model offline")
+            await second.window.type("read a.txt\r")
+            for each in (second, third):
+                await each.window.see("● $ cat a.txt")
+            await second.window.type("/status\r")
+            await second.window.see("Messages in the history: 8.")
+            for each in (second, third):
+                await each.window.type("\x04")
+            assert [await each.process.wait() for each in (second, third)] == [0, 0]
+
+
+async def test_a_terminal_that_is_left_while_another_ones_turn_runs_waits_for_it(bubblewrap: Program) -> None:
+    async with on_a_terminal(bubblewrap) as first:
+        await first.window.see("›")
+        async with on_a_terminal(bubblewrap) as second:
+            await second.window.see("›")
+            await second.window.type("run sleep 2; then run echo all-there\r")
+            await second.window.see("$ sleep 2")
+            await first.window.type("\x04")
+            await first.window.see("Waiting for what another window is at")
+            await second.window.see("● $ echo all-there")
+            assert await first.process.wait() == 0
+            await second.window.see("The chat goes on")
+            await second.window.type("/exit\r")
+            assert await second.process.wait() == 0
 
 
 def test_a_holder_that_leaves_lets_its_windows_finish_or_with_ctrl_c_ends_them(bubblewrap: Program) -> None:
@@ -185,3 +281,54 @@ def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_pa
         assert window.returncode == 1
         assert "rumi telegram (process" in errors.splitlines()[-1]
         assert "has ended, and this window with it" in errors
+
+
+def test_the_reset_of_a_chat_that_does_not_exist_says_so(bubblewrap: Program) -> None:
+    said = "rumi: There is no chat nope. Check its name: rumi logs shows the chats.\n"
+    assert bubblewrap.run("reset", "nope", code=2).stderr == said
+    bubblewrap.run("reset", "cli")
+    with held(bubblewrap):
+        assert bubblewrap.run("reset", "nope", code=2).stderr == said
+        assert "Nothing is running" in bubblewrap.run("stop", "nope").stdout
+        bubblewrap.run("chat", "--chat", "work", "-p", "hi")
+        assert "Session reset" in bubblewrap.run("reset", "work").stdout
+    assert "Session reset" in bubblewrap.run("reset", "work").stdout
+
+
+def test_deleting_files_is_asked_for_and_a_single_turn_needs_yes(bubblewrap: Program) -> None:
+    note = bubblewrap.home / "workspace" / "cli" / "note.txt"
+    bubblewrap.run("chat", "-p", "write note.txt: hello")
+    refused = bubblewrap.run("chat", "-p", "/reset files", code=2)
+    assert refused.stderr.splitlines()[-1] == (
+        "rumi: /reset files deletes the chat's files, and nobody can confirm that here. "
+        "Add --yes if that is what you want."
+    )
+    for lines, kept in (
+        ("/reset files\nno\n", True),
+        ("/reset files\n", True),
+        ("/reset files\nyes\n", False),
+    ):
+        done = bubblewrap.run("chat", text=lines)
+        assert "Delete this chat's files as well (1 file, " in done.stderr
+        assert note.exists() == kept
+        assert ("Nothing was deleted" in done.stdout) == kept
+    bubblewrap.run("chat", "-p", "write note.txt: hello")
+    done = bubblewrap.run("chat", "--yes", "-p", "/reset files")
+    assert "container, history and files deleted" in done.stdout
+    assert not note.exists()
+    bubblewrap.run("chat", "-p", "write note.txt: hello")
+    assert bubblewrap.run("reset", "cli").stdout == "✨ Session reset: container and history cleared.\n"
+    assert note.exists()
+
+
+async def test_on_a_terminal_deleting_files_is_asked_and_answered_at_the_prompt(bubblewrap: Program) -> None:
+    async with on_a_terminal(bubblewrap) as person:
+        await person.window.see("›")
+        await person.window.type("write note.txt: hello\r")
+        await person.window.see("● $ tee note.txt")
+        await person.window.type("/reset files\r")
+        await person.window.see("(yes/no) ›")
+        await person.window.type("y\r")
+        await person.window.see("container, history and files deleted")
+        await person.window.type("run echo on-and-on\r")
+        await person.window.see("● $ echo on-and-on")

@@ -33,6 +33,7 @@ from actors.supervisor import Strategy
 from tests.fakes import virtual_time
 
 SHUTDOWN_S = 4.0
+QUIET_S = 1000.0  # longer than all that was asked for can take
 CLEANUP_S = 1.0  # less than that, so that an asker who gives up never leaves before the handler
 STATIC = ("s0", "s1", "s2")
 KEYS = ("k0", "k1")
@@ -152,6 +153,8 @@ class Account:
     """Asks whose asker had left while the handler still worked, although it cleans up within `shutdown`."""
     restarts: dict[tuple[int, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     """Times at which an incarnation after the first was made, for each place."""
+    never_idle: tuple[str, ...] = ()
+    """Keyed children that were still there long after the last message."""
     places: dict[int, Any] = field(default_factory=dict)
     """Keeps references alive, so that their identities stay unique."""
 
@@ -264,9 +267,13 @@ class World:
         try:
             over_after_s = float("inf") if self.plan.over_after_s is None else self.plan.over_after_s
             with trio.move_on_after(over_after_s):
-                async with self.root.running(), trio.open_nursery() as nursery:
-                    for number, steps_of_one in enumerate(self.plan.clients):
-                        nursery.start_soon(self.client, number, steps_of_one)
+                async with self.root.running():
+                    async with trio.open_nursery() as nursery:
+                        for number, steps_of_one in enumerate(self.plan.clients):
+                            nursery.start_soon(self.client, number, steps_of_one)
+                    if self.plan.idle_s is not None:
+                        await trio.sleep(QUIET_S)
+                        self.account.never_idle = self.keyed.keys()
         except RestartLimitExceeded:
             pass
 
@@ -349,6 +356,7 @@ def check(world: World) -> None:
     assert not account.left_behind, f"askers left their work behind: {account.left_behind}"
     assert not account.twins, f"two incarnations at once: {account.twins}"
     assert not +account.alive, f"did not stop: {+account.alive}"
+    assert not account.never_idle, f"did not go idle: {account.never_idle}"
     assert not account.working, f"handlers are at work after the end: {account.working}"
     refused = account.refused & set(handled)
     assert not refused, f"handled although it was refused: {refused}"

@@ -138,6 +138,42 @@ class People(Chats):
             for index, (name, content) in enumerate(files)
         ]
 
+    def forward(
+        self, person: Person, origin: Json, chat: Where = None, *, text: str = "", **content: Any
+    ) -> Message:
+        """Forward what somebody wrote: a text, or what `content` says. Who wrote it is told by `origin_…`."""
+        found = detected(text)
+        return self.send(person, chat, text=text, entities=found, forward_origin=origin, **content)
+
+    def quote(self, person: Person, text: str, message: Message, part: str, chat: Where = None) -> Message:
+        """Answer a message of the same chat, and quote a part of it."""
+        found = detected(text)
+        quote = _quote(message.text, part)
+        return self.send(person, chat, text=text, entities=found, reply_to=message, quote=quote)
+
+    def answer_elsewhere(
+        self, person: Person, text: str, origin: Json, chat: Where = None, *, part: str = "", **media: Any
+    ) -> Message:
+        """Answer, in this chat, a message of another one; perhaps with a quote of it."""
+        content: Json = {"external_reply": {"origin": origin, **media}}
+        if part:
+            content["quote"] = _quote(part, part)
+        return self.send(person, chat, text=text, entities=detected(text), **content)
+
+    def origin_of(self, author: Person | Chat | str, *, signature: str | None = None) -> Json:
+        """Who wrote a message, as Telegram tells it: a name alone is somebody who hides their account."""
+        origin: Json = {"date": int(EPOCH + self.now())}
+        match author:
+            case str():
+                return {"type": "hidden_user", **origin, "sender_user_name": author}
+            case Person():
+                return {"type": "user", **origin, "sender_user": author.json()}
+            case Chat(kind="channel"):
+                origin |= {"type": "channel", "chat": author.json(), "message_id": self.number()}
+            case Chat():
+                origin |= {"type": "chat", "sender_chat": author.json()}
+        return origin if signature is None else {**origin, "author_signature": signature}
+
     def edit(self, message: Message, text: str) -> Message:
         """A person changes what they wrote."""
         message.edits.append(Edit(self.now(), message.text, message.entities))
@@ -183,10 +219,15 @@ class People(Chats):
         chat.kicked = True
         self._membership(chat, person, "member", "kicked")
 
-    def migrate(self, chat: Chat, new_id: int) -> Chat:
-        """A basic group becomes a supergroup with another number."""
-        new = self.group(new_id, title=chat.title, members=list(chat.members.values()))
+    def migrate(self, chat: Chat, new_id: int, *, forum: bool = False, told: bool = True) -> Chat:
+        """A basic group becomes a supergroup with another number, in which messages are numbered from 1.
+
+        Not `told`: the bot missed what both groups say of it, and finds out when it writes.
+        """
+        new = self.group(new_id, title=chat.title, members=list(chat.members.values()), forum=forum)
         chat.migrated_to = new_id
+        if not told:
+            return new
         someone = next(iter(chat.members.values()), self.bot)
         self.told(self.write(chat, someone, content={"migrate_to_chat_id": new_id}))
         self.told(self.write(new, someone, content={"migrate_from_chat_id": chat.id}))
@@ -200,6 +241,13 @@ class People(Chats):
         ]
         change: Json = {"chat": chat.json(), "from": person.json(), "date": int(EPOCH + self.now())}
         self.tell("my_chat_member", {**change, "old_chat_member": sides[0], "new_chat_member": sides[1]})
+
+
+def _quote(text: str, part: str) -> Json:
+    """A `TextQuote`; Telegram counts in UTF-16."""
+    assert part in text, "only what stands there can be quoted"
+    before = text[: text.index(part)].encode("utf-16-le")
+    return {"text": part, "position": len(before) // 2, "is_manual": True}
 
 
 def _caption(caption: str) -> Json:

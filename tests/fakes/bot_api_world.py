@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
-ChatKind: TypeAlias = Literal["private", "group", "supergroup"]
+ChatKind: TypeAlias = Literal["private", "group", "supergroup", "channel"]
 
 
 class Refused(Exception):

@@ -1,5 +1,6 @@
 """An engine without a kernel below: boxes that are entries in a dict, and switches for what goes wrong."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,6 +64,7 @@ class FakeEngine:
 
     kind: EngineKind = "docker"
     degraded: tuple[str, ...] = ()
+    user = (os.getuid(), os.getgid())
 
     def __init__(self, create_s: float = 0.1) -> None:
         self.create_s = create_s

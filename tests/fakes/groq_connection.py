@@ -5,7 +5,7 @@ import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import h11
 import trio
@@ -38,6 +38,9 @@ class Server(Protocol):
 
     def next_id(self) -> str: ...
 
+    @property
+    def cuts_kept(self) -> Literal["no", "close", "reset"]: ...
+
 
 class Connection:
     def __init__(self, stream: trio.SocketStream, server: Server) -> None:
@@ -46,14 +49,19 @@ class Connection:
         self._http = h11.Connection(h11.SERVER)
 
     async def run(self) -> None:
+        served = 0
         while True:
             request = await self._request()
             if request is None:
-                return
+                return None
+            if served and self._server.cuts_kept != "no":
+                # Our close of the kept connection has crossed this request, which is never answered.
+                return self._reset() if self._server.cuts_kept == "reset" else None
+            served += 1
             self._server.record(request)
             await self._behave(self._server.behaviour(request), request)
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-                return
+                return None
             self._http.start_next_cycle()
 
     async def _request(self) -> Recorded | None:
@@ -95,6 +103,7 @@ class Connection:
                 self._reset()
 
     async def _answer(self, answer: Answer, request: Recorded) -> None:
+        await self._pause(answer.begin_s)
         await self._head(200, {"content-type": "text/event-stream", **answer.headers})
         groq = request.path.startswith("/openai")
         assert request.body is not None

@@ -11,17 +11,21 @@ Body = dict[str, Any]
 class Answer:
     """A reply in chunks: words, then calls `(name, arguments)`, whose arguments come in two pieces each.
 
-    `pieces` is how many chunks the words come in, `pause_s` the time before each chunk, `cut_after` the
-    number of chunks after which the connection is cut, `hang_after` after which nothing more comes.
+    `pieces` is how many chunks the words come in, `begin_s` the time before anything comes, `pause_s` the
+    time before each chunk, `cut_after` the number of chunks after which the connection is cut, `hang_after`
+    after which nothing more comes. A `finish_reason` of "" is one that never comes, as with some versions of
+    vLLM. `cached` is how much of the prompt was in the server's cache.
     """
 
     text: str = ""
     calls: Sequence[tuple[str, str]] = ()
     pieces: int = 3
+    begin_s: float = 0.0
     pause_s: float = 0.0
     finish_reason: str | None = None
     reasoning: str = ""
     usage: tuple[int, int] = (11, 7)
+    cached: int = 0
     cut_after: int | None = None
     hang_after: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -92,8 +96,10 @@ def reply_chunks(answer: Answer, reply_id: str, model: str, *, groq: bool, usage
     if groq:
         first["x_groq"] = {"id": "req_fake"}
     chunks = [first]
-    if answer.reasoning:
-        chunks.append(chunk({"reasoning": answer.reasoning}))
+    if answer.reasoning and groq:
+        chunks.append(chunk({"reasoning": answer.reasoning, "channel": "analysis"}))
+    elif answer.reasoning:  # llama.cpp and vLLM
+        chunks.append(chunk({"reasoning_content": answer.reasoning}))
     size = -(-len(answer.text) // max(answer.pieces, 1)) or 1
     chunks += [chunk({"content": answer.text[at : at + size]}) for at in range(0, len(answer.text), size)]
     for index, (name, _) in enumerate(answer.calls):
@@ -108,9 +114,21 @@ def reply_chunks(answer: Answer, reply_id: str, model: str, *, groq: bool, usage
             middle = len(arguments) // 2
             part = arguments[middle:] if half else arguments[:middle]
             chunks.append(chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}))
-    last = chunk({}, answer.finish_reason or ("tool_calls" if answer.calls else "stop"))
+    reason = (
+        ("tool_calls" if answer.calls else "stop") if answer.finish_reason is None else answer.finish_reason
+    )
+    last = chunk({}, reason or None)
     prompt, completion = answer.usage
-    counted = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    counted: Body = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+    if groq:
+        times = ("queue_time", "prompt_time", "completion_time", "total_time")
+        counted |= dict.fromkeys(times, 0.01) | {"completion_tokens_details": {"reasoning_tokens": 0}}
+    if answer.cached:
+        counted["prompt_tokens_details"] = {"cached_tokens": answer.cached}
     chunks.append(last)
     if groq:
         last["x_groq"] = {"id": "req_fake", "usage": counted}
@@ -155,6 +173,13 @@ def _loop(body: Body) -> Behaviour:
     return Answer(calls=[("bash", '{"command": "echo hola"}')])
 
 
+def _page(body: Body) -> Behaviour:
+    """A call with a result of 50,000 characters, then an answer that says how much of it came."""
+    if results := answered_calls(body):
+        return Answer(f"I have read {len(results[-1])} characters")
+    return Answer(calls=[("bash", '{"command": "seq 1 10000"}')])
+
+
 def scripts(pause_s: float = 0.2) -> dict[str, Script]:
     """The behaviours that the program knows."""
     return {
@@ -162,6 +187,7 @@ def scripts(pause_s: float = 0.2) -> dict[str, Script]:
         "echo": _echo,
         "tool": _tool,
         "loop": _loop,
+        "page": _page,
         "slow": Answer(" ".join(str(number) for number in range(100)), pieces=100, pause_s=pause_s),
         "hang": Hang(),
         "hang-mid": Answer("some words and then nothing", hang_after=3),

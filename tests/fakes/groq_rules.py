@@ -18,6 +18,7 @@ _KEYS = {
     "max_tokens": int,
     "stream_options": dict,
     "parallel_tool_calls": bool,
+    "disable_tool_validation": bool,
     "stop": (str, list),
     "seed": int,
     "user": str,
@@ -25,9 +26,13 @@ _KEYS = {
 _MESSAGE_KEYS = {
     "system": {"role", "content", "name"},
     "user": {"role", "content", "name"},
-    "assistant": {"role", "content", "name", "tool_calls"},
+    "assistant": {"role", "content", "name", "tool_calls", "reasoning"},
     "tool": {"role", "content", "tool_call_id"},
 }
+
+
+REASONING = "openai/gpt-oss-"
+"""Models whose reasoning may go back to them."""
 
 
 class BadRequestError(Exception):
@@ -45,6 +50,7 @@ def check_request(body: object, *, groq: bool = True) -> None:
     _need(bool(body.get("messages")), "'messages' : minimum number of items is 1")
     _need(body.get("stream") is True, "this server only streams")
     _need("stream_options" not in body or not groq, "stream_options is for other servers")
+    _need("disable_tool_validation" not in body or groq, "disable_tool_validation is Groq's")
     _need(0 <= body.get("temperature", 1) <= 2, "'temperature' : must be between 0 and 2")
     for limit in ("max_completion_tokens", "max_tokens"):
         _need(body.get(limit, 1) >= 1, f"'{limit}' : must be at least 1")
@@ -54,7 +60,7 @@ def check_request(body: object, *, groq: bool = True) -> None:
             _check_tool(tool, f"'tools.{index}'")
         names = [tool["function"]["name"] for tool in body["tools"]]
         _need(len(set(names)) == len(names), "'tools' : names must be unique")
-    _check_messages(body["messages"])
+    _check_messages(body["messages"], reasoning=groq and body["model"].startswith(REASONING))
 
 
 def _check_tool(tool: Any, at: str) -> None:
@@ -81,7 +87,7 @@ def _check_tool(tool: Any, at: str) -> None:
     )
 
 
-def _check_messages(messages: list[Any]) -> None:
+def _check_messages(messages: list[Any], *, reasoning: bool) -> None:
     open_calls: set[str] = set()
     for index, message in enumerate(messages):
         at = f"'messages.{index}'"
@@ -89,7 +95,15 @@ def _check_messages(messages: list[Any]) -> None:
         role = message.get("role")
         _need(role in _MESSAGE_KEYS, f"{at}.role : unknown")
         for key in message:
-            _need(key in _MESSAGE_KEYS[role], f"{at} : property '{key}' is unsupported")
+            unsupported = f"({at} : property '{key}' is unsupported)"
+            _need(
+                key in _MESSAGE_KEYS[role],
+                f"{at} : for 'role:{role}' the following must be satisfied[{unsupported}]",
+            )
+        _need(
+            "reasoning" not in message or reasoning,
+            f"`messages[{index}].reasoning`: reasoning is not supported with this model",
+        )
         if role == "tool":
             _need(message.get("tool_call_id") in open_calls, f"{at}.tool_call_id : answers no call")
             open_calls.remove(message["tool_call_id"])

@@ -7,17 +7,20 @@ It answers `/openai/v1/chat/completions` (Groq) and `/v1/chat/completions` (the 
 """
 
 import argparse
+import json
 import signal
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import h11
 import trio
 
 from tests.fakes.groq_audio import TooLargeError, check_recording
 from tests.fakes.groq_connection import ClientLeftError, Connection, Recorded
+from tests.fakes.groq_plan import Plan, tool_use_failed
 from tests.fakes.groq_replies import (
     Answer,
     Behaviour,
@@ -44,6 +47,7 @@ __all__ = [
     "Fail",
     "GroqServer",
     "Hang",
+    "Plan",
     "Raw",
     "Recorded",
     "Script",
@@ -52,6 +56,7 @@ __all__ = [
     "last_user_text",
     "scripts",
     "serve_groq",
+    "tool_use_failed",
 ]
 
 CHAT = ("/openai/v1/chat/completions", "/v1/chat/completions")
@@ -62,7 +67,8 @@ KEY = "gsk_test_0123456789abcdefghijklmnopqrstuvwxyz"
 
 class GroqServer:
     """`requests` is what came so far, `open` the number of connections, `connections` how many there were,
-    `left` how many clients went away early. `audio` is for recordings what `script` is for chats."""
+    `left` how many clients went away early. `audio` is for recordings what `script` is for chats. `plan` is
+    what the key's organisation may use; `cuts_kept`, how it ends connections that it was to keep."""
 
     def __init__(
         self,
@@ -71,7 +77,11 @@ class GroqServer:
         key: str | None = KEY,
         models: Iterable[str] | None = None,
         audio: Script = SAID,
+        plan: Plan | None = None,
+        cuts_kept: Literal["no", "close", "reset"] = "no",
     ) -> None:
+        self.plan = plan
+        self.cuts_kept = cuts_kept
         self.key = key
         self.models = None if models is None else frozenset(models)
         self.requests: list[Recorded] = []
@@ -156,7 +166,14 @@ class GroqServer:
         if self.models is not None and request.body["model"] not in self.models:
             text = f"The model `{request.body['model']}` does not exist or you do not have access to it."
             return Fail(404, text, "model_not_found")
-        return self._choose(request.body)
+        if self.plan is not None and (refusal := self.plan.refusal(request.body)) is not None:
+            return refusal
+        behaviour = self._choose(request.body)
+        if isinstance(behaviour, Answer) and request.path.startswith("/openai"):
+            behaviour = _validated(behaviour, request.body)
+        if self.plan is not None and isinstance(behaviour, Answer | Fail):
+            behaviour = replace(behaviour, headers={**self.plan.headers(), **behaviour.headers})
+        return behaviour
 
     def _heard(self, request: Recorded) -> Behaviour:
         if request.body is None:
@@ -171,12 +188,29 @@ class GroqServer:
         return f"chatcmpl-{next(self._ids)}"
 
 
+def _validated(answer: Answer, body: Body) -> Behaviour:
+    """Groq looks whether a called tool is there, unless it was told not to."""
+    tools = {tool["function"]["name"] for tool in body.get("tools", ())}
+    unknown = next((call for call in answer.calls if call[0] not in tools), None)
+    if unknown is None or body.get("disable_tool_validation"):
+        return answer
+    name, arguments = unknown
+    text = f"tool call validation failed: attempted to call tool '{name}' which was not in request.tools"
+    return tool_use_failed(f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}', text)
+
+
 @asynccontextmanager
 async def serve_groq(
-    script: Script, *, key: str | None = KEY, models: Iterable[str] | None = None, audio: Script = SAID
+    script: Script,
+    *,
+    key: str | None = KEY,
+    models: Iterable[str] | None = None,
+    audio: Script = SAID,
+    plan: Plan | None = None,
+    cuts_kept: Literal["no", "close", "reset"] = "no",
 ) -> AsyncIterator[GroqServer]:
     """Serve until the block is left. `key=None`: no key is asked for, and none may be sent."""
-    server = GroqServer(script, key=key, models=models, audio=audio)
+    server = GroqServer(script, key=key, models=models, audio=audio, plan=plan, cuts_kept=cuts_kept)
     async with trio.open_nursery() as nursery:
         await nursery.start(server.serve)
         yield server
@@ -186,7 +220,8 @@ async def serve_groq(
 async def _main(arguments: argparse.Namespace) -> None:
     script = scripts(arguments.pause)[arguments.script]
     said = Transcript(arguments.said)
-    server = GroqServer(script, key=arguments.key or None, audio=said)
+    plan = Plan(arguments.plan, minute_s=arguments.minute) if arguments.plan else None
+    server = GroqServer(script, key=arguments.key or None, audio=said, plan=plan)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda **status: server.serve(port=arguments.port, **status))
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -199,6 +234,8 @@ def main() -> None:
     """Serve until SIGINT or SIGTERM."""
     parser = argparse.ArgumentParser(description="A Groq on loopback.")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--plan", type=int, default=0, help="tokens a minute; 0 for no limit")
+    parser.add_argument("--minute", type=float, default=60.0, help="seconds in a minute of that limit")
     parser.add_argument("--script", choices=sorted(scripts()), default="ok")
     parser.add_argument("--key", default=KEY, help="the key to ask for; empty for none")
     parser.add_argument("--said", default=SAID.text, help="what is said in every recording")

@@ -1,10 +1,10 @@
 """Which sessions are to be learned from, what of them, and what becomes of their history then."""
 
 import math
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,14 +16,17 @@ from rumi.journal import (
     Entry,
     LearnedFrom,
     LearnNothing,
+    LeftOut,
     Lesson,
     Load,
     NewSession,
     PutOff,
     Settle,
+    Shorten,
     Study,
     Summarize,
     Summary,
+    Sweep,
     ToLearn,
 )
 from rumi.journal.store import Store
@@ -42,7 +45,11 @@ class Book:
         self.messages = 0
 
     def do(self, *requests: object) -> object:
-        return self.store.run(list(requests))[-1]  # type: ignore[arg-type]
+        """Do what is asked, and what the journal's actor does behind it."""
+        answer = self.store.run(list(requests))[-1]  # type: ignore[arg-type]
+        while self.store.run([Sweep()])[0]:
+            pass
+        return answer
 
     def turn(self, text: str, *between: Entry, chat: str = "a", due: float | None = 2000.0) -> int:
         """A whole turn in the chat's session, which is due then; the session's number."""
@@ -201,14 +208,14 @@ def test_a_summary_stands_for_what_it_sums_up_also_after_a_restart(book: Book) -
     for text in ("one", "two", "three"):
         book.turn(text)
     summary = Summary("t2", "they spoke of one and two", tainted=True, links=("http://a.example/",))
-    assert book.do(Summarize("a", 1, summary)) is True
+    assert book.do(Summarize("a", 1, summary)) == summary
     book.store.close()
     book.store = Store(book.path, lambda: book.now)
     record = book.do(Load("a", 100))
     assert record.summary == summary  # type: ignore[attr-defined]
     assert [e.turn for e in record.history] == ["t3", "t3"]  # type: ignore[attr-defined]
     later = Summary("t3", "and of three")
-    assert book.do(Summarize("a", 1, later)) is True
+    assert book.do(Summarize("a", 1, later)) == later
     record = book.do(Load("a", 100))
     assert (record.summary, record.history) == (later, ())  # type: ignore[attr-defined]
     assert book.said()[0] == "one"  # it is the user's own words that are learned from
@@ -217,28 +224,65 @@ def test_a_summary_stands_for_what_it_sums_up_also_after_a_restart(book: Book) -
 def test_a_summary_that_comes_too_late_is_dropped(book: Book) -> None:
     book.turn("one")
     book.do(NewSession("a", forget=True, learn=True))
-    assert book.do(Summarize("a", 1, Summary("t1", "late"))) is False
-    assert book.do(Summarize("a", 2, Summary("t1", "of nothing"))) is False
+    assert book.do(Summarize("a", 1, Summary("t1", "late"))) is None
+    assert book.do(Summarize("a", 2, Summary("t1", "of nothing"))) is None
     assert book.rows("SELECT count(*) FROM summaries") == [(0,)]
 
 
-def test_a_file_of_the_version_before_gets_what_learning_needs(tmp_path: Path) -> None:
-    from rumi.journal.schema import MIGRATIONS, SCHEMA
-
-    book = Book(tmp_path / "new.db")
-    wanted = {row[1]: [c[1:3] for c in book.rows(f"PRAGMA table_info({row[1]})")] for row in _tables(book)}
-    old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
-    columns = "chat TEXT, number INTEGER, started REAL, due REAL, ended REAL, PRIMARY KEY (chat, number)"
-    history = "id INTEGER, chat TEXT, session INTEGER, turn TEXT, message TEXT, tainted INTEGER, created REAL"
-    old.executescript(f"CREATE TABLE sessions ({columns}); CREATE TABLE history ({history});")
-    old.executescript(MIGRATIONS[2])
-    for table in ("sessions", "summaries", "history", "tainted_files"):
-        found = [column[1:3] for column in old.execute(f"PRAGMA table_info({table})")]
-        assert sorted(found) == sorted(wanted[table]), table
-    assert "sessions_to_learn" in SCHEMA
-    old.close()
+def test_what_prompts_leave_out_is_there_for_a_later_summary(tmp_path: Path) -> None:
+    book = Book(tmp_path / "state.db")
+    book.do(Load("a", 1))
+    for number in range(1, 7):
+        book.do(Append("a", 1, (said(f"t{number}", f"m{number}"),)))
+    assert book.do(Summarize("a", 1, Summary("t2", "", True, ("http://x/",)), leave_out=True)) == Summary(
+        "t2", "", True, ("http://x/",), gap=True
+    )
+    assert words(book.do(LeftOut("a", 1, 1000))) == ["m1", "m2"]
+    assert book.do(Summarize("a", 1, Summary("t1", "one"))) == Summary("t2", "one", gap=True)
+    assert words(book.do(LeftOut("a", 1, 1000))) == ["m2"]
+    assert book.do(Summarize("a", 1, Summary("t4", ""), leave_out=True)) == Summary("t4", "one", gap=True)
+    assert words(book.do(LeftOut("a", 1, 8))) == ["m4"]
+    record = book.do(Load("a", 100))
+    assert (record.summary, words(record.history)) == (Summary("t4", "one", gap=True), ["m5", "m6"])  # type: ignore[attr-defined]
+    assert book.do(Summarize("a", 1, Summary("t3", ""), leave_out=True)) is None
+    assert book.do(Summarize("a", 1, Summary("t4", "all"))) == Summary("t4", "all")
+    assert book.do(LeftOut("a", 1, 1000)) == ()
+    assert book.do(Summarize("a", 1, Summary("t3", "late"))) is None
     book.store.close()
 
 
-def _tables(book: Book) -> list[tuple[object, ...]]:
-    return book.rows("SELECT type, name FROM sqlite_master WHERE type = 'table'")
+def test_results_that_prompts_show_shortened_are_loaded_so_and_stay_whole_in_the_file(tmp_path: Path) -> None:
+    book = Book(tmp_path / "state.db")
+    book.do(Load("a", 1))
+    results = [Message("tool", f"{number}" * 2000, tool_call_id="c") for number in range(4)]
+    for number, result in enumerate(results):
+        book.do(Append("a", 1, (Entry(f"t{number}", result),)))
+    book.do(Shorten("a", 1, 2))
+    book.do(Shorten("a", 1, 3))  # never back
+    lengths = [len(entry.message.content) for entry in book.do(Load("a", 10)).history]  # type: ignore[attr-defined]
+    assert max(lengths[:2]) < 600
+    assert lengths[2:] == [2000, 2000]
+    assert book.rows("SELECT min(length(message)) FROM history")[0][0] > 2000
+    book.store.close()
+
+
+def test_no_more_is_loaded_than_takes_so_many_tokens_and_the_rest_waits_for_a_summary(tmp_path: Path) -> None:
+    book = Book(tmp_path / "state.db")
+    book.do(Load("a", 1))
+    for number in range(9):
+        turn = f"t{number // 3}"
+        book.do(Append("a", 1, (said(turn, f"m{number} " + "x" * 300),)))
+    for most, first, gap in ((10_000, "m0", None), (600, "m6", "t1"), (10, "m8", "t1"), (10_000, "m6", "t1")):
+        record: Any = book.do(Load("a", 100, most))
+        assert words(record.history)[0].startswith(first)
+        assert (record.summary and record.summary.turn) == gap
+    assert [text[:2] for text in words(book.do(LeftOut("a", 1, 350)))] == ["m3", "m4", "m5"]
+    book.store.close()
+
+
+def said(turn: str, text: str) -> Entry:
+    return Entry(turn, Message("user", text))
+
+
+def words(entries: Any) -> list[str]:
+    return [entry.message.content for entry in entries]

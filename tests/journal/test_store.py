@@ -31,6 +31,7 @@ from rumi.journal import (
     Previewed,
     Retriable,
     Settle,
+    Sweep,
     Undeliverable,
     Undelivered,
     Waiting,
@@ -96,7 +97,7 @@ def test_only_the_current_session_is_loaded_and_forgetting_deletes_all(store: St
     do(store, Append("a", newer, (Entry("t2", Message("user", "new")),)))  # type: ignore[arg-type]
     assert [e.message.content for e in do(store, Load("a", 10)).history] == ["new"]  # type: ignore[attr-defined]
     assert store._db.execute("SELECT count(*) FROM history").fetchone() == (2,)
-    do(store, NewSession("a", forget=True))
+    do(store, NewSession("a", forget=True), Sweep())
     assert store._db.execute("SELECT count(*) FROM history").fetchone() == (0,)
 
 
@@ -154,6 +155,12 @@ def test_messages_come_back_as_they_were(content: str, name: str, arguments: str
         assert load_message(dump_message(message)) == message
 
 
+def test_what_a_model_thought_on_the_way_is_not_stored() -> None:
+    stored = dump_message(Message("assistant", "x", reasoning="because"))
+    assert "because" not in stored
+    assert load_message(stored) == Message("assistant", "x")
+
+
 WRITER = """
 import sys
 from pathlib import Path
@@ -202,6 +209,24 @@ def test_what_comes_with_a_message_is_kept_for_its_turn_and_for_a_retry(store: S
     do(store, Begin("a", 2, "t2", 1, (), retries=1), Settle("a", (2,), "no", "model_error", 1))
     again = do(store, Retriable("a"))
     assert (again.id, again.text, again.enclosures) == (2, "look", found.enclosures)  # type: ignore[attr-defined]
+
+
+def test_words_of_others_are_kept_with_their_message_and_with_its_retry(store: Store) -> None:
+    words = Enclosure("words", source="standard input", text="theirs", cut=True)
+    do(store, Accept(1, "a", "mine", (words,)))
+    (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
+    assert (found.text, found.enclosures) == ("mine", (words,))
+    do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "crashed", 1))
+    assert do(store, Retriable("a")).enclosures == (words,)  # type: ignore[attr-defined]
+
+
+def test_what_an_earlier_version_stored_with_a_message_is_read(store: Store) -> None:
+    do(store, Accept(1, "a", "look"))
+    earlier = '[{"kind":"voice","reference":"r","name":"v.ogg","media_type":"","size_bytes":null}]'
+    store._db.execute("UPDATE messages SET enclosures = ?", (earlier,))
+    (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
+    assert found.enclosures == (Enclosure("voice", "r", "v.ogg"),)
+    assert not found.enclosures[0].outside
 
 
 def test_a_reply_knows_what_its_messages_are_called_and_how_far_it_got(store: Store) -> None:

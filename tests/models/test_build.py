@@ -172,3 +172,25 @@ def test_the_server_runs_as_a_program_and_prints_its_address_first() -> None:
         assert server.stdout.readline().startswith("http://127.0.0.1:")
         server.terminate()
     assert server.returncode == 0
+
+
+def first_word_limits(**settings: object) -> list[float]:
+    custom = {"mine": CustomServer("http://127.0.0.1:1/v1", "m")}
+    models = build_models(
+        ModelSettings(fallbacks=("custom:mine",), custom=custom, groq_api_key=KEY, **settings)  # type: ignore[arg-type]
+    )
+    return [step.model._first_s for step in models.steps]  # type: ignore[attr-defined]
+
+
+def test_a_server_of_ones_own_may_take_longer_to_read_a_prompt_than_groq() -> None:
+    assert first_word_limits() == [60.0, 300.0]
+    assert first_word_limits(timeout_s=400.0) == [400.0, 400.0]
+    assert first_word_limits(first_token_timeout_s=90.0) == [90.0, 90.0]
+
+
+def test_each_model_has_its_own_room_and_an_unknown_fallback_is_not_cut() -> None:
+    custom = {"mine": CustomServer("http://127.0.0.1:1/v1", "m")}
+    settings = ModelSettings(
+        "custom:mine", ("groq:openai/gpt-oss-20b", "groq:new"), custom=custom, groq_api_key=KEY
+    )
+    assert [step.room.context_tokens for step in build_models(settings).steps] == [8192, 131_072, None]

@@ -14,6 +14,8 @@ from rumi.models.build import ModelSet
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import Seen
 from rumi.models.rates import RateLimits
+from rumi.models.room import Room
+from rumi.models.tokens import request_tokens
 from rumi.models.types import (
     Discarded,
     Emit,
@@ -24,8 +26,10 @@ from rumi.models.types import (
     ModelRequest,
     Reply,
     TextDelta,
+    TooLarge,
     Waiting,
 )
+from rumi.texts import Language
 
 HELLO = ModelRequest((Message("user", "hola"),))
 
@@ -36,6 +40,7 @@ class Scripted:
     def __init__(self, name: str, *script: Reply | ModelError, takes_s: float = 0.0, words: str = "") -> None:
         self.name = name
         self.calls: list[float] = []
+        self.requests: list[ModelRequest] = []
         self.running = 0
         self.most = 0
         self.limits: RateLimits | None = None
@@ -48,6 +53,7 @@ class Scripted:
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         self.calls.append(trio.current_time())
+        self.requests.append(request)
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -84,7 +90,7 @@ def waits(events: Sequence[ModelEvent]) -> list[float]:
 class Desk:
     """The `models` actor in a tree of its own."""
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int | None) -> None:
         self.root = Supervisor("test")
         self.ref: ModelsRef = self.root.add(ModelSet((), (), 1000).spec(concurrency))
 
@@ -94,7 +100,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def running_models(concurrency: int = 32) -> AsyncIterator[Desk]:
+async def running_models(concurrency: int | None = 32) -> AsyncIterator[Desk]:
     desk = Desk(concurrency)
     async with desk.root.running():
         yield desk
@@ -255,6 +261,45 @@ async def test_no_more_calls_run_at_once_than_allowed(autojump_clock: MockClock)
     assert len(model.calls) == 10
 
 
+async def test_a_server_that_takes_few_at_once_refuses_little_and_no_call_fails(
+    autojump_clock: MockClock,
+) -> None:
+    server = Narrow(takes=20)
+    async with running_models(None) as desk:
+        async with trio.open_nursery() as nursery:
+            for number in range(300):
+                one = Chain([Step(server, "s")], chat=f"c{number}", permits=desk.ref, random=Random(number))
+                nursery.start_soon(one.reply, HELLO, lambda _: None)
+        began = trio.current_time()
+        assert server.answered == 300
+        assert server.most == 20
+        assert server.refused < 130
+        assert began < 1.5 * 2 * 300 / 20
+        assert "s gets" in desk.doing
+
+
+class Narrow:
+    """A server that takes so many calls at once, each for two seconds, and refuses the rest."""
+
+    name = "custom:narrow"
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+        self.running = self.most = self.answered = self.refused = 0
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        await trio.sleep(0.01)
+        if self.running >= self.takes:
+            self.refused += 1
+            raise ModelError("rate_limited", "too many at once")
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await trio.sleep(2)
+        self.running -= 1
+        self.answered += 1
+        return Reply("x")
+
+
 async def test_a_busy_chat_does_not_starve_another(autojump_clock: MockClock) -> None:
     model = Scripted("groq:a", takes_s=1)
     order: list[str] = []
@@ -354,3 +399,67 @@ async def test_when_the_actor_crashes_calls_go_on_and_waiting_ones_are_granted_b
         assert len(waiting.calls) == 1
         assert slow.running == 1
     assert slow.running == 0
+
+
+LONG = ModelRequest((Message("system", "be good"), Message("user", "word " * 12_000)))
+
+
+def refused(told: TooLarge | None) -> ModelError:
+    return ModelError("too_large", "It is too large.", model="groq:a", too_large=told)
+
+
+async def test_each_model_is_asked_as_much_as_it_takes() -> None:
+    small, large = Scripted("groq:small", failed("timeout")), Scripted("custom:large", Reply("x"))
+    steps = [Step(small, room=Room(8000)), Step(large, room=Room(131_072))]
+    await Chain(steps, chat="c").reply(LONG, lambda _: None)
+    assert request_tokens(small.requests[0]) <= 6000
+    assert large.requests == [LONG]
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+async def test_what_is_too_large_is_cut_to_what_the_server_told_and_asked_once_more(
+    language: Language, autojump_clock: MockClock
+) -> None:
+    events: list[ModelEvent] = []
+    model = Scripted("groq:a", refused(TooLarge(8000, 16_000, a_minute=True)), Reply("it fits"))
+    one = Chain([Step(model, room=Room(131_072))], chat="c", language=language)
+    start = trio.current_time()
+    assert (await one.reply(LONG, events.append)).text == "it fits"
+    assert trio.current_time() == start
+    assert model.requests[0] == LONG
+    assert request_tokens(model.requests[1]) <= 6000
+    why = {
+        "en": "groq:a does not take so much at once; trying again with less",
+        "es": "groq:a no admite tanto de una vez; lo acorto y pruebo de nuevo",
+    }
+    assert events[0] == Waiting(0.0, why[language])
+    await one.reply(LONG, events.append)
+    assert request_tokens(model.requests[2]) <= 6000
+
+
+async def test_what_is_still_too_large_goes_to_the_next_model() -> None:
+    told = refused(TooLarge(8000, 16_000, a_minute=True))
+    small, large = Scripted("groq:a", told, told, told), Scripted("custom:large", Reply("x"))
+    steps = [Step(small, room=Room()), Step(large)]
+    assert (await Chain(steps, chat="c").reply(LONG, lambda _: None)).text == "x"
+    assert len(small.requests) == 2
+    assert large.requests == [LONG]
+
+
+async def test_what_cannot_be_made_smaller_is_not_asked_again() -> None:
+    model = Scripted("groq:a", refused(None))
+    with pytest.raises(ModelError) as caught:
+        await Chain([Step(model)], chat="c").reply(HELLO, lambda _: None)
+    assert caught.value.kind == "too_large"
+    assert len(model.requests) == 1
+
+
+async def test_a_model_is_told_that_its_call_could_not_be_read(autojump_clock: MockClock) -> None:
+    slip = ModelError("malformed", "It wrote nonsense.", model="groq:a", failed_generation="bash(ls")
+    model = Scripted("groq:a", slip, Reply("better"))
+    await chain(model).reply(HELLO, lambda _: None)
+    first, second = model.requests
+    assert first == HELLO
+    assert second.messages[0] == HELLO.messages[0]
+    assert second.messages[1] == Message("assistant", "bash(ls")
+    assert "could not be read as a tool call" in second.messages[2].content

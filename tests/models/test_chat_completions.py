@@ -13,6 +13,7 @@ import trio
 
 from rumi.models.chat_completions import ChatCompletions, Sampling
 from rumi.models.rates import RateLimits, Window
+from rumi.models.room import Room
 from rumi.models.server import Server
 from rumi.models.types import (
     Message,
@@ -21,6 +22,7 @@ from rumi.models.types import (
     ModelRequest,
     Reply,
     TextDelta,
+    TooLarge,
     ToolCall,
     ToolCallNamed,
     ToolSpec,
@@ -34,9 +36,11 @@ from tests.fakes.groq_server import (
     Fail,
     GroqServer,
     Hang,
+    Plan,
     Raw,
     Script,
     serve_groq,
+    tool_use_failed,
 )
 
 BASH = ToolSpec(
@@ -49,14 +53,27 @@ HELLO = ModelRequest((Message("system", "You are Rumi."), Message("user", "hola"
 
 @asynccontextmanager
 async def groq_model(
-    script: Script, *, timeout_s: float = 5.0, sampling: Sampling | None = None
+    script: Script,
+    *,
+    timeout_s: float = 5.0,
+    first_s: float | None = None,
+    sampling: Sampling | None = None,
+    named: str = "openai/gpt-oss-120b",
+    room: Room | None = None,
+    plan: Plan | None = None,
 ) -> AsyncIterator[tuple[ChatCompletions, GroqServer]]:
-    async with serve_groq(script) as fake:
+    async with serve_groq(script, plan=plan) as fake:
         server = Server("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
-        name = "groq:openai/gpt-oss-120b"
         model = ChatCompletions(
-            server, "openai/gpt-oss-120b", name=name, timeout_s=timeout_s, sampling=sampling
+            server,
+            named,
+            name=f"groq:{named}",
+            timeout_s=timeout_s,
+            first_token_timeout_s=first_s,
+            sampling=sampling,
+            room=room,
         )
+        await server.client()  # its import takes time, and is no silence
         try:
             yield model, fake
         finally:
@@ -124,11 +141,12 @@ async def test_the_request_has_what_was_asked_for_and_no_more() -> None:
                 },
             }
         ],
+        "disable_tool_validation": True,
         "temperature": 0.5,
         "max_completion_tokens": 100,
     }
     assert second is not None
-    assert "tools" not in second
+    assert second.keys() & {"tools", "disable_tool_validation"} == set()
 
 
 async def test_a_requests_own_temperature_goes_before_the_configurations() -> None:
@@ -203,12 +221,156 @@ async def test_arguments_that_are_no_json_are_passed_on_as_text() -> None:
     assert reply.tool_calls[0].arguments == "ls -la please"
 
 
-async def test_reasoning_is_a_sign_of_life_but_no_answer() -> None:
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        Answer("42", reasoning="thinking…", pieces=1),
+        Raw(sse(delta(reasoning_content="thinking…"), delta("stop", content="42"))),
+        Raw(sse(delta(content="<think>thinking…</think>\n\n42"), delta("stop"))),
+        Raw(sse(*[delta(content=letter) for letter in "<think>a</think> "], delta("stop", content="42"))),
+    ],
+)
+async def test_reasoning_is_a_sign_of_life_but_no_answer(behaviour: Behaviour) -> None:
     events: list[ModelEvent] = []
-    async with groq_model(Answer("42", reasoning="thinking…", pieces=1)) as (model, _):
+    async with groq_model(behaviour) as (model, _):
         reply = await model.reply(HELLO, events.append)
     assert reply.text == "42"
     assert events == [TextDelta("42")]
+
+
+async def test_a_stream_that_says_it_is_done_is_complete_without_a_reason() -> None:
+    calls = [("bash", '{"command": "ls"}')]
+    for script, reason in (
+        (Answer("done", finish_reason=""), "stop"),
+        (Answer(calls=calls, finish_reason=""), "tool_calls"),
+    ):
+        async with custom_model(script) as (model, _):
+            assert (await model.reply(HELLO, ignore)).finish_reason == reason
+
+
+async def test_tokens_that_the_server_had_cached_are_counted() -> None:
+    async with groq_model(Answer("x", usage=(120, 9), cached=64)) as (model, _):
+        assert (await model.reply(HELLO, ignore)).usage == Usage(120, 9, 64)
+    async with custom_model(Answer("x", usage=(120, 9), cached=32)) as (model, _):
+        assert (await model.reply(HELLO, ignore)).usage == Usage(120, 9, 32)
+
+
+CALLED = ModelRequest(
+    (
+        Message("user", "list"),
+        Message("assistant", "", (ToolCall("c1", "bash", "{}"),), reasoning="I need to look"),
+        Message("tool", "a.txt", tool_call_id="c1"),
+    ),
+    (BASH,),
+)
+
+
+async def test_reasoning_goes_back_to_the_models_that_need_it_and_to_no_others() -> None:
+    async with groq_model(Answer("x")) as (model, fake):
+        await model.reply(CALLED, ignore)
+        assert fake.requests[0].body["messages"][1]["reasoning"] == "I need to look"  # type: ignore[index]
+    for other in (groq_model(Answer("x"), named="moonshotai/kimi-k2-instruct"), custom_model(Answer("x"))):
+        async with other as (model, fake):
+            await model.reply(CALLED, ignore)
+            assert "reasoning" not in fake.requests[0].body["messages"][1]  # type: ignore[index]
+
+
+async def test_a_reply_has_the_reasoning_that_led_to_its_calls() -> None:
+    async with groq_model(Answer(calls=[("bash", "{}")], reasoning="I need to look")) as (model, _):
+        assert (await model.reply(HELLO, ignore)).reasoning == "I need to look"
+
+
+async def test_a_call_of_a_tool_that_is_not_there_comes_through_with_its_name_cleaned() -> None:
+    calls = [("functions.bash", "{}"), ("bash<|channel|>commentary", "{}"), ("launch", "{}")]
+    events: list[ModelEvent] = []
+    async with groq_model(Answer(calls=calls)) as (model, _):
+        reply = await model.reply(HELLO, events.append)
+    assert [call.name for call in reply.tool_calls] == ["bash", "bash", "launch"]
+    assert [event.name for event in events if isinstance(event, ToolCallNamed)] == ["bash", "bash", "launch"]
+
+
+READABLE = '{"name": "functions.bash", "arguments": {"command": "ls"}}'
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        tool_use_failed(READABLE),
+        tool_use_failed(READABLE, "Failed to parse tool call arguments as JSON"),
+        Raw(b"event: error\n" + sse({"error": tool_use_failed(READABLE).body["error"]})),  # type: ignore[index]
+    ],
+)
+async def test_a_call_that_groq_could_not_read_is_read_here(behaviour: Behaviour) -> None:
+    async with groq_model(behaviour) as (model, _):
+        reply = await model.reply(HELLO, ignore)
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("bash", '{"command": "ls"}')]
+    assert (reply.finish_reason, reply.model) == ("tool_calls", "groq:openai/gpt-oss-120b")
+
+
+async def test_words_before_a_call_that_groq_could_not_read_are_kept() -> None:
+    data = sse(delta(content="I will look. "), {"error": tool_use_failed(READABLE).body["error"]})  # type: ignore[index]
+    async with groq_model(Raw(data)) as (model, _):
+        reply = await model.reply(HELLO, ignore)
+    assert (reply.text, len(reply.tool_calls)) == ("I will look. ", 1)
+
+
+async def test_what_nobody_can_read_as_a_call_is_an_error_that_has_it() -> None:
+    error = await failure_of(tool_use_failed("import csv\nprint(1)"))
+    assert (error.kind, error.failed_generation) == ("malformed", "import csv\nprint(1)")
+
+
+def too_large(message: str, status: int = 400, **more: object) -> Fail:
+    return Fail(status, body={"error": {"message": message, **more}})
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        (too_large("the request exceeds the available context size (4096 tokens), try increasing it",
+                   code=400, type="exceed_context_size_error", n_ctx=4096, n_prompt_tokens=6000),
+         TooLarge(4096, 6000)),
+        (too_large("This model's maximum context length is 8192 tokens. However, you requested 9000"),
+         TooLarge(8192)),
+        (too_large("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. "
+                   "The input or output tokens must be reduced.", 429, code="rate_limit_exceeded"),
+         TooLarge(30_000, 342_389, a_minute=True)),
+        (too_large("The context is too long: reduce the context size by 500 tokens"), None),
+        (Fail(413, "Request Entity Too Large"), None),
+    ],
+)  # fmt: skip
+async def test_a_refusal_for_its_size_has_the_limit_that_the_server_told(
+    behaviour: Fail, told: TooLarge | None
+) -> None:
+    error = await failure_of(behaviour)
+    assert (error.kind, error.too_large) == ("too_large", told)
+
+
+async def test_groqs_own_refusals_are_told_apart_and_its_headers_are_the_room() -> None:
+    room, plan = Room(131_072), Plan(8000, minute_s=3600)
+    long = ModelRequest((Message("user", "word " * 8000),))
+    async with groq_model(Answer("x"), room=room, plan=plan) as (model, _):
+        with pytest.raises(ModelError) as caught:
+            await model.reply(long, ignore)
+        told = caught.value.too_large
+        assert told is not None
+        assert (caught.value.kind, told.limit, told.a_minute) == ("too_large", 8000, True)
+        assert room.context_tokens == 8000
+        half = ModelRequest((Message("user", "word " * 4000),))
+        await model.reply(half, ignore)
+        with pytest.raises(ModelError) as caught:
+            await model.reply(half, ignore)
+        assert (caught.value.kind, caught.value.too_large) == ("rate_limited", None)
+        assert caught.value.retry_after_s is not None
+
+
+async def test_the_longest_reply_is_not_asked_of_a_plan_that_would_count_it() -> None:
+    room = Room(131_072)
+    script, plan = Answer("x"), Plan(8000, minute_s=1)
+    async with groq_model(script, sampling=Sampling(None, 7000), room=room, plan=plan) as (model, fake):
+        for _ in range(2):
+            await model.reply(HELLO, ignore)
+    asked = [(request.body or {}).get("max_completion_tokens") for request in fake.requests]
+    assert asked == [7000, None]
 
 
 async def test_one_client_and_one_connection_serve_many_calls() -> None:
@@ -244,8 +406,9 @@ async def test_one_client_and_one_connection_serve_many_calls() -> None:
         (Answer("some words", cut_after=0), "unreachable"),
         (Drop(), "unreachable"),
         (Raw(sse(delta(content="words"), done=False)), "unreachable"),
-        (Raw(sse(delta(content="words"))), "unreachable"),
         (Raw(b""), "unreachable"),
+        (Raw(sse()), "empty"),
+        (Raw(sse(delta(content="<think>and no answer"))), "empty"),
         (Raw(b"data: {nonsense\n\n"), "malformed"),
         (Raw(b"data: \xff\xfe\n\n"), "malformed"),
         (Raw(sse([1, 2])), "malformed"),
@@ -312,6 +475,39 @@ async def test_silence_is_a_timeout_wherever_it_begins(behaviour: Behaviour, wor
     assert caught.value.kind == "timeout"
     assert "0.2 s" in caught.value.message
     assert len(events) == words
+
+
+async def test_a_long_prompt_may_be_read_for_longer_than_a_reply_may_be_silent() -> None:
+    async with groq_model(Answer("at last", begin_s=0.6), timeout_s=0.2, first_s=20) as (model, _):
+        assert (await model.reply(HELLO, ignore)).text == "at last"
+
+
+async def test_pings_while_a_prompt_is_read_begin_no_reply() -> None:
+    # Comments, and the first chunk, which has a role and no words, come before the prompt has been read.
+    first = [b": ping\n", sse(delta(role="assistant", content=""), done=False)]
+    data = b"".join(each.ljust(200, b"\n") for each in first) + sse(delta(content="ok"), delta("stop"))
+    async with groq_model(Raw(data, step=200, pause_s=0.6), timeout_s=0.2, first_s=20) as (model, _):
+        assert (await model.reply(HELLO, ignore)).text == "ok"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "key"),
+    [
+        (Hang(), "model.first_token_timeout_s"),
+        (Answer("some words", hang_after=1), "model.first_token_timeout_s"),
+        (Answer("some words", hang_after=2), "model.timeout_s"),
+        (Answer("some words", reasoning="hm", hang_after=2), "model.timeout_s"),
+        (Answer("<think>I have begun to think", pieces=9, hang_after=2), "model.timeout_s"),
+    ],
+)  # fmt: skip
+async def test_a_silence_names_the_limit_that_it_was_too_long_for(behaviour: Behaviour, key: str) -> None:
+    first_s, timeout_s = (0.2, 20) if "first" in key else (20, 0.2)
+    async with groq_model(behaviour, timeout_s=timeout_s, first_s=first_s) as (model, _):
+        with pytest.raises(ModelError) as caught, trio.fail_after(10):
+            await model.reply(HELLO, ignore)
+    assert caught.value.kind == "timeout"
+    assert f"a longer {key}." in caught.value.advice
+    assert "0.2 s" in caught.value.message
 
 
 async def test_a_slow_drip_is_no_silence() -> None:

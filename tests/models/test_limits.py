@@ -187,3 +187,92 @@ def test_nobody_waits_behind_a_chat_that_used_more(
         desk.leave(running[0])
         check()
     assert desk.limits.running == desk.limits.waiting == 0
+
+
+# How many at once
+
+
+class Server:
+    """A server that takes so many calls at once, each for two seconds; the rest it refuses."""
+
+    def __init__(self, takes: int, max_concurrent: int | None = None) -> None:
+        self.takes = takes
+        self.limits = Limits(max_concurrent)
+        self.now = 0.0
+        self.answered = self.refused = self.most = 0
+        self.waiting: list[Ticket] = []
+        self.running: list[tuple[float, Ticket]] = []
+        self.again: list[tuple[float, str]] = []
+
+    def ask(self, chat: str) -> None:
+        self.waiting.append(self.limits.enter(chat, "s", "m", 10, lambda: None, self.now))
+
+    def run(self, calls: int) -> float:
+        """Let so many chats ask at once, and again when they are refused; how long until all are answered."""
+        for number in range(calls):
+            self.ask(f"c{number}")
+        while self.answered < calls:
+            while begun := next((ticket for ticket in self.waiting if ticket.granted), None):
+                self.waiting.remove(begun)
+                if len(self.running) < self.takes:
+                    self.running.append((self.now + 2, begun))
+                    self.most = max(self.most, len(self.running))
+                else:
+                    self.refused += 1
+                    self.end(begun, refused=True)
+                    self.again.append((self.now + 1, begun.chat))
+            self.now = min(time for time, _ in [*self.running, *self.again])
+            for time, ticket in [each for each in self.running if each[0] <= self.now]:
+                self.running.remove((time, ticket))
+                self.answered += 1
+                self.end(ticket, refused=False)
+            for retry in [each for each in self.again if each[0] <= self.now]:
+                self.again.remove(retry)
+                self.ask(retry[1])
+        return self.now
+
+    def end(self, ticket: Ticket, *, refused: bool) -> None:
+        self.limits.ended(ticket, refused, self.now)
+        self.limits.leave(ticket, self.now)
+
+
+def test_a_server_that_takes_all_gets_twice_as_many_each_round() -> None:
+    assert Server(takes=10_000).run(100) == 2
+    assert Server(takes=10_000).run(1000) == 8
+    assert Server(takes=10_000, max_concurrent=1000).run(1000) == 2
+
+
+def test_a_server_that_refuses_calls_gets_as_many_as_it_takes() -> None:
+    server = Server(takes=20)
+    took_s = server.run(1000)
+    assert server.most == 20
+    assert took_s < 1.4 * 2 * 1000 / 20
+    assert server.refused < 130
+    before = server.refused
+    server.answered = 0
+    server.run(1000)
+    assert server.refused - before < 30
+
+
+def test_no_more_calls_run_than_the_configuration_says() -> None:
+    server = Server(takes=10_000, max_concurrent=7)
+    server.run(100)
+    assert server.most == 7
+
+
+def test_a_refusal_for_a_spent_budget_says_nothing_of_how_many_may_run() -> None:
+    for left, limit in ((0, 100), (8000, 25)):
+        limits = Limits()
+        ticket = limits.enter("c", "s", "m", 10, lambda: None, 0.0)
+        limits.saw("m", ticket, RateLimits(tokens=Window(8000, left, 60)), 0.0)
+        limits.ended(ticket, True, 0.0)
+        limits.leave(ticket, 0.0)
+        assert limits.figures(0.0)["servers"] == {"s": {"running": 0, "limit": limit}}
+
+
+def test_the_limit_goes_up_only_while_it_holds_calls_back() -> None:
+    server = Server(takes=10_000)
+    for _ in range(50):
+        server.answered = 0
+        server.run(10)
+    assert server.limits.figures(0.0)["servers"] == {"s": {"running": 0, "limit": 100}}

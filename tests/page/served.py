@@ -131,7 +131,11 @@ class Served:
             engine = await self._engine(home, loaded) if self._engine else FakeEngine(create_s=0.01)
             entrance = stack.enter_context(
                 open_entrance(
-                    self._where, "es" if loaded.settings.language == "es" else "en", self.said.append
+                    self._where,
+                    "es" if loaded.settings.language == "es" else "en",
+                    self.said.append,
+                    home.run / "page-sessions.json",
+                    ask_browsers=loaded.settings.language == "auto",
                 )
             )
             self.app = await stack.enter_async_context(open_app(home, loaded, engine, entrance=entrance))

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
+from rumi.telegram.formatting import format_reply
+from rumi.terminal.paint import Answer, Painter
 from tests.page.served import ELSEWHERE, Served
 
 BOUND_S = 10.0
@@ -151,16 +154,76 @@ def test_what_others_have_written_is_text(page: Page, served: Served) -> None:
         assert page.evaluate("log.scrollWidth - log.clientWidth") <= 0
 
 
-def test_no_text_keeps_the_browser_busy(page: Page) -> None:
-    took_ms = page.evaluate("""async () => {
-        const { markdown } = await import("/static/markdown.js");
-        const begun = performance.now();
-        for (const piece of ["`", "*", "**a", "[", "[a](http://a", "- "]) {
-            markdown("a " + piece.repeat(100_000));
-        }
-        return performance.now() - begun;
-    }""")
-    assert took_ms < 2000  # it was five seconds for the first of them alone
+SAMPLE = """\
+# Plan
+
+1. First
+   - nested one
+   - nested two
+2. Second
+3. Third
+
+- [ ] open task
+- [x] done task
+- plain
+  > quote in a list
+
+| item | price |
+|:-----|------:|
+| rent | 100000.00 |
+| ~~old~~ | 5 |
+
+~~gone~~ **bold** *it* `code`
+"""
+
+
+def test_markdown_says_what_it_says_in_the_terminal_and_on_telegram(page: Page, tmp_path: Path) -> None:
+    say(page, f"shows {SAMPLE}".replace("\n", "\\n"))
+    answer = page.locator(".entry.answer.done").last
+    expect(answer).to_contain_text("nested two")
+    assert (answer.locator("ol").count(), answer.locator("ol > li").count()) == (1, 3)
+    assert answer.locator("ol ul > li").all_text_contents() == ["nested one", "nested two"]
+    assert answer.locator("li blockquote").inner_text() == "quote in a list"
+    assert answer.locator("td.right").all_text_contents() == ["100000.00", "5"]
+    assert answer.locator("td s").inner_text() == "old"
+    for width in (1440, 390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        price = answer.locator("td", has_text="100000.00")
+        assert price.evaluate("each => each.getClientRects().length && each.firstChild.length") == 9
+        lines = price.evaluate(
+            "each => { const range = document.createRange(); range.selectNodeContents(each);"
+            " return range.getClientRects().length; }"
+        )
+        assert lines == 1  # the number stands on one line
+    terminal = "\n".join(Painter({"TERM": "dumb"}).paint(Answer(SAMPLE), 80))
+    telegram = "".join(part.text for part in format_reply(SAMPLE))
+    shown = [re.sub(r"[^\w.☐☑]+", " ", text) for text in (answer.inner_text(), terminal, telegram)]
+    for words in ("Plan", "nested one", "Second", "Third", "☐ open task", "☑ done task", "quote in a list",
+                  "rent 100000.00", "old 5", "gone bold it code"):  # fmt: skip
+        assert [words in text for text in shown] == [True] * 3, (words, shown)
+
+
+def test_a_stopped_turn_shows_what_it_had_said_after_a_reload(page: Page) -> None:
+    say(page, "grow fern")
+    expect(page.locator(".entry.answer.running .text")).to_contain_text("fern fern")
+    page.press("#message", "Escape")
+    expect(page.locator(".entry.answer.done").last).to_contain_text("⏹ Stopped.")
+    page.reload()
+    answer = page.locator(".entry.answer.done").last
+    expect(answer).to_contain_text("fern fern")
+    expect(answer).to_contain_text("stopped")
+    expect(answer).not_to_contain_text("[stopped")
+
+
+@pytest.mark.parametrize("width", [1440, 768, 320])
+def test_axe_finds_nothing(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    say(page, f"shows {SAMPLE}".replace("\n", "\\n"))
+    expect(page.locator(".entry.answer.done").last).to_contain_text("nested two")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = Axe().run(page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
 
 
 def test_code_from_elsewhere_does_not_run_there(browser: Browser, served: Served) -> None:
@@ -198,7 +261,7 @@ def test_keys_are_enough(page: Page) -> None:
         if places[-1] != "BODY":
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", places
     titles = ["chats-title", "tree-title", "turns-title"]
-    assert [place for place in places if place not in ("SUMMARY", "PRE", "A")] == [
+    assert [place for place in places if place not in ("SUMMARY", "PRE", "A", "DIV")] == [
         "#message", "logout", "log", "message", "send", *titles, "BODY",
     ]  # fmt: skip
     assert "SUMMARY" in places  # what a tool said is folded
@@ -234,7 +297,7 @@ def test_a_window_comes_back_with_the_server_and_says_when_its_session_is_over(
     browser: Browser, tmp_path: Path
 ) -> None:
     with Served(tmp_path / "home") as first:
-        page = browser.new_page()
+        page = browser.new_context().new_page()
         page.goto(first.link)
         say(page, "say before")
         expect(page.locator(".entry.answer.done")).to_contain_text("before")
@@ -245,11 +308,22 @@ def test_a_window_comes_back_with_the_server_and_says_when_its_session_is_over(
         where = first.url.removeprefix("http://")
     expect(page.locator("#connection")).to_have_text("no connection; trying again…")
     with Served(tmp_path / "home", where=where, RUMI_LANGUAGE="es") as second:
+        expect(page.locator("#connection")).to_have_text("live")  # it is logged in still
+        say(page, "say after")
+        expect(page.locator(".entry.answer.done").last).to_contain_text("after")
+        other = page.context.new_page()
+        other.goto(second.url)
+        other.click("#logout")
         expect(page.locator("#notice")).to_contain_text("a new link in the terminal")
-        page.goto(second.link)
+        expect(page.locator("#send")).to_be_disabled()
+        page.fill("#message", "nowhere to go")
+        page.press("#message", "Enter")
+        expect(page.locator("#message")).to_have_value("nowhere to go")
+        page.goto(second.new_link())
         expect(page.locator("#connection")).to_have_text("en vivo")
+        expect(page.locator("#send")).to_be_enabled()
         expect(page.locator("#send")).to_have_text("Mandar")
-        expect(page.locator(".entry.answer.done")).to_contain_text("before")
+        expect(page.locator(".entry.answer.done").first).to_contain_text("before")
         assert page.evaluate("document.documentElement.lang") == "es"
         assert "{{" not in page.content()
-    page.close()
+    page.context.close()

@@ -1,5 +1,6 @@
 """A page that crashes, in virtual time."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,13 +20,15 @@ class Neighbour(Actor[None]):
         pass
 
 
-async def test_however_often_the_page_crashes_the_house_stays(autojump_clock: MockClock) -> None:
+async def test_however_often_the_page_crashes_the_house_stays(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     tell, told = trio.open_memory_channel[TreeEvent](1000)
     root = Supervisor("rumi", strategy="rest_for_one", observe=tell.send_nowait)
     root.add(ChildSpec("neighbour", Neighbour))
     means: Any = SimpleNamespace(hub=Hub(), limits=SimpleNamespace(history_messages=1))
     inbox: Any = None
-    with open_entrance("127.0.0.1:0", "en", lambda line: None) as entrance:
+    with open_entrance("127.0.0.1:0", "en", lambda line: None, tmp_path / "sessions") as entrance:
         page = add_page(root, entrance, inbox, means, dict)
         async with root.running():
             waits = []

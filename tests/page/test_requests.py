@@ -169,6 +169,26 @@ def test_a_websocket_of_another_site_is_refused(served: Served) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 403")
 
 
+def said(served: Served) -> str:
+    assert served.app.page is not None
+    return "\n".join(entry.growing for entry in served.app.page.transcript.entries.values())
+
+
+def test_the_page_speaks_the_browsers_language_where_none_is_set(tmp_path: Path) -> None:
+    argentina = {"Accept-Language": "es-AR,es;q=0.9,en;q=0.8"}
+    with Served(tmp_path / "home", RUMI_LANGUAGE="auto") as served:
+        with httpx.Client(base_url=served.url, headers={"Origin": served.url, **argentina}) as client:
+            assert '<html lang="es">' in client.get("/").text
+            assert client.get(served.new_link()).status_code == 303
+            assert "Mandar</button>" in client.get("/").text
+            client.post("/chat/send", json={"text": "/stop"})
+            served.until(lambda: "No hay ninguna operación en curso." in said(served))
+            client.headers["Accept-Language"] = "fr, en;q=0.5, es;q=0.1"
+            assert "Send</button>" in client.get("/").text
+    with Served(tmp_path / "home", RUMI_LANGUAGE="en") as served:
+        assert '<html lang="en">' in httpx.get(served.url, headers=argentina).text
+
+
 def test_health_and_metrics_need_no_login_here_and_name_nobody(
     served: Served, stranger: httpx.Client
 ) -> None:
@@ -236,20 +256,27 @@ def test_what_breaks_a_connection_breaks_no_other(served: Served, stranger: http
     assert served.do(served.restarts, "page") == restarts
 
 
-def test_connections_are_bounded(served: Served) -> None:
+def test_connections_are_bounded_and_slow_ones_keep_no_visitor_out(
+    served: Served, client: httpx.Client
+) -> None:
     host, port = served.url.removeprefix("http://").split(":")
     with contextlib.ExitStack() as stack:
-        for _ in range(MOST_CONNECTIONS):
-            stack.enter_context(socket.create_connection((host, int(port)), 5))
-        one_more = stack.enter_context(socket.create_connection((host, int(port)), 5))
-        one_more.settimeout(5)
-        assert one_more.recv(1) == b""
-    for _ in range(100):
-        with contextlib.suppress(httpx.TransportError):
+        events = stack.enter_context(client.stream("GET", "/events"))
+        lines = events.iter_lines()
+        assert next(lines) == "retry: 1000"
+        slow = [stack.enter_context(socket.create_connection((host, int(port)), 5)) for _ in range(180)]
+        for each in slow:
+            with contextlib.suppress(OSError):
+                each.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        slow[0].settimeout(5)
+        with contextlib.suppress(ConnectionResetError):
+            assert slow[0].recv(1) == b""  # its place is another's now
+        for _ in range(20):
             assert httpx.get(f"{served.url}/healthz").text == "ok\n"
-            return
-        time.sleep(0.05)
-    raise AssertionError("the connections that have closed still count")
+        assert client.post("/chat/send", json={"text": "say still here"}).status_code == 200
+        while "still here" not in next(lines):
+            pass
+    assert len(slow) > MOST_CONNECTIONS
 
 
 def test_a_page_that_crashes_comes_back_with_its_sessions_and_takes_nobody_with_it(
@@ -305,9 +332,10 @@ def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path
 # The parts
 
 
-def test_links_and_sessions_have_their_time() -> None:
+def test_links_and_sessions_have_their_time(tmp_path: Path) -> None:
     now, codes = [0.0], list[str]()
-    door = Door(codes.append, lambda: now[0])
+    kept = tmp_path / "sessions"
+    door = Door(codes.append, lambda: now[0], kept, lambda: now[0])
     assert door.enter("") is None
     door.offer()
     door.offer()
@@ -326,6 +354,24 @@ def test_links_and_sessions_have_their_time() -> None:
         door.offer()
         sessions.append(door.enter(codes[-1]) or "")
     assert [door.knows(session) for session in sessions] == [False] + [True] * MOST_SESSIONS
+    later = Door(codes.append, lambda: now[0], kept, lambda: now[0])  # another process
+    assert [later.knows(session) for session in sessions] == [False] + [True] * MOST_SESSIONS
+    later.leave(sessions[1])
+    now[0] -= 1
+    assert not later.knows(sessions[2])  # a clock that was set back makes no session longer
+    now[0] += 2
+    last = Door(codes.append, lambda: now[0], kept, lambda: now[0])
+    assert [last.knows(session) for session in sessions[:3]] == [False, False, True]
+    assert not any(session in kept.read_text() for session in sessions)
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": "b"}', "\0"])
+def test_a_spoilt_file_of_sessions_lets_no_browser_in(tmp_path: Path, content: str) -> None:
+    (tmp_path / "sessions").write_text(content)
+    door = Door(print, time.monotonic, tmp_path / "sessions")
+    assert not door.knows("a")
+    door.offer()
 
 
 NO_PLACES = ("", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "::1:80", ":8080", "a:b")

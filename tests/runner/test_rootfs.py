@@ -28,9 +28,9 @@ def inside(built: tuple[Path, RootfsReport]) -> Inside:
         flags = [
             "--unshare-all",
             "--uid",
-            "1000",
+            "1234",
             "--gid",
-            "1000",
+            "1234",
             "--ro-bind",
             str(built[0]),
             "/",
@@ -88,7 +88,7 @@ def test_the_user_has_a_name(inside: Inside) -> None:
 
 def test_the_given_user_has_a_name_too(built: tuple[Path, RootfsReport]) -> None:
     passwd = (built[0] / "etc/passwd").read_text().splitlines()
-    assert [line.split(":")[2] for line in passwd] == ["0", "1000", "1234"]
+    assert [line.split(":")[2] for line in passwd] == ["0", "1234"]
     assert "1234" in (built[0] / "etc/group").read_text()
 
 

@@ -11,11 +11,12 @@ from tests.fakes.engines import MakeEngine, cleaned_up
 
 
 @pytest.fixture
-def make_docker(docker_image: str) -> MakeEngine:
-    """Makes Docker engines over this run's image."""
+def make_docker(docker_image: str, tmp_path: Path) -> MakeEngine:
+    """Makes Docker engines over this run's image, with a home of this test's own."""
     from rumi.sandbox.docker.engine import DockerEngine
 
-    return lambda limits, installation: DockerEngine(installation, limits, image=docker_image)
+    home = tmp_path / "home"
+    return lambda limits, installation: DockerEngine(installation, limits, image=docker_image, home=home)
 
 
 @pytest.fixture

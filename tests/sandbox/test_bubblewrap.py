@@ -40,7 +40,7 @@ LONG = f"{os.getpid():07}315360"
 
 
 def make(home: Path, chat_id: str) -> Path:
-    return prepare_workspace(home, chat_id, *sandbox_user())
+    return prepare_workspace(home, chat_id, *sandbox_user(INSTALLATION, home))
 
 
 @pytest.fixture
@@ -166,13 +166,13 @@ async def test_words_with_nul_bytes_are_refused(box: BubblewrapBox) -> None:
 
 
 async def test_a_command_starts_in_its_workspace_as_an_ordinary_user(
-    box: BubblewrapBox, workspace: Path
+    engine: BubblewrapEngine, box: BubblewrapBox, workspace: Path
 ) -> None:
     assert (await run(box, "pwd"))[1] == "/workspace\n"
-    assert (await run(box, "id", "-u"))[1] == f"{os.getuid() or 1000}\n"
+    assert (await run(box, "id", "-u"))[1] == f"{engine.user[0]}\n"
     await run(box, "sh", "-c", "echo text > file")
     assert (workspace / "file").read_text() == "text\n"
-    assert (workspace / "file").stat().st_uid == (os.getuid() or 1000)
+    assert (workspace / "file").stat().st_uid == engine.user[0]
 
 
 async def test_a_command_sees_no_environment_of_the_host(
@@ -570,13 +570,12 @@ from pathlib import Path
 import trio
 from rumi.sandbox import Command, Limits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
-from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.workspace import prepare_workspace
 
 async def main():
     home = Path(sys.argv[1])
     engine = BubblewrapEngine(home, sys.argv[3], Limits())
-    box = await engine.create("killed", prepare_workspace(home, "killed", *sandbox_user()))
+    box = await engine.create("killed", prepare_workspace(home, "killed", *engine.user))
     print(await engine.probe(), flush=True)
     code = await box.execute(Command(("sh", "-c", "echo started; exec sleep " + sys.argv[2])),
                              lambda chunk: print(chunk.decode(), flush=True), print)

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 import stat
 import threading
 import unicodedata
@@ -300,3 +301,11 @@ def test_no_name_misleads_a_shell_a_terminal_or_a_person(name: str) -> None:
     assert not any(unicodedata.category(character)[0] in "CZ" for character in safe)
     assert safe_name(safe) == safe
     assert parse_command(f'sh -c "cat {safe} > /tmp/{safe}"') == ("sh", "-c", f"cat {safe} > /tmp/{safe}")
+
+
+def test_a_file_does_not_take_of_the_disks_reserve(workspace: Path) -> None:
+    free = shutil.disk_usage(workspace).free
+    with pytest.raises(WorkspaceError, match=r"The disk has no room for report\.pdf"):
+        put(workspace, limits=Limits(reserve_bytes=free + 100 * MEGA))
+    assert os.listdir(workspace) == []
+    assert put(workspace, limits=Limits(reserve_bytes=0)) == "report.pdf"

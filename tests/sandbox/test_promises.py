@@ -1,10 +1,13 @@
 """What the sandbox promises, whichever engine is below it: every test runs against both."""
 
 import os
+import pwd
 import secrets
 import shutil
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -43,8 +46,7 @@ class World:
 
     def file(self, name: str, content: bytes, chat: str = "one") -> None:
         """Put a program into a chat's workspace."""
-        path = prepare_workspace(self.home, chat, 1000, 1000) if os.getuid() == 0 else None
-        path = path or prepare_workspace(self.home, chat, os.getuid(), os.getgid())
+        path = prepare_workspace(self.home, chat, *self.engine.user)
         (path / name).write_bytes(content)
         (path / name).chmod(0o755)
 
@@ -157,10 +159,58 @@ async def test_commands_work_in_the_workspace_as_an_ordinary_user(world: World) 
     assert await world.text('echo "$PWD $UID $HOME"; echo hello > file; id -u') != ""
     where, uid = (await world.text('echo "$PWD $UID"')).split()
     assert where == "/workspace"
-    assert int(uid) == (os.getuid() or 1000)
+    assert int(uid) == world.engine.user[0]
+    assert await world.text("whoami; id -un; id -gn; echo ~") == "runner\nrunner\nrunner\n/workspace\n"
     written = world.sandboxes.workspace("one") / "file"
     assert written.read_text() == "hello\n"
     assert written.stat().st_uid == int(uid)
+
+
+LOOK_AS = """
+import os, sys
+uid, path = int(sys.argv[1]), sys.argv[2]
+os.setgroups([])
+os.setresgid(uid, uid, uid)
+os.setresuid(uid, uid, uid)
+try:
+    print(os.listdir(path))
+except PermissionError:
+    print("refused")
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's commands are that user's own processes")
+def look_as(uid: int, folder: str) -> str:
+    """What that user of this machine sees in a folder."""
+    look = [sys.executable, "-c", LOOK_AS, str(uid), folder]
+    return subprocess.run(look, capture_output=True, text=True, check=True).stdout
+
+
+async def test_no_local_account_reads_the_files_of_a_running_command(world: World) -> None:
+    length = f"30.{secrets.randbelow(10**9)}"
+    await world.sh("echo private > letter")
+    accounts = {each.pw_uid for each in pwd.getpwall()} | {1000}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.run, "sleep", length)
+        await until(lambda: on_host(f"sleep\0{length}"))
+        for pid in on_host(f"sleep\0{length}"):
+            seen = f"/proc/{pid}/root/workspace"
+            assert os.listdir(seen) == ["letter"], "root looks at the right process"
+            for uid in sorted(accounts - {0}):
+                assert (uid, look_as(uid, seen)) == (uid, "refused\n")
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's workspaces never change hands")
+async def test_the_files_of_a_former_user_are_the_commands_to_use(world: World) -> None:
+    path = world.sandboxes.workspace("one")
+    (path / "folder").mkdir(parents=True)
+    (path / "folder/letter").write_text("dear reader\n")
+    for each in (path / "folder/letter", path / "folder", path):
+        os.chown(each, 1000, 1000)
+        each.chmod(0o700)
+    assert await world.text("echo more >> folder/letter; cat folder/letter") == "dear reader\nmore\n"
+    assert (path / "folder/letter").stat().st_uid == world.engine.user[0]
 
 
 async def test_tmp_lasts_between_commands_and_nothing_else_outside_the_workspace_does(world: World) -> None:

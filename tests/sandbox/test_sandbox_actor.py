@@ -25,6 +25,7 @@ LIMITS = Limits(timeout_s=5, workspace_bytes=1000, workspace_files=10, idle_ttl_
 class FakeUse:
     bytes: int = 0
     files: int = 0
+    hidden: bool = False
 
 
 class Scale:

@@ -130,6 +130,7 @@ class Asking:
             world.complain(f"{chat}: {id} is over, and not asked")
             return
         asked.verdict, asked.ended_at = verdict, trio.current_time()
+        world.waits.until(asked.ended_at, chat, since=asked.at)
         self._waited[chat, asked.turn] += asked.ended_at - asked.at  # type: ignore[assignment]
         self._nos[asked.turn] = {"yes": 0, "no": self._nos[asked.turn] + 1, "expired": MOST_NOS}[verdict]
         if asked.ended_at > asked.at + CONFIRM_S + 1e-6:

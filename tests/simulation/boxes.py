@@ -1,5 +1,6 @@
 """The daemon that makes boxes: it outlives the program, fails, hangs, and keeps what nobody removes."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,7 +8,11 @@ import trio
 
 from rumi.sandbox import BoxInfo, Command, EngineKind, SandboxError, Sink
 from rumi.sandbox.types import BoxGoneError
+from tests.simulation.waits import EVERYBODY
 from tests.simulation.world import World
+
+AGAIN_S = 12.0
+"""How long the house may go on to wait, and to try again, behind a call that failed or was too slow."""
 
 
 @dataclass(eq=False)
@@ -50,14 +55,19 @@ class Daemon:
             self.world.note("daemon", f"loses {container.id} of {chat}")
             container.end()
 
-    async def trouble(self, fails: float = 0.04, hangs: float = 0.02) -> None:
-        """What may come over any call, once the daemon has it."""
+    async def trouble(
+        self, chat: str = EVERYBODY, fails: float = 0.04, hangs: float = 0.02, stuck: float = 0.9
+    ) -> None:
+        """What may come over any call, once the daemon has it. `stuck`: how often the stuck chat's hang."""
         world = self.world
-        await trio.sleep(world.random.choice((0, 0.05)))
-        if world.dice("sandbox", fails):
-            raise SandboxError("The daemon did not.", "Try again.")
-        if world.dice("sandbox", hangs):
-            await trio.sleep(world.random.choice((2, 15, 60)))
+        with world.waits.of(chat):
+            await trio.sleep(world.random.choice((0, 0.05)))
+            if world.dice("sandbox", fails):
+                world.waits.until(trio.current_time() + AGAIN_S, chat)
+                raise SandboxError("The daemon did not.", "Try again.")
+            if world.hangs(chat, stuck) or world.dice("sandbox", hangs):
+                with world.waits.of(chat, after_s=AGAIN_S):
+                    await trio.sleep(world.random.choice((2, 15, 60)))
 
 
 class Client:
@@ -65,6 +75,7 @@ class Client:
 
     kind: EngineKind = "docker"
     degraded: tuple[str, ...] = ()
+    user = (os.getuid(), os.getgid())
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
@@ -85,13 +96,13 @@ class Client:
         daemon.live[chat_id] = container
         daemon.made.append(container)
         daemon.world.note("daemon", f"creates {container.id} for {chat_id}")
-        await daemon.trouble()
+        await daemon.trouble(chat_id, stuck=0.4)
         self.alive()
         return Box(self, container)
 
     async def remove(self, chat_id: str) -> None:
         self.alive()
-        await self.daemon.trouble()
+        await self.daemon.trouble(chat_id)
         self.alive()
         container = self.daemon.live.pop(chat_id, None)
         if container is not None:
@@ -144,7 +155,7 @@ class Box:
         container = self._container
         process = f"sleep {seconds:g}"
         container.running.append(process)
-        with trio.move_on_after(seconds):
+        with self._client.daemon.world.waits.of(container.chat), trio.move_on_after(seconds):
             while process in container.running:
                 await container.changed.wait()
         if container.gone:
@@ -157,7 +168,7 @@ class Box:
     async def kill_all(self) -> None:
         self._client.alive()
         self._container.doubtful = True
-        await self._client.daemon.trouble()
+        await self._client.daemon.trouble(self._container.chat)
         self._client.alive()
         self._container.doubtful = False
         self._container.running.clear()

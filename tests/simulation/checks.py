@@ -4,13 +4,16 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 from rumi import texts
 from tests.fakes.bot_api_world import Query
 from tests.simulation.asking import CLOSED
 from tests.simulation.book import Book
+from tests.simulation.ledger import NOT_STORED
 from tests.simulation.places import STRANGE, STRANGERS, strays
+from tests.simulation.ports import room_of
 from tests.simulation.process import Process
 from tests.simulation.world import EPOCH
 
@@ -21,8 +24,21 @@ BUSY = frozenset(texts.busy(language) for language in ("es", "en"))
 
 HOUR_S = 3600.0
 AT_ONCE_S = 5.0
+SENT_S = 8.0
+"""How long a reply may wait behind the chat's last one, and for the rate at which a chat may be sent to."""
+ITS_OWN_S = 5.0
+"""How long a message may wait for something that is neither its chat's nor everybody's."""
 
-_OF_A_STRANGER = re.compile(rf"\b({STRANGE}#|{'|'.join(map(str, STRANGERS))}\b)")
+_OF_A_STRANGER = re.compile(
+    rf"(?<![A-Za-z]){STRANGE}#|(?<![0-9.])(?:{'|'.join(map(str, STRANGERS))})(?![0-9])"
+)
+"""What a stranger wrote, or a stranger's number: not one that others' numbers happen to contain, as
+`0.6661` does, which a tool may have been given."""
+
+
+def of_a_stranger(words: str) -> bool:
+    """Whether something in these words comes from a stranger."""
+    return _OF_A_STRANGER.search(words) is not None
 
 
 class Checks:
@@ -53,6 +69,7 @@ class Checks:
             "turns": process.means.hub._standing,
             "toasts": sender._toasts._under_way,
             "model calls": +process.calls,
+            "permits": process.models.doing() if process.models.busy() else "",
             "lessons": list(process.learner._tries),
             "sessions": self._unlearned(),
         }
@@ -76,9 +93,11 @@ class Checks:
         self._check_strangers()
         self._history.ledger.check()
         self._check_said_to_strangers()
+        self._check_not_stored()
         self._check_boxes()
         self._check_rates()
         self._check_at_once()
+        self._check_waits()
         self._check_facts()
         self._check_questions()
 
@@ -180,7 +199,7 @@ class Checks:
         for table in ("messages", "outbox", "history", "sessions", "updates"):
             for row in self._book.ask(f"SELECT * FROM {table}"):
                 words = " ".join(str(value) for value in row if not isinstance(value, float))
-                if _OF_A_STRANGER.search(words):
+                if of_a_stranger(words):
                     self._complain(f"something of a stranger is kept in {table}: {words[:80]}")
 
     def _check_said_to_strangers(self) -> None:
@@ -210,11 +229,21 @@ class Checks:
                 if found := strays(words, place):
                     self._complain(f"{box.chat}: the command {words[:60]!r} is of {found}")
 
+    def _check_not_stored(self) -> None:
+        """Nobody is told that nothing can be written where that was never so."""
+        if self._history.world.counts["disk"]:
+            return
+        for place in self._history.places:
+            if found := [message for message in place.room.said if message.text in NOT_STORED]:
+                self._complain(f"{place.chat}: {found[0]} although the disk worked")
+
     def _check_rates(self) -> None:
         """A sender that nothing came over is never too fast."""
         history = self._history
-        disturbed = len(history.starts) > 1 or any(
-            history.world.measure[family] for family in ("telegram", "disk")
+        disturbed = (
+            len(history.starts) > 1
+            or history.world.theme in ("stuck", "late")
+            or any(history.world.measure[family] for family in ("telegram", "disk"))
         )
         if history.api.rates.refused and not disturbed and history.latency[1] < 1:
             self._complain(f"the sender was too fast: {history.api.rates.refused[0]}")
@@ -222,7 +251,7 @@ class Checks:
     def _check_at_once(self) -> None:
         """Whatever a chat does, a command or a message that finds it busy is answered at once."""
         history = self._history
-        if any(history.world.measure[family] for family in ("disk", "sandbox")):
+        if history.world.measure["disk"] or history.world.boxes_fail:
             return
         rows = self._book.ask(
             "SELECT messages.chat, messages.text, received, created, outbox.text FROM messages"
@@ -234,6 +263,62 @@ class Checks:
             restarted = any(received < start <= created for start in starts)
             if quick and created > received + AT_ONCE_S and not restarted:
                 self._complain(f"{chat}: {text!r} was answered only after {created - received:.1f} s")
+
+    def _check_waits(self) -> None:
+        """No chat waits for another: what a message waited for was its own, or the disk."""
+        history = self._history
+        rows = self._book.ask(
+            "SELECT messages.chat, messages.text, received, created FROM messages"
+            " JOIN outbox ON reply = outbox.id WHERE messages.text NOT LIKE '/reset%'"
+        )
+        starts = [EPOCH + start for start in history.starts]
+        for chat, text, received, created in rows:
+            began = max([received, *(start for start in starts if start <= created)])
+            room = room_of(history.setting.places[chat].room.id)
+            waited = self._world.waits.unexplained_s(
+                began - EPOCH, created - EPOCH, chat, room, besides=self._sending(chat, text)
+            )
+            if waited > ITS_OWN_S:
+                self._complain(f"{chat}: {text!r} waited {waited:.1f} s for something of others")
+        self._check_deliveries(starts)
+
+    def _sending(self, chat: str, text: str) -> list[tuple[float, float]]:
+        """When replies were on their way to the chat's room: a file goes behind them."""
+        if not text.endswith("file"):
+            return []
+        places = self._history.setting.places
+        return [
+            (created - EPOCH, (delivered or inf) - EPOCH)
+            for other, place in places.items()
+            if place.room is places[chat].room
+            for created, delivered in self._book.ask(
+                "SELECT created, delivered FROM outbox WHERE chat = ?", other
+            )
+        ]
+
+    def _check_deliveries(self, starts: Sequence[float]) -> None:
+        """No chat's replies wait for another's, where nothing comes over the line to it."""
+        history = self._history
+        disturbed = {one.chat for one in history.api.faults.injected}
+        if history.world.measure["telegram"] or history.latency[1] > 1:
+            return
+        for chat, place in history.setting.places.items():
+            if place.room.id < 0 or place.room.id in disturbed or place.gone:
+                continue  # a group's replies may wait for a minute, so many may be sent in it
+            rows = self._book.ask(
+                "SELECT DISTINCT outbox.id, created, delivered FROM outbox JOIN messages ON reply = outbox.id"
+                " WHERE outbox.chat = ? AND origin IS NOT NULL AND delivered IS NOT NULL ORDER BY outbox.id",
+                chat,
+            )
+            free_at = 0.0
+            for reply, created, delivered in rows:
+                began = max([created, free_at, *(start for start in starts if start <= delivered)])
+                waited = self._world.waits.unexplained_s(
+                    began - EPOCH, delivered - EPOCH, chat, room_of(place.room.id)
+                )
+                if waited > SENT_S:
+                    self._complain(f"{chat}: the reply {reply} waited {waited:.1f} s for something of others")
+                free_at = delivered
 
     def _check_facts(self) -> None:
         """Each belongs to whom it came from."""

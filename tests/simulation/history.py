@@ -77,12 +77,16 @@ class History:
             trio.current_time,
             seed=random.getrandbits(32),
             limits=Limits() if self.limited else UNLIMITED,
-            drafts=random.random() < 0.7,
+            drafts=random.random() < 0.7 and world.theme != "late",
             empty_drafts=random.random() < 0.5,
             privacy=random.random() < 0.3,
         )
         self.all_places = settle_places(self.api)
         self.places = random.sample(self.all_places, random.choice((1, 1, 2, 3, 4)))
+        if world.theme == "stuck":
+            self.places = [place for place in self.all_places if place.people]
+            random.shuffle(self.places)
+            world.stuck = self.places[0].chat
         self.daemon = Daemon(world)
         self.book = Book(self.home.state_db)
         self.ledger = Ledger(world, self.api, self.all_places, self.book)
@@ -118,13 +122,15 @@ class History:
     async def run(self) -> None:
         """The whole course of it."""
         random = self.world.random
-        weather.brew(self.world, self.api)
+        weather.brew(self.world, self.api, self.places[0].room)
         async with trio.open_nursery() as nursery:
             self.api.nursery = self._nursery = nursery
             self.people = People(self.world, self.api, self.daemon, nursery, self._quiet)
             self.answering = Answering(self.world, self.api, self.asking, self.people)
             nursery.start_soon(self._live)
             early = random.choice((0, 0, 1, 1, 2, 3)) if self.world.measure["kill"] else 0
+            if self.world.theme == "late":
+                early = random.choice((1, 2, 3))
             for _ in range(early):
                 await self._process(early=True)
                 await self._gap()
@@ -140,7 +146,8 @@ class History:
         self.book.close()
 
     async def _live(self) -> None:
-        await self.people.live(self.places, self.world.random.randint(5, 14))
+        deeds = self.world.random.randint(5, 14)
+        await self.people.live(self.places, 2 * deeds if self.world.stuck is not None else deeds)
         self._done.set()
 
     async def _gap(self) -> None:
@@ -172,6 +179,11 @@ class History:
         death = None
         if end == "moment" or (end == "told" and random.random() < 0.3):
             death = draw_death(random, self.people.curious)
+        if early and self.world.theme == "late" and random.random() < 0.7:
+            end, death = (
+                "moment",
+                (random.choice(("asks editMessageText", "write")), random.choice((1, 2, 5))),
+            )
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())
@@ -201,7 +213,7 @@ class History:
         took_s = trio.current_time() - self._told_at
         if took_s > END_S:
             self.world.complain(f"the process took {took_s:.0f} s to end")
-        if self.daemon.live and (self._settled or not self.world.measure["sandbox"]):
+        if self.daemon.live and (self._settled or not self.world.boxes_fail):
             self.world.complain(f"boxes are left: {sorted(self.daemon.live)}")
 
     async def _watch_boxes(self, process: Process) -> None:
@@ -211,7 +223,7 @@ class History:
             await trio.sleep(BOX_WITHOUT_CHAT_S if self.daemon.live else 3 * BOX_WITHOUT_CHAT_S)
             live = [box for box in self.daemon.live.values() if box.client is process.client]
             now = {box.id for box in live if process.inbox.lookup(box.chat) is None}
-            if alone & now and not process.shaken and not self.world.counts["sandbox"]:
+            if alone & now and not process.shaken and not self.world.boxes_fail:
                 self.world.complain(f"boxes without a chat: {sorted(alone & now)}")
             alone = now
 
@@ -272,16 +284,32 @@ class History:
 
     async def _settle(self, process: Process) -> None:
         """Everything is answered and delivered, and nothing is kept of it."""
-        with trio.move_on_after(SETTLED_WITHIN_S) as bound:
+        if await self._all_done():
+            pressed = await self._press_what_stands()
+            if await self._nothing_happens():
+                Checks(self).of_buttons(pressed)
+                Checks(self).when_idle(process)
+        self._settled = True
+
+    async def _nothing_happens(self) -> bool:
+        """Wait until nothing has come from Telegram for so long that nothing is kept any more.
+
+        An answer to a question may come late, and a poll that is never answered may hold it up.
+        """
+        taken = None
+        while taken != (taken := len(self.api.updates.confirmed)):
+            await trio.sleep(IDLE_S)
+            if not await self._all_done():
+                return False
+        return True
+
+    async def _all_done(self) -> bool:
+        """Wait until everything is answered and delivered; False where that does not come."""
+        with trio.move_on_after(SETTLED_WITHIN_S):
             pause = 0.5
             while self._unfinished():
                 await trio.sleep(pause)
                 pause = min(pause * 1.5, 20)
-        if bound.cancelled_caught:
-            self.world.complain(f"never settled: {'; '.join(self._unfinished())}")
-        else:
-            pressed = await self._press_what_stands()
-            await trio.sleep(IDLE_S)
-            Checks(self).of_buttons(pressed)
-            Checks(self).when_idle(process)
-        self._settled = True
+            return True
+        self.world.complain(f"never settled: {'; '.join(self._unfinished())}")
+        return False

@@ -30,9 +30,15 @@ SAID_TO_STRANGERS = frozenset(
     texts.stranger(language, number) for number in STRANGERS for language in ("es", "en")
 )
 
+NOT_STORED = frozenset(
+    texts.kept_at_telegram(language, trouble) for language in ("es", "en") for trouble in ("full", "locked")
+)
+"""What people read while nothing can be written."""
+
+OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED
+
 LOST_AFTER_S = 4.0
 """An answer that takes longer than this may find nobody any more who waits for it."""
-
 
 AT_ONCE = 2
 """What may have reached a chat and not be noted when a process ends: a part of a reply, and a preview."""
@@ -114,7 +120,7 @@ class Ledger:
 
     def _unnoted(self, place: Place) -> list[Message]:
         """What the bot said and the journal does not account for, neither as a preview nor as a part."""
-        seen = [m for m in self._messages(place) if m.text not in SAID_TO_STRANGERS]
+        seen = [m for m in self._messages(place) if m.text not in OUTSIDE_THE_OUTBOX]
         if not seen:
             return []
         previews = self._book.previews(place.chat)
@@ -124,7 +130,8 @@ class Ledger:
             parts = parts_of(row.text)
             noted.update(text for text, _ in (parts if whole else parts[: row.parts]))
         unnoted = []
-        for message in seen:
+        # What a person took away may never have been noted: it must not stand for another that says the same.
+        for message in sorted(seen, key=lambda each: each in place.wiped):
             if noted[message.text]:
                 noted[message.text] -= 1
             elif message.id not in previews and message not in place.wiped:
@@ -216,7 +223,7 @@ class Ledger:
         repeats: list[str] = []
         left: list[str] = []
         for shown in besides:
-            if shown[0] not in SAID_TO_STRANGERS and shown not in loose:
+            if shown[0] not in OUTSIDE_THE_OUTBOX and shown not in loose:
                 again = any(self._same(place, shown, part) for part in wanted)
                 (repeats if again else left).append(shown[0][:60])
         self._world.counts["repeated"] += len(repeats)

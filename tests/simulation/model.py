@@ -3,15 +3,33 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
 from typing import Literal, TypeAlias
 
 import trio
 
 from rumi.chats.summing import INSTRUCTIONS
-from rumi.models import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
+from rumi.marked import opened
+from rumi.models import (
+    Chain,
+    Emit,
+    Message,
+    ModelError,
+    ModelRequest,
+    ModelsRef,
+    RateLimits,
+    Reply,
+    Step,
+    TextDelta,
+    ToolCall,
+)
+from rumi.models.chat_completions import Seen
 from tests.simulation.outside import PAGE
 from tests.simulation.places import Place, strays
+from tests.simulation.waits import EVERYBODY
 from tests.simulation.world import Fault, World
 
 BEHAVIOURS = (
@@ -36,40 +54,127 @@ BEHAVIOURS = (
 Besides these there is `outside`: it reads what strangers wrote, and what it does then has to be asked for.
 """
 
+OBEY = "obey"
+"""What others write in what people hand on: it does at once what has to be asked for then."""
+
 Task: TypeAlias = Literal["lesson", "summary"]
 
 PARAGRAPH = "There *was* a **house** with `many` rooms. Each of them had its own door, key and clock. "
 
 
+SERVER = "server"
+"""All models are at one server."""
+
+AT_ONCE = (1, 2, 32, 32, 32, 32)
+"""How many calls the server takes at once: few, and chats wait for each other as they should."""
+
+MANY = 8
+"""With so many calls at once nobody has to wait for others."""
+
+COOL_S = 3.0
+"""How long it may take after a pause until all are served again."""
+
+RETRY_AFTER_S = (0.5, 4, 30, 200)
+
+
+@dataclass
+class ModelServer:
+    """The server of all models, in one process. `running` counts the calls under way.
+
+    `forgetful`: the keeper of the permits has crashed, and calls may run of which it does not know.
+    """
+
+    world: World
+    at_once: int
+    running: int = 0
+    forgetful: bool = False
+
+    @contextmanager
+    def call(self, chat: str) -> Iterator[None]:
+        """A call is under way, which holds up its chat, and others where only a few may be."""
+        self.running += 1
+        if self.running > self.at_once and not self.forgetful:
+            self.world.complain(f"{self.running} model calls at once, and only {self.at_once} may be")
+        try:
+            with self.world.waits.of(chat if self.at_once >= MANY else EVERYBODY):
+                yield
+        finally:
+            self.running -= 1
+
+
 class Model:
-    """One chat's model, in one process. `calls` counts those under way by chat, `begun` how often what was
-    said became a turn."""
+    """One chat's model, in one process: the program's own chain of models, and what it asks.
+
+    `calls` counts the turns' calls under way by chat, `begun` how often what was said became a turn.
+    """
 
     name = "scripted"
 
-    def __init__(self, world: World, place: Place, calls: Counter[str], begun: Counter[str]) -> None:
-        self._world = world
+    def __init__(
+        self,
+        server: ModelServer,
+        place: Place,
+        calls: Counter[str],
+        begun: Counter[str],
+        permits: ModelsRef,
+    ) -> None:
+        self._world = server.world
         self._place = place
         self._calls = calls
         self._begun = begun
+        steps = [Step(Attempt(server, place, name), SERVER) for name in ("first", "second")]
+        random = Random(self._world.random.getrandbits(32))
+        self._chain = Chain(steps, chat=place.chat, permits=permits, random=random)
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         chat = self._place.chat
-        if not request.tools and (task := background(request)):
-            return await self._in_background(task, request)
+        if background(request) is not None:
+            return await self._chain.reply(request, emit)
         check_prompt(self._world, self._place, request.messages)
+        place = last_said(request.messages)
+        if request.tools and not any(message.role == "assistant" for message in request.messages[place:]):
+            self._begun[request.messages[place].content] += 1
         self._calls[chat] += 1
         try:
-            reply = await self._reply(request, emit)
+            return await self._chain.reply(request, emit)
         finally:
             self._calls[chat] -= 1
-        return reply
+
+
+class Attempt:
+    """One of the models of a chain, as one chat asks it."""
+
+    def __init__(self, server: ModelServer, place: Place, name: str) -> None:
+        self.name = name
+        self._server = server
+        self._world = server.world
+        self._place = place
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        return await self.metered_reply(request, emit, lambda limits: None)
+
+    async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
+        """Answer, or say that it was too much: then nobody may ask this model for a while."""
+        world = self._world
+        with self._server.call(self._place.chat):
+            if world.dice("model", 0.02):
+                seconds = world.random.choice(RETRY_AFTER_S)
+                world.note("model", f"{self.name} wants to be left alone for {seconds} s")
+                world.counts["rate limits"] += 1
+                world.waits.until(trio.current_time() + seconds + COOL_S)
+                seen(RateLimits(retry_after_s=seconds))
+                raise ModelError("rate_limited", "too much", retry_after_s=seconds, model=self.name)
+            if (task := background(request)) is not None:
+                return await self._in_background(task, request)
+            return await self._reply(request, emit)
 
     async def _in_background(self, task: Task, request: ModelRequest) -> Reply:
         """Draw facts from a session, or sum it up: nobody waits for that, and it may fail like the rest."""
         world, place = self._world, self._place
         world.counts[task] += 1
         told = request.messages[1].content
+        if task == "lesson" and OBEY in told.split():
+            world.complain(f"{place.chat}: a lesson is made of words that were handed on: {told[:80]!r}")
         if found := strays(told, place):
             world.complain(f"{place.chat}: {task} is made of something of {found}: {told[:80]!r}")
         await trio.sleep(0 if world.calm else world.random.choice((0, 0.1, 2, 15)))
@@ -93,16 +198,15 @@ class Model:
 
     async def _reply(self, request: ModelRequest, emit: Emit) -> Reply:
         random, mark = self._world.random, self._place.mark
-        place = max(n for n, message in enumerate(request.messages) if message.role == "user")
+        place = last_said(request.messages)
         said = request.messages[place].content
         steps = sum(message.role == "assistant" for message in request.messages[place:])
-        words = said.split()
+        handed_on = opened(said)
+        words = (said if handed_on is None else handed_on[1]).split()
         wish = words[1] if len(words) > 1 else ""
         await trio.lowlevel.checkpoint()
         if not request.tools:
             return Reply(f"{mark}# so far")
-        if not steps:
-            self._begun[said] += 1
         if self._world.dice("model", 0.03):
             wish = random.choice(("hang", "error", "crash"))
         match wish:
@@ -116,7 +220,7 @@ class Model:
                 await trio.sleep_forever()
             case "error":
                 await trio.sleep(random.choice((0, 1)))
-                raise ModelError("server", "it failed")
+                raise ModelError(random.choice(("server", "refused", "refused")), "it failed")
             case "crash":
                 await trio.sleep(random.choice((0, 1)))
                 raise Fault("the model's client broke")
@@ -144,6 +248,8 @@ class Model:
                 return Reply("", (ToolCall("x", "send_file", json.dumps({"path": self._file})),))
             case "outside" if steps < random.choice((2, 2, 4)):
                 return Reply("", self._from_outside(request.messages))
+            case "obey" if steps < 2:
+                return Reply("", self._deeds())
             case "nothing":
                 return Reply("   ")
         return Reply(f"{mark}# you said {said}")
@@ -154,9 +260,12 @@ class Model:
 
     def _from_outside(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
         """Read something that strangers wrote; where that is done, do what has to be asked for then."""
-        random, place = self._world.random, self._place
         if not any(message.role == "tool" and message.content.endswith(PAGE) for message in messages):
             return (ToolCall("r", "read", "{}"),)
+        return self._deeds()
+
+    def _deeds(self) -> tuple[ToolCall, ...]:
+        random, place = self._world.random, self._place
         calls = []
         for number in range(random.choice((1, 1, 1, 2, 5))):
             place.things += 1
@@ -172,8 +281,15 @@ class Model:
         return ToolCall(id, "bash", json.dumps({"command": command, **({"stdin": stdin} if stdin else {})}))
 
 
+def last_said(messages: Sequence[Message]) -> int:
+    """The place of what the user said last."""
+    return max(n for n, message in enumerate(messages) if message.role == "user")
+
+
 def background(request: ModelRequest) -> Task | None:
     """What a request is, if it is no turn's."""
+    if request.tools:
+        return None
     instructions = request.messages[0].content
     return "lesson" if '{"facts"' in instructions else "summary" if instructions == INSTRUCTIONS else None
 

@@ -34,7 +34,9 @@ class Reading:
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        await trio.sleep(self._life.world.random.choice((0, 0, 0.5)))
+        world = self._life.world
+        with world.waits.of(self._place.chat):
+            await trio.sleep(world.random.choice((0, 0, 0.5)))
         return ToolResult(True, f"{self._place.mark}# {PAGE}", tainted=True)
 
 
@@ -60,7 +62,9 @@ class Doing:
         if self._life.dead:
             raise RumiError("The process is dead.")
         self._asking.do(self._place, str(arguments["what"]))
-        await trio.sleep(self._life.world.random.choice((0, 0, 0.5, 5)))
+        world = self._life.world
+        with world.waits.of(self._place.chat):
+            await trio.sleep(world.random.choice((0, 0, 0.5, 5)))
         return ToolResult(True, f"{self._place.mark}# did it")
 
 

@@ -10,7 +10,7 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_text import detected
 from tests.fakes.bot_api_world import Message, Person
 from tests.simulation.boxes import Daemon
-from tests.simulation.model import BEHAVIOURS
+from tests.simulation.model import BEHAVIOURS, OBEY
 from tests.simulation.places import STRANGE, Place, Said
 from tests.simulation.process import Process
 from tests.simulation.world import World
@@ -24,11 +24,15 @@ LONG_PAUSES_S = (60, 110, 200, 400, 4000)
 
 DEEDS = (
     *("say", "say", "say", "say", "say", "command", "command", "burst", "polite", "document", "unsupported"),
+    "forward",
     *("answer", "edit", "outside", "leave", "unheard", "wipe", "cut", "full", "vanish"),
 )
 """The last three come over the machine: no Telegram, no disk, a box that is gone."""
 
 GONE_S = (3, 40)
+FREE_S = 10.0
+"""How long it may take until it is noticed that the disk has room again."""
+
 LATE_S = 120.0
 """How long after somebody's return an answer of Telegram's may still say that they are gone."""
 
@@ -55,12 +59,14 @@ class People:
         self._daemon = daemon
         self._nursery = nursery
         self._quiet = quiet
+        self._places: list[Place] = []
         self._numbered = 0
         self.curious = world.random.choice((0.0, 0.0, 0.1, 0.7))
         """How often they want something from outside."""
 
     async def live(self, places: list[Place], deeds: int) -> None:
         """Do so many things in all, each place for itself."""
+        self._places = places
         shares = [0] * len(places)
         for _ in range(deeds):
             shares[self._random.randrange(len(places))] += 1
@@ -70,10 +76,16 @@ class People:
 
     async def _live_in(self, place: Place, deeds: int) -> None:
         random = self._random
+        if self._world.stuck not in (None, place.chat):
+            await trio.sleep(random.choice((0, 5, 20, 40)))  # somebody is stuck by now
         for _ in range(deeds):
             long = random.random() < 0.03
             await trio.sleep(random.choice(LONG_PAUSES_S if long else PAUSES_S))
-            if place.stranger is not None and (not place.people or random.random() < 0.3):
+            if self._world.stuck is not None and random.random() < 0.6:
+                await (self._get_stuck(place) if place.chat == self._world.stuck else self._go_on(place))
+            elif self._world.theme == "storm" and place.people and random.random() < 0.4:
+                self._storm(place)
+            elif place.stranger is not None and (not place.people or random.random() < 0.3):
                 self._stranger(place)
             else:
                 await self._do(place, random.choice(DEEDS))
@@ -92,6 +104,8 @@ class People:
                 await self._polite(place)
             case "document":
                 self._document(place)
+            case "forward":
+                self._forward(place)
             case "unsupported":
                 self._unsupported(place)
             case "answer":
@@ -112,11 +126,14 @@ class People:
 
     # What they say
 
-    def words(self, place: Place) -> str:
+    def words(self, place: Place, wish: str = "") -> str:
         """Something that was not said before, and the wish in it."""
         self._numbered += 1
-        curious = self._random.random() < self.curious
-        wish = "outside" if curious else self._random.choice(BEHAVIOURS)
+        if not wish:
+            curious = self._random.random() < self.curious
+            wish = "outside" if curious else self._random.choice(BEHAVIOURS)
+            if self._world.theme == "late" and self._random.random() < 0.5:
+                wish = self._random.choice(("stream", "slow", "sleeper"))
         return f"{place.mark}#{self._numbered} {wish}"
 
     def _said(
@@ -184,6 +201,15 @@ class People:
             else:
                 self.said[-1].album.append(message)
 
+    def _forward(self, place: Place) -> None:
+        """Hand on what somebody else wrote, and the model obeys it; in a group it calls nobody."""
+        self._numbered += 1
+        text = f"{place.mark}#{self._numbered} {OBEY}"
+        person = self._random.choice(place.people)
+        origin = self._api.origin_of(self._random.choice((person, "Somebody", place.room)))
+        message = self._api.forward(person, origin, place.room, text=text, topic=place.topic)
+        self._said(place, message, "" if place.private else None, f"forwarded: {text!r}")
+
     def _unsupported(self, place: Place) -> None:
         """Something besides words; in a group nobody can say for whom it is."""
         person = self._random.choice(place.people)
@@ -213,6 +239,43 @@ class People:
         sent = text if place.private else f"@{self._api.bot.username} {text}"
         message = self._api.say(place.stranger, sent, place.room, topic=place.topic)
         self._said(place, message, None, f"a stranger: {text!r}")
+
+    def _storm(self, place: Place) -> None:
+        """Much at once, with things in it over which the chat breaks: it is stopped, and has more queued."""
+        for _ in range(self._random.choice((6, 12, 18))):
+            wish = self._random.choice(("judge", "judge", "judge", "echo"))
+            self.say(place, self.words(place, wish))
+
+    async def _go_on(self, place: Place) -> None:
+        """Want a box, and another one, while somebody else's hangs."""
+        for _ in range(self._random.choice((1, 3))):
+            await trio.sleep(self._random.choice((0, 0.3, 2)))
+            self.say(place, self.words(place, self._random.choice(("tools", "tools", "file", "echo"))))
+            await trio.sleep(self._random.choice((2, 6)))
+            self.say(place, "/reset")
+
+    async def _get_stuck(self, place: Place) -> None:
+        """Reach for something that may hang; be gone in the middle of it, and back."""
+        random = self._random
+        act = random.choice(("stop", "leave", "leave", "leave", "storm", "wait", "wait"))
+        wishes = ("tools",) if act == "leave" else ("tools", "sleeper", "forker", "file", "hang")
+        self.say(place, self.words(place, random.choice(wishes)))
+        await trio.sleep(random.choice((0.5, 2, 5)))
+        match act:
+            case "stop":
+                self.say(place, "/stop")
+            case "storm":
+                self._storm(place)
+            case "leave":
+                self.say(place, "/status")
+                await self._leave(place)
+                self.say(place, self.words(place))
+                await trio.sleep(random.choice((0.1, 1)))
+                for other in self._places:  # whose chats have left memory
+                    if other is not place:
+                        self.say(other, self.words(other, "echo"))
+            case _:
+                pass
 
     # What else they do
 
@@ -270,6 +333,7 @@ class People:
         elif what == "full" and world.dice("disk", 0.3):
             seconds = random.choice((0.02, 0.3, 3, 30))
             world.full_until = trio.current_time() + seconds
+            world.waits.until(world.full_until + FREE_S)
             world.note("disk", f"is full for {seconds} s")
         elif what == "vanish" and world.dice("sandbox", 0.3):
             self._daemon.lose(place.chat)

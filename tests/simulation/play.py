@@ -3,28 +3,39 @@
 import logging
 import math
 import os
+import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import trio
+from trio._core import _io_epoll
 
 from rumi.chats import chat as chat_module
+from rumi.chats import tree as chats_tree
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.telegram import room
 from rumi.telegram.polling.poller import Poller
 from rumi.telegram.sending import delivery, sender
 from tests.fakes import bot_api_updates
 from tests.fakes.virtual_time import run
+from tests.simulation.databases import on_the_disk_of
 from tests.simulation.history import History
 from tests.simulation.world import Fault, World
 
 LONG_POLL_S = 600.0
 """Most histories poll so long: to see often that nothing has happened takes its time."""
+
+LOOK_STEPS = 16
+
+SOON_S = 4.0
+"""After this time a chat leaves memory where another one is stuck: it is to be started again meanwhile."""
 
 FORMATTED = lru_cache(maxsize=4096)(delivery.format_reply)
 """Replies resemble each other, and formatting is a pure function."""
@@ -35,13 +46,25 @@ async def no_threads(work: object, *args: object, **how: object) -> None:
     raise AssertionError(f"{work} was to run in a thread")
 
 
+def seldom_asked() -> Callable[[object, float], Sequence[object]]:
+    """In place of trio's look at the kernel in each step: only the run's own end comes from there."""
+    look = _io_epoll.EpollIOManager.get_events
+    steps = count()
+
+    def get_events(manager: Any, timeout: float) -> Sequence[object]:
+        return look(manager, 0) if next(steps) % LOOK_STEPS == 0 else ()
+
+    return get_events
+
+
 @contextmanager
 def simulated(world: World) -> Iterator[None]:
     """Chance and time are the simulation's."""
 
     def judge(text: str) -> ChatCommand | UnknownCommand | None:
         """A chat's mailbox loop breaks over some messages."""
-        if text.endswith("judge") and not world.calm and world.random.random() < 0.5:
+        often = 0.8 if world.theme == "storm" else 0.5
+        if text.endswith("judge") and not world.calm and world.random.random() < often:
             raise Fault("could not judge")
         return parse_chat_command(text)
 
@@ -57,9 +80,12 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
+        patch.object(chats_tree, "IDLE_CHAT_S", SOON_S if world.theme == "stuck" else chats_tree.IDLE_CHAT_S),
         patch.object(delivery, "format_reply", FORMATTED),
         patch.object(delivery, "LONG", math.inf),
         patch.object(trio.to_thread, "run_sync", no_threads),
+        patch.object(sqlite3, "connect", partial(sqlite3.connect, factory=on_the_disk_of(world))),
+        patch.object(_io_epoll.EpollIOManager, "get_events", seldom_asked()),
     ):
         yield
 

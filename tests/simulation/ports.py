@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import httpx
 import trio
-from telegram.error import NetworkError, RetryAfter, TimedOut
+from telegram.error import NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import RequestData
 
 from rumi.errors import RumiError
@@ -31,6 +31,10 @@ LONG_CHARS = 3000
 
 HEARD_S = 6.0
 """How long a sender that ends may still wait for an answer, without caring much what it says."""
+
+
+TRIED_AGAIN_S = 65.0
+"""How long it may take until a call that failed is tried again."""
 
 
 MOMENTS = (
@@ -95,7 +99,7 @@ class Disk:
     async def __call__(self, work: Callable[[], T]) -> T:
         life, world = self._life, self._world
         done: T | None = None
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True), world.waits.of():
             await trio.sleep(0 if world.calm else world.random.choice((0, 0, 0, 0.001, 0.01)))
             life.moment("write")
             if life.dead:
@@ -112,8 +116,6 @@ class Disk:
     def _fails(self) -> tuple[bool, bool]:
         """Whether it fails, and whether the work is done."""
         world, now = self._world, trio.current_time()
-        if now < world.full_until:
-            return True, False
         if now < self._failed_at + 20 or not world.dice("disk", 0.004):
             return False, True
         self._failed_at = now
@@ -151,6 +153,17 @@ class Line(Guarded, InMemoryRequest):
         self._left_alone: dict[object, tuple[float, float]] = {}
 
     async def do_request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        waits = self._life.world.waits
+        data: RequestData = kwargs["request_data"]
+        room = room_of(data.parameters.get("chat_id"))
+        try:
+            with waits.of(room):
+                return await self._request(url, *args, **kwargs)
+        except TelegramError:
+            waits.until(trio.current_time() + TRIED_AGAIN_S, room)
+            raise
+
+    async def _request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         life, method = self._life, _method(url)
         world = life.world
         data: RequestData = kwargs["request_data"]
@@ -218,6 +231,11 @@ class Line(Guarded, InMemoryRequest):
         return Guarded.parse_json_payload(payload)
 
 
+def room_of(number: object) -> str:
+    """How the waits call what a chat of Telegram's reaches for, all topics of a group together."""
+    return f"room {number}"
+
+
 def _method(url: str) -> str:
     return url.rpartition("/")[2]
 
@@ -236,7 +254,8 @@ class Files:
 
     async def bring(self, chat: str, enclosure: Enclosure) -> str:
         world = self._life.world
-        await trio.sleep(world.random.choice((0, 0.2, 5)))
+        with world.waits.of(chat):
+            await trio.sleep(world.random.choice((0, 0.2, 5)))
         if world.dice("telegram", 0.1) or self._life.dead:
             raise RumiError("Telegram cannot be reached.")
         content = self._api.files[enclosure.reference].content.decode()

@@ -1,9 +1,11 @@
 """One process of the program: its tree, as the program makes it, and how it ends."""
 
 import contextlib
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,13 +20,15 @@ from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, InHand, Means, add_cha
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.memory import Memory, asking, extract
+from rumi.models import ModelSet
 from rumi.sandbox import Limits, add_sandboxes
+from rumi.sandbox.disk import Disk as FileSystem
 from rumi.telegram.room import Telegram
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.simulation.asking import CONFIRM_S, Asking
 from tests.simulation.boxes import Client, Daemon
 from tests.simulation.ledger import Ledger
-from tests.simulation.model import Model
+from tests.simulation.model import AT_ONCE, Model, ModelServer
 from tests.simulation.outside import tools_of
 from tests.simulation.places import WHO, WHOLE_STATUS, Place
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
@@ -36,11 +40,16 @@ COMMAND_S = 20.0
 SESSION_S = 100.0
 HISTORY_MESSAGES = 12
 """So few that conversations outgrow it."""
+CONTEXT_TOKENS = 100_000
+BACK_S = 3.0
+"""How long all may wait for each other when the tree has been restarted."""
 BOX_S = 200.0
 """How long a box stays that nobody uses."""
 
 
-UP_TO_SENDER = frozenset(f"rumi/{name}" for name in ("journal", "memory", "intents", "sandboxes", "sender"))
+UP_TO_SENDER = frozenset(
+    f"rumi/{name}" for name in ("journal", "memory", "models", "intents", "sandboxes", "sender")
+)
 
 
 class WatchedHub(Hub):
@@ -53,6 +62,10 @@ class WatchedHub(Hub):
     def publish(self, event: ChatEvent) -> None:
         self._witness.see(event)
         super().publish(event)
+
+    def nothing_runs(self, chat: str) -> None:
+        self._witness.begins_afresh(chat)
+        super().nothing_runs(chat)
 
 
 class NoAudit:
@@ -95,6 +108,7 @@ class Process:
         self.calls: Counter[str] = Counter()
         self.shaken = False
         """Something above the sender, or the sender itself, has crashed."""
+        self._broken_since = inf
         self.scope = trio.CancelScope()
         self.callers: trio.Nursery
         """For whoever calls from outside: they hear when the process ends."""
@@ -131,19 +145,30 @@ class Process:
             Limits(timeout_s=COMMAND_S, idle_ttl_s=BOX_S),
             home.root,
             measure=_measured,
+            disk=FileSystem(home.root, statvfs=_roomy),
         )
+        self.model_server = ModelServer(world, world.random.choice(AT_ONCE))
+        permits = self.root.add(ModelSet((), (), CONTEXT_TOKENS).spec(self.model_server.at_once))
+        self._permits = permits
         hub = WatchedHub(setting.witness)
         self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
         self.in_hand = InHand()
         self.means = Means(
             journal=journal,
             sandboxes=self.sandboxes,
-            model_for=lambda chat, language: Model(world, places[chat], self.calls, setting.begun),
+            model_for=lambda chat, language: Model(
+                self.model_server, places[chat], self.calls, setting.begun, permits
+            ),
             hub=hub,
             audit=cast(AuditLog, NoAudit()),
             in_hand=self.in_hand,
             limits=ChatLimits(
-                TurnLimits(timeout_s=TURN_S), SESSION_S, HISTORY_MESSAGES, 100_000, COMMAND_S, CONFIRM_S
+                TurnLimits(timeout_s=TURN_S),
+                SESSION_S,
+                HISTORY_MESSAGES,
+                CONTEXT_TOKENS,
+                COMMAND_S,
+                CONFIRM_S,
             ),
             language="en",
             workspaces=home.workspaces,
@@ -188,11 +213,21 @@ class Process:
             await trio.lowlevel.checkpoint()
 
     def _observe(self, event: TreeEvent) -> None:
+        if event.path.count("/") == 1:
+            if event.kind == "crashed":
+                self._broken_since = min(self._broken_since, trio.current_time())
+            elif event.kind == "restarted":
+                self.world.waits.until(trio.current_time() + BACK_S, since=self._broken_since)
+        if event.path == "rumi/poller" and event.kind == "restarted":
+            self._broken_since = inf
         if event.kind == "crashed":
             self.world.counts["crashes"] += 1
             self.shaken = self.shaken or event.path in UP_TO_SENDER
-            if event.path == "rumi/journal":
-                self._setting.witness.lose_sight()
+            self.model_server.forgetful |= event.path == "rumi/models"
+        if event.kind == "limit_reached":
+            self.world.counts["restart limits"] += 1
+        if event.kind == "crashed" and event.path == "rumi/journal":
+            self._setting.witness.lose_sight()
         if event.path == "rumi/sender" and event.kind == "restarted":
             self._setting.ledger.sender_lost()
             self._lines[0].sender_lost()
@@ -203,6 +238,11 @@ class Process:
     def sender(self) -> Any:
         """The sender's actor as it is now."""
         return _actor(self.telegram._sender)
+
+    @property
+    def models(self) -> Any:
+        """The actor that keeps the permits, as it is now."""
+        return _actor(self._permits)
 
     @property
     def learner(self) -> Any:
@@ -217,7 +257,13 @@ def _actor(ref: Any) -> Any:
 
 async def _measured(path: Path, processes: object) -> Any:
     await trio.lowlevel.checkpoint()
-    return SimpleNamespace(bytes=0, files=0)
+    return SimpleNamespace(bytes=0, files=0, hidden=False)
+
+
+def _roomy(path: Path) -> os.statvfs_result:
+    """A disk with room, always the same: what this machine's has must not change a history."""
+    gigabyte = 1 << 18  # in blocks of 4096 bytes
+    return os.statvfs_result((4096, 4096, 100 * gigabyte, *[50 * gigabyte] * 2, *[1 << 24] * 3, 0, 255))
 
 
 def break_shields(task: trio.lowlevel.Task, outermost: trio.CancelScope) -> None:

@@ -15,6 +15,7 @@ from tests.fakes.bot_api_faults import (
     Slow,
     Truncated,
 )
+from tests.fakes.bot_api_world import Chat
 from tests.simulation.world import World
 
 CONFLICT = Error(409, "Conflict: terminated by other getUpdates request")
@@ -57,9 +58,17 @@ CALLS = (
 )
 
 
-def brew(world: World, api: BotApi) -> None:
-    """Let some of it happen from now on, until it is calm."""
+IN_A_STUCK_CHAT: tuple[tuple[float, Fault], ...] = ((0.2, Slow(15)), (0.2, Silent()), (0.2, Late(50)))
+
+
+def brew(world: World, api: BotApi, room: Chat) -> None:
+    """Let some of it happen from now on, until it is calm. `room` is where it is the worst."""
     random = world.random
+    if world.theme == "late":
+        api.faults.often(0.5, Late(50), "editMessageText")
+    if world.theme == "stuck":
+        for chance, fault in IN_A_STUCK_CHAT:
+            api.faults.often(chance, fault, chat=room.id)
     measure = world.measure["telegram"]
     for chance, fault in ON_THE_WAY:
         if random.random() < 0.3 * measure:

@@ -7,6 +7,7 @@ import trio
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.models import Waiting
 from rumi.telegram.address import Address
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
@@ -54,6 +55,11 @@ class Witness:
         self._ending |= self.turn_now.keys()
         self.turn_now.clear()
 
+    def begins_afresh(self, chat: str) -> None:
+        """A chat is back after a crash. Of a turn whose reply was sent by then, the end is not told again."""
+        if self.turn_now.pop(chat, None) is not None:
+            self._turn_was[chat] = trio.current_time()
+
     def typing(self, number: int, topic: int | None) -> None:
         """Somebody seems to be typing there: a turn runs, or did until just now."""
         chat = Address(number, topic).chat
@@ -89,6 +95,8 @@ class Witness:
                     complain(f"{chat} {turn}: runs {text!r} again, which was complete")
                 self._started[turn] = text
                 self.turn_now[chat] = turn
+            case Waiting(seconds):
+                self._world.waits.until(trio.current_time() + seconds, chat)
             case ConfirmationAsked(id, text):
                 self._react(self._asking.ask(chat, turn, id, text, process.life))
                 process.life.moment("asked")

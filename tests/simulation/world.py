@@ -3,10 +3,23 @@
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from typing import Literal, TypeAlias
 
 import trio
 
+from tests.simulation.waits import Waits
+
 EPOCH = 1.0e9
+
+Theme: TypeAlias = Literal["stuck", "storm", "late"]
+
+THEMES: tuple[Theme, ...] = ("stuck", "storm", "late")
+"""What some histories are about, because it is rare in the others.
+
+`stuck`: whatever one chat reaches for hangs, and the others go on. `storm`: messages come so fast that they
+are queued when a chat crashes once too often. `late`: Telegram carries edits out late, and processes end
+while it has not.
+"""
 
 FAMILIES = ("model", "sandbox", "disk", "telegram", "updates", "kill")
 """What can go wrong, each in a measure that the history draws."""
@@ -34,10 +47,17 @@ class World:
         self.full_until = self.cut_until = 0.0
         """When the disk takes something again, and when Telegram can be reached again."""
         self.cut_silently = False
+        self.waits = Waits()
+        self.stuck: str | None = None
+        """The chat for which everything hangs, where one is."""
         self.timeline: list[str] | None = [] if trace else None
         measures = (0.0, 0.0, 0.3, 1.0, 3.0) if self.random.random() < 0.85 else (0.0,)
         self.measure = {family: self.random.choice(measures) for family in FAMILIES}
+        self.theme: Theme | None = self.random.choice((*(None,) * 7, *THEMES))
+        if self.theme is not None:
+            self.counts[f"theme {self.theme}"] += 1
         self.note("measures", self.measure)
+        self.note("theme", self.theme)
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -52,6 +72,18 @@ class World:
             return False
         self.counts[family] += 1
         return True
+
+    def hangs(self, chat: str, chance: float) -> bool:
+        """Whether something that this chat reaches for hangs now."""
+        if self.calm or chat != self.stuck or self.random.random() > chance:
+            return False
+        self.counts["stuck"] += 1
+        return True
+
+    @property
+    def boxes_fail(self) -> bool:
+        """Whether the daemon may fail or hang in this history."""
+        return bool(self.measure["sandbox"] or self.stuck)
 
     def complain(self, what: str) -> None:
         """Something is as it must not be."""

@@ -13,7 +13,7 @@ import trio
 from actors import ActorRef, Supervisor
 from rumi.agent import Kept, Limits, ToolFinished, TurnEvent, TurnInput, run_turn
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
-from rumi.sandbox import Command, CommandResult, Sandboxes, add_sandboxes, prepare_workspace, sandbox_user
+from rumi.sandbox import Command, CommandResult, Sandboxes, add_sandboxes, prepare_workspace
 from rumi.sandbox import Limits as BoxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.skills import Catalogue, CodeRunner, SkillsMessage, TrustedSkills, sources
@@ -60,9 +60,9 @@ class Desk:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o644)
-        if (user := sandbox_user())[0]:
-            for each in (path, *list(path.parents)[: len(Path(name).parents) - 1]):
-                os.chown(each, *user)
+        owner = self.workspace.stat()
+        for each in (path, *list(path.parents)[: len(Path(name).parents) - 1]):
+            os.chown(each, owner.st_uid, owner.st_gid)
 
     async def ask_model(self, prompt: str) -> str:
         await trio.lowlevel.checkpoint()
@@ -106,9 +106,9 @@ class Desk:
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     home = tmp_path / "home"
-    workspace = prepare_workspace(home, "cli", *sandbox_user())
     root = Supervisor("root")
     engine = BubblewrapEngine(home, secrets.token_hex(6), BoxLimits())
+    workspace = prepare_workspace(home, "cli", *engine.user)
     async with cleaned_up(engine), asked(Catalogue(sources(home))) as skills:
         sandboxes = add_sandboxes(root, engine, BoxLimits(), home)
         async with root.running():

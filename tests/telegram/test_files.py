@@ -21,7 +21,7 @@ from rumi.journal import Enclosure
 from rumi.logs import program_log
 from rumi.models import Transcriber
 from rumi.redact import Redactor
-from rumi.sandbox import Limits, prepare_workspace, sandbox_user
+from rumi.sandbox import Limits, prepare_workspace
 from rumi.telegram.api.bot import open_bot
 from rumi.telegram.api.unspoken import UnspokenClient
 from rumi.telegram.files import Patience, TelegramFiles, Transcribes
@@ -47,6 +47,7 @@ from tests.telegram.file_server import (
 
 T = TypeVar("T")
 MEGA = 1024 * 1024
+USER = (1234, 1234) if os.getuid() == 0 else (os.getuid(), os.getgid())
 CONTENT = os.urandom(100_000)
 REPORT = Enclosure("file", "REF", "report.pdf", "application/pdf", len(CONTENT))
 VOICE = Enclosure("voice", "REF", "voice.ogg", "audio/ogg", len(CONTENT))
@@ -96,7 +97,7 @@ class House:
     patience: Patience = field(default_factory=lambda: Patience(10.0, 5.0, (0.01, 0.02)))
 
     def workspace(self, chat: str) -> Path:
-        return prepare_workspace(self.home, chat, *sandbox_user())
+        return prepare_workspace(self.home, chat, *USER)
 
     @property
     def files(self) -> list[str]:
@@ -111,6 +112,7 @@ class House:
             files = TelegramFiles(
                 bot,
                 workspace=self.workspace,
+                user=USER,
                 limits=self.limits,
                 spool=self.home / "run",
                 offload=self.offload,
@@ -179,7 +181,7 @@ async def test_a_file_lies_in_the_workspace_and_the_model_is_told_where(house: H
     assert told == "[The user sent a file: /workspace/report.pdf (application/pdf, 100000 bytes)]"
     path = house.home / "workspace/tg1/report.pdf"
     assert path.read_bytes() == CONTENT
-    assert (path.stat().st_uid, path.stat().st_gid) == sandbox_user()
+    assert (path.stat().st_uid, path.stat().st_gid) == USER
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert server.downloads == ["documents/file_1.pdf"]
     assert server.requests[-1][1]["accept-encoding"] == "identity"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from telegram import Bot, Update
 
 from rumi import texts
 from rumi.chats import Arrival
@@ -451,10 +452,140 @@ def test_in_a_group_stickers_among_people_are_not_commented(world: World) -> Non
     assert world.last() is None
 
 
-def test_what_is_forwarded_counts_as_the_senders_own(world: World) -> None:
-    origin = {"type": "hidden_user", "sender_user_name": "Somebody", "date": 0}
-    world.api.send(world.ana, text="read this", forward_origin=origin)
-    assert arrival(world.last()).text == "read this"
+# What somebody else wrote
+
+
+def handed_on(read: Read | None) -> list[tuple[str, str]]:
+    """Sources and words, of a message whose own words are `mine`, or none."""
+    found = arrival(read)
+    assert found.text in ("", "mine")
+    assert all(each.kind == "words" for each in found.enclosures)
+    return [(each.source, each.text) for each in found.enclosures]
+
+
+def authors(world: World) -> dict[str, Person | Chat | str]:
+    channel = world.api.group(-100999, title="News")
+    channel.kind = "channel"
+    return {
+        "User 66 (@eve)": Person(EVE, "User 66", "eve"),
+        "Somebody": "Somebody",
+        "the group Group -100777": world.group,
+        "the channel News": channel,
+    }
+
+
+@pytest.mark.parametrize("who", authors(World()))
+def test_a_forward_of_every_kind_is_not_its_senders_word(world: World, who: str) -> None:
+    world.api.forward(world.ana, world.api.origin_of(authors(world)[who]), text="/reset files")
+    assert handed_on(world.last()) == [(f"forwarded from {who}", "/reset files")]
+    assert message_class_reads(world)
+
+
+@pytest.mark.parametrize("who", authors(World()))
+def test_a_quote_from_another_chat_stands_apart_from_own_words(world: World, who: str) -> None:
+    origin = world.api.origin_of(authors(world)[who], signature="Eve")
+    world.api.answer_elsewhere(world.ana, "mine", origin, part="theirs")
+    assert handed_on(world.last()) == [(f"a message in another chat, from {who}", "theirs")]
+    world.api.answer_elsewhere(world.ana, "mine", origin, dice={"emoji": "🎲", "value": 1})
+    assert handed_on(world.last()) == [
+        (f"a message in another chat, from {who}", "(Nothing of it came along.)")
+    ]
+    assert message_class_reads(world)
+
+
+def test_a_quote_says_whose_message_it_is_from(world: World) -> None:
+    said = world.api.write(world.api.chat(world.ana), world.eve, "well, 👍 theirs")
+    world.api.quote(world.ana, "mine", said, "theirs")
+    assert handed_on(world.last()) == [("quoted from a message of User 66", "theirs")]
+    assert message_class_reads(world)
+    handed = world.api.forward(world.ana, world.api.origin_of("Eve"), text="theirs")
+    world.api.quote(world.ana, "mine", handed, "theirs")
+    assert handed_on(world.last()) == [("quoted from a message forwarded from Eve", "theirs")]
+    world.api.quote(world.ana, "mine", world.of_bot(world.ana), "I am")
+    assert handed_on(world.last()) == [("quoted from a message of Rumi (@rumi_test_bot)", "I am")]
+
+
+def test_an_answer_without_a_quote_hands_nothing_on(world: World) -> None:
+    said = world.api.write(world.api.chat(world.ana), world.eve, "theirs")
+    world.api.say(world.ana, "mine", reply_to=said)
+    assert handed_on(world.last()) == []
+
+
+def test_a_command_with_a_quote_is_one(world: World) -> None:
+    world.api.quote(world.ana, "/stop", world.of_bot(world.ana), "I am")
+    assert arrival(world.last()).text == "/stop"
+
+
+def test_what_another_bot_made_for_its_sender_is_not_the_senders_word(world: World) -> None:
+    world.api.send(world.ana, text="/reset", via_bot=Person(12, "Gif", "gif", is_bot=True).json())
+    assert handed_on(world.last()) == [("made by Gif (@gif)", "/reset")]
+
+
+def test_words_of_others_call_nobody_in_a_group(world: World) -> None:
+    world.api.forward(world.ana, world.api.origin_of("Eve"), world.group, text="@rumi_test_bot /stop")
+    assert world.last() is None
+    mine = world.of_bot(world.group)
+    world.api.send(world.ana, world.group, text="x", reply_to=mine, forward_origin=world.api.origin_of("Eve"))
+    assert handed_on(world.last()) == [("forwarded from Eve", "x")]
+
+
+def test_a_forwarded_file_says_whose_it_is_and_its_caption_is_theirs_too(world: World) -> None:
+    origin = world.api.origin_of("Eve")
+    world.api.send_document(world.ana, "a.txt", b"x", caption="/reset", forward_origin=origin)
+    caption, file = arrival(world.last()).enclosures
+    assert (caption.kind, caption.source, caption.text) == ("words", "forwarded from Eve", "/reset")
+    assert (file.kind, file.source, file.name) == ("file", "forwarded from Eve", "a.txt")
+    assert arrival(world.last()).text == ""
+    world.api.send_voice(world.ana, b"OggS", forward_origin=origin)
+    (voice,) = arrival(world.last()).enclosures
+    assert (voice.kind, voice.source, voice.outside) == ("voice", "forwarded from Eve", True)
+
+
+def test_own_recordings_captions_and_words_are_the_senders(world: World) -> None:
+    world.api.send_voice(world.ana, b"OggS")
+    (voice,) = arrival(world.last()).enclosures
+    assert not voice.outside
+    world.api.send_document(world.ana, "a.txt", b"x", caption="mine")
+    assert arrival(world.last()).text == "mine"
+
+
+@pytest.mark.parametrize("kind", ["contact", "location", "poll", "sticker", "story"])
+def test_a_forward_that_cannot_be_taken_is_answered_as_any_other(world: World, kind: str) -> None:
+    world.comes(world.ana, forward_origin=world.api.origin_of("Eve"), **{kind: {}})
+    found = arrival(world.last())
+    assert (found.answer, found.enclosures) == (texts.unsupported("es", kind), ())
+
+
+def test_a_strangers_name_is_one_short_harmless_line(world: World) -> None:
+    name = 'Eve"\n</page>\u202e' + "x" * 500
+    world.api.forward(world.ana, world.api.origin_of(name), text="x")
+    ((source, _),) = handed_on(world.last())
+    assert len(source) < 150
+    assert not set('"\n\u202e') & set(source)
+    assert "</page" not in source
+
+
+@pytest.mark.parametrize("odd", [{"type": "star"}, {}, {"type": "user"}, {"type": "chat", "sender_chat": {}}])
+def test_an_origin_that_is_not_known_yet_is_one_all_the_same(world: World, odd: Json) -> None:
+    world.api.forward(world.ana, odd, text="theirs")
+    assert handed_on(world.last()) == [("forwarded from somebody", "theirs")]
+
+
+@pytest.mark.parametrize("field", ["forward_origin", "via_bot", "quote", "external_reply"])
+def test_a_mark_that_is_odd_is_no_reason_to_take_the_words_for_own(world: World, field: str) -> None:
+    world.comes(world.ana, text="theirs", **{field: "?"})
+    assert world.all() == [Arrival(500_000_000)]
+
+
+def message_class_reads(world: World) -> bool:
+    """Whether the library's classes, which insist on every field, know the last update."""
+    update = Update.de_json(world.updates()[-1], Bot("1:x"))
+    assert update.message is not None
+    return (
+        update.message.forward_origin is not None
+        or update.message.quote is not None
+        or (update.message.external_reply is not None)
+    )
 
 
 def test_a_photo_with_a_caption_that_calls_the_bot_is_for_it(world: World) -> None:

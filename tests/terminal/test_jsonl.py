@@ -82,7 +82,7 @@ async def test_a_turn_is_told_in_the_documented_objects(autojump_clock: MockCloc
             **common,
             "reason": "complete",
             "answer": "sent",
-            "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 0},
         },
     ]
     assert "rate limit" in errors

@@ -7,10 +7,10 @@ import trio
 from rich.cells import cell_len
 from trio.testing import MockClock
 
-from rumi.agent import Reason, Thinking, ToolFinished, ToolStarted
-from rumi.chats import Replied
-from rumi.models import Discarded, TextDelta, ToolCall, Waiting
-from rumi.terminal.conversation import Conversation
+from rumi.agent import Reason, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.terminal.conversation import Conversation, Settled
 from rumi.terminal.live import LiveView
 from rumi.terminal.once import once
 from rumi.terminal.paint import Painter
@@ -260,3 +260,59 @@ async def test_silence_answers_no_question(autojump_clock: MockClock) -> None:
     with trio.move_on_after(1000) as scope:
         await Silence().line()
     assert scope.cancelled_caught
+
+
+async def test_the_end_of_an_earlier_process_s_turn_shows_no_duration(autojump_clock: MockClock) -> None:
+    view = LiveView(Sheet(), Painter({"TERM": "dumb"}), WORDS)
+    await view.event(ChatEvent("cli", "t7", 0.0, TurnFinished("interrupted", "restarted", Usage(0, 0))))
+    assert view.last_turn == ""
+    await view.event(ChatEvent("cli", "t8", 0.0, TurnStarted("hi", 8)))
+    await trio.sleep(3)
+    await view.event(ChatEvent("cli", "t8", 0.0, finish("done")))
+    assert view.last_turn == "3.0 s · 15 tokens"
+
+
+async def test_what_is_said_during_a_turn_stands_behind_the_table_that_grows(
+    autojump_clock: MockClock,
+) -> None:
+    sheet = Sheet(60, 20)
+    view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
+    rows = [f"| {number} | x |" for number in range(30)]
+    text = "\n".join(["Intro", "", "| a | b |", "|---|---|", *rows, "", "After."])
+    half = text.index("| 15 |")
+    await view.event(ChatEvent("cli", "t1", 0.0, TurnStarted("hi", 1)))
+    await view.event(ChatEvent("cli", "t1", 0.0, TextDelta(text[:half])))
+    await view.typed("/status")
+    await view.reply(
+        ChatEvent("cli", "", 0.0, Replied(1, (2,), "busy")), Settled(Replied(1, (2,), "busy"), None)
+    )
+    assert sheet.printed == ["Intro"]
+    assert [line.split() for line in sheet.live if line] == [
+        ["a", "b"],
+        ["──────"],
+        *([str(number), "x"] for number in range(8, 15)),
+        ["›", "/status"],
+        ["busy"],
+        sheet.live[-1].split(),
+    ]
+    await view.event(ChatEvent("cli", "t1", 0.0, TextDelta(text[half:])))
+    await view.event(ChatEvent("cli", "t1", 0.0, finish(text)))
+    told = [line.split() for line in sheet.printed if line]
+    assert told == [
+        ["Intro"],
+        ["a", "b"],
+        ["──────"],
+        *([str(number), "x"] for number in range(30)),
+        ["›", "/status"],
+        ["busy"],
+        ["After."],
+    ]
+
+
+async def test_a_table_taller_than_the_screen_grows_below_its_head(autojump_clock: MockClock) -> None:
+    sheet = Sheet(60, 12)
+    rows = "".join(f"| {number} | x |\n" for number in range(40))
+    await play(Thinking(1), TextDelta(f"| a | b |\n|---|---|\n{rows}"), 1.0, finish("done"), sheet=sheet)
+    shown = [line.split() for line in sheet.at(0.5) if line]
+    assert shown[:2] == [["a", "b"], ["──────"]]
+    assert shown[-2] == ["39", "x"]

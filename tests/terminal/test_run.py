@@ -1,15 +1,16 @@
 """The whole front end on real pipes: what goes where, and how it ends."""
 
-import json
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 import trio
 
 from rumi.agent import Thinking
-from rumi.errors import RumiError, UsageError
+from rumi.errors import RumiError
+from rumi.journal import Enclosure
 from rumi.terminal import Streams, TerminalOptions, run_terminal
 from rumi.terminal.streams import Input
 from tests.terminal.scripted import STOPPED, ScriptedChat, answering, finish, tool, words
@@ -71,30 +72,9 @@ async def test_a_stop_from_a_pipe_goes_out_at_once() -> None:
     assert (ended.code, ended.output) == (0, f"{STOPPED}\n")
 
 
-@pytest.mark.parametrize("json_lines", [False, True])
-async def test_the_text_of_a_turn_can_come_from_standard_input(json_lines: bool) -> None:
-    chat = ScriptedChat({"two\nlines": answering("ok")})
-    ended = await run_piped(chat, TerminalOptions(prompt="-", json=json_lines), "two\nlines\n")
-    assert chat.texts == ["two\nlines"]
-    assert ended.code == 0
-    if json_lines:
-        assert json.loads(ended.output.splitlines()[-1])["answer"] == "ok"
-    else:
-        assert ended.output == "ok\n"
-
-
-@pytest.mark.parametrize("prompt", ["", "  \n", "-"])
-async def test_nothing_to_send_is_wrong_usage(prompt: str) -> None:
-    async with trio.open_nursery() as nursery:
-        chat = ScriptedChat()
-        chat.nursery = nursery
-        with open(os.devnull) as null, pytest.raises(UsageError, match="nothing to send"):  # noqa: ASYNC230
-            await run_terminal(chat, TerminalOptions(prompt=prompt), Streams(null.fileno(), 1, 2))
-
-
 async def test_an_error_of_the_chat_arrives_as_it_was_raised() -> None:
     class Broken(ScriptedChat):
-        async def send(self, text: str) -> int:
+        async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
             raise RumiError("The disk is full.")
 
     async with trio.open_nursery() as nursery:
@@ -115,7 +95,7 @@ async def test_a_signal_to_the_process_stops_the_turn(number: int) -> None:
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(press)
-            ended = await run_piped(chat, TerminalOptions(prompt="go"), keep_open=True)
+            ended = await run_piped(chat, TerminalOptions(prompt="go"))
     assert (ended.code, ended.output) == (130, "")
     assert ended.errors.endswith(f"{STOPPED}\n")
 

@@ -86,6 +86,7 @@ async def test_durations_do_not_make_results_differ() -> None:
     [
         ("timeout", "timed out and was killed"),
         ("workspace_full", "/workspace is over its limit"),
+        ("disk_full", "the disk of this machine is nearly full"),
         ("lost", "the sandbox went away"),
     ],
 )

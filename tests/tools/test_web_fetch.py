@@ -5,8 +5,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rumi.marked import CLOSING, WARNING, harmless
 from rumi.tools import Question, WebFetch
-from rumi.tools.marked import CLOSING, WARNING, harmless
 from rumi.tools.web_fetch import MAX_TEXT_CHARS, report
 from rumi.web import FetchError, Method, Page, Refused
 

@@ -3,8 +3,8 @@
 import pytest
 import trio
 
+from rumi.marked import CLOSING, WARNING
 from rumi.tools import WebSearch
-from rumi.tools.marked import CLOSING, WARNING
 from rumi.web import FetchError, Found, SearchResults, Topic
 
 PAN = Found("Pan casero", "https://example.org/pan", "Harina y agua", "2026-01-02")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -15,11 +15,11 @@ from actors import ChildSpec, Supervisor
 from rumi.agent import ConfirmationAsked, Limits, TurnFinished
 from rumi.chats import ChatView, Replied
 from rumi.journal import Threads
-from rumi.memory import Fact, Facts, Memory, NewFact, Remember, asking, owner_of
+from rumi.memory import Ask, Fact, Facts, Memory, NewFact, Remember, asking, extract, owner_of
 from rumi.models import Emit, ModelRequest, Reply, ToolCall
 from rumi.sandbox import prepare_workspace
 from rumi.tools import ForgetTool, RememberTool, SendFile, Tool, WebFetch
-from tests.chats.house import House, InPlace, house
+from tests.chats.house import Answer, House, InPlace, house
 from tests.fakes.web_server import WebServer, gives, serving
 from tests.web.fetching import fetcher
 
@@ -92,6 +92,7 @@ class Victim:
     house: House
     server: WebServer
     sent: list[str]
+    memory: Ask
     facts: tuple[Fact, ...] = ()
 
     def url(self, number: int) -> str:
@@ -121,10 +122,15 @@ class Victim:
 
 
 @asynccontextmanager
-async def victim(path: Path, pages: Mapping[str, str]) -> AsyncIterator[Victim]:
+async def victim(
+    path: Path, pages: Mapping[str, str], answer: Answer = obedient, *, learns: bool = False, **more: Any
+) -> AsyncIterator[Victim]:
     sent: list[str] = []
     root = Supervisor("memory")
     memory = asking(root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", InPlace(), lambda: 1.0))))
+
+    if learns:
+        more = {"memory": memory, "extract": extract, "thinks": True, **more}
 
     async def send(name: str, content: bytes) -> None:
         await trio.lowlevel.checkpoint()
@@ -147,9 +153,9 @@ async def victim(path: Path, pages: Mapping[str, str]) -> AsyncIterator[Victim]:
                 )
 
             limits = Limits(max_turns=20, consecutive_errors=20)
-            async with house(path, obedient, tools_for=tools_for, limits=limits) as home:
+            async with house(path, answer, tools_for=tools_for, limits=limits, **more) as home:
                 await memory(Remember("local", NewFact("city", SECRET)))
-                someone = Victim(home, server, sent)
+                someone = Victim(home, server, sent, memory)
                 yield someone
                 someone.facts = await memory(Facts("local"))
 

@@ -1,6 +1,7 @@
 """Windows on the chats of another process: real sockets, the real journal and chats."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from rumi.agent import (
 from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
 from rumi.control import ControlServer, WireClosed, open_stream
 from rumi.errors import RumiError, UsageError
-from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.journal import Count, Enclosure
+from rumi.models import Discarded, Emit, ModelRequest, Reply, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import ToolResult
 from rumi.windows import About, Gone, NotThere, Windows, Wish, attach, let_windows_finish
 from rumi.windows.shape import VERSION, from_json, to_json
@@ -39,7 +41,7 @@ HAPPENINGS: list[Happening] = [
     ToolFinished(CALL, ToolResult(False, "no", 1, 20, True)),
     ConfirmationAsked("q", "send it?"),
     ConfirmationEnded("q", "yes"),
-    TurnFinished("stopped", "⏹", Usage(1, 2)),
+    TurnFinished("stopped", "⏹", Usage(1, 2, 1)),
     Replied(4, (1, 2), "⏹"),
 ]
 
@@ -71,6 +73,41 @@ async def test_whoever_comes_in_the_middle_of_a_turn_is_told_what_it_is_at(tmp_p
             assert await two.ask("hi") == BUSY
             assert await two.ask("/stop") == STOPPED
         assert (await one.until(TurnFinished)).reason == "stopped"
+
+
+async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def reading(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        seen.extend(message.content for message in request.messages if message.role == "user")
+        return Reply("done")
+
+    async with holding(tmp_path, reading) as holder, holder.window() as one:
+        limits = replace(holder.home.means.limits, handed_chars=5)
+        object.__setattr__(holder.home.means, "limits", limits)
+        data = Enclosure("words", source="standard input", text="\ud800234\n6789")
+        number = await one.remote.send("sum it up", (data,))
+        assert number in (await one.until(Replied)).messages
+    handed_on, own = seen
+    assert handed_on.endswith('<page source="standard input">\n234\n</page>')
+    assert "Its end is missing" in handed_on
+    assert own == "sum it up"
+
+
+@pytest.mark.parametrize("words", [None, "x", [1], [{}], [{"source": "x"}], [{}] * 11])
+async def test_words_that_cannot_be_read_end_the_window_and_nothing_is_sent(
+    tmp_path: Path, words: object
+) -> None:
+    async with holding(tmp_path) as holder:
+        wish = {"version": VERSION, "chat": "cli", "person": True, "language": "en"}
+        async with open_stream(holder.path, "window", **wish) as wire:
+            assert "opened" in await wire.receive()
+            await wire.send({"do": "send", "id": 1, "text": "hello", "words": words})
+            with pytest.raises(WireClosed):
+                await wire.receive()
+        assert await holder.home.open_chats() == ()
+        assert not (await holder.home.means.journal.ask(Count())).last_message
 
 
 async def test_a_question_is_put_in_every_window_and_answered_once(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ function listen() {
   const on = (name, what) => events.addEventListener(name, (event) => what(JSON.parse(event.data)));
   events.addEventListener("open", () => {
     connected("live", say("connected"));
+    tell("");
+    talk.open(true);
     talk.forget();
   });
   events.addEventListener("error", () => {
@@ -48,6 +50,7 @@ async function look() {
 
 function over() {
   connected("over", say("over"));
+  talk.open(false);
   tell(say("over_text"));
 }
 

@@ -1,12 +1,12 @@
 // The talk: what was said, what grows, what is asked; and what is typed.
 
 import { arrange, make, say, took } from "./dom.js";
-import { markdown } from "./markdown.js";
 
 const log = document.getElementById("log");
 const empty = document.getElementById("empty");
 const composer = document.getElementById("composer");
 const message = document.getElementById("message");
+const send = document.getElementById("send");
 const stop = document.getElementById("stop");
 const question = document.getElementById("question");
 
@@ -33,7 +33,13 @@ export async function post(path, fields) {
   return null;
 }
 
-/** Begin anew: everything will be told again. */
+/** Take messages, or none more: where the session is over, what is typed would go nowhere. */
+export function open(may) {
+  send.disabled = !may;
+  if (!may) stop.disabled = true;
+}
+
+/** Forget what was told: everything will be told again. */
 export function forget() {
   entries.clear();
   log.replaceChildren(empty);
@@ -70,7 +76,7 @@ export function entry(shape) {
 }
 
 function remarks(shape) {
-  if (shape.state === "running" && !shape.parts.some((part) => part.kind === "text" && part.text)) {
+  if (shape.state === "running" && !shape.parts.some((part) => part.kind === "text" && (part.html || part.tail))) {
     return [make("p", { class: "dots", role: "status", "aria-label": say("working") }, "···")];
   }
   if (shape.kind === "answer" && shape.state === "done" && !["", "complete"].includes(shape.reason)) {
@@ -88,16 +94,15 @@ function forgetOldest() {
 }
 
 /** The text that an entry ends with has become longer. */
-export function more({ id, text }) {
+export function more({ id, html, tail }) {
   const known = entries.get(id);
   if (!known) return;
   const stay = atEnd();
-  const part = known.shape.parts[known.shape.parts.length - 1];
-  part.text += text;
   known.element.querySelector(".dots")?.remove();
   const last = known.shown[known.shown.length - 1];
-  last.node.replaceChildren(...markdown(part.text));
-  last.is = JSON.stringify(part);
+  last.is = ""; // whatever is told next differs from this
+  last.node.lastElementChild.before(...nodes(html));
+  last.node.lastElementChild.replaceChildren(...nodes(tail));
   if (stay) log.scrollTop = log.scrollHeight;
 }
 
@@ -111,8 +116,14 @@ function show(part, shape) {
     case "note":
       return make("p", { class: "note" }, part.text);
     default:
-      return make("div", { class: "text" }, ...(shape.kind === "you" ? [part.text] : markdown(part.text)));
+      if (shape.kind === "you") return make("div", { class: "text" }, part.text);
+      return make("div", { class: "text" }, ...nodes(part.html), make("div", { class: "tail" }, ...nodes(part.tail)));
   }
+}
+
+/** HTML of the server's own making as nodes. The page's policy runs no script in it, whatever it says. */
+function nodes(html) {
+  return [...new DOMParser().parseFromString(html, "text/html").body.childNodes];
 }
 
 function tool(part) {
@@ -155,9 +166,9 @@ function fit() {
   message.rows = Math.min(8, message.value.split("\n").length);
 }
 
-async function send() {
+async function submit() {
   const text = message.value.trim();
-  if (!text) return;
+  if (!text || send.disabled) return;
   message.value = "";
   fit();
   notice("");
@@ -180,13 +191,13 @@ export function begin(tell) {
   notice = tell;
   composer.addEventListener("submit", (event) => {
     event.preventDefault();
-    send();
+    submit();
   });
   message.addEventListener("input", fit);
   message.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      send();
+      submit();
     }
   });
   document.addEventListener("keydown", (event) => {

@@ -46,12 +46,15 @@ class BubblewrapEngine:
     ) -> None:
         """Starts nothing yet. `home` is RUMI_HOME, below which the root file system is kept.
 
-        `user` is the uid and gid of commands; another than Rumi's own only root can give them.
+        `user` is the uid and gid of commands, by default as `sandbox_user` says.
+
+        Raises:
+            SandboxError: there is no user for them.
         """
         self._home = home
         self._installation = installation
         self._limits = limits
-        self._uid, self._gid = user or sandbox_user()
+        self._uid, self._gid = user or sandbox_user(installation, home)
         self._cgroups = cgroups or Cgroups(installation)
         self._boxes: dict[str, BubblewrapBox] = {}
         self._prepared: tuple[Path, bytes] | None = None
@@ -68,6 +71,11 @@ class BubblewrapEngine:
         return "bubblewrap"
 
     @property
+    def user(self) -> tuple[int, int]:
+        """The uid and gid that commands run as."""
+        return self._uid, self._gid
+
+    @property
     def degraded(self) -> tuple[str, ...]:
         """Promises that it cannot keep on this machine, a sentence each. Cheap."""
         bounded = self._cgroups.bounded
@@ -79,6 +87,10 @@ class BubblewrapEngine:
             )
         if "cpu" not in bounded:
             sentences.append("A chat's commands may use every processor, though at low priority.")
+            sentences.append(
+                "A chat's files are bounded by the watch alone: without control groups its commands may "
+                "write with every processor at once, and pass the limit by more before they are ended."
+            )
         if "pids" not in bounded and not counts_by_namespace():
             sentences.append(
                 "The number of a chat's processes is not bounded: that needs control groups or Linux 5.14."

@@ -36,7 +36,7 @@ class Plan:
             "bwrap": self.bwrap,
             "libcap": self.libcap or "",
             "tmp_bytes": self.limits.tmp_bytes,
-            "file_bytes": self.limits.workspace_bytes * 2,
+            "file_bytes": self.limits.file_bytes,
             "process_bytes": "" if "memory" in bounded else self.limits.memory_bytes,
             "processes": self.limits.pids + 1 if counts_by_namespace() else "",
             "nice": 0 if "cpu" in bounded else 10,

@@ -7,7 +7,7 @@ import trio
 
 from rumi.sandbox.docker.api import ApiError, Duplex, EngineApi
 from rumi.sandbox.docker.frames import Demultiplexer
-from rumi.sandbox.docker.kernel_view import lives, tasks_file
+from rumi.sandbox.docker.kernel_view import is_filtered, lives, tasks_file
 from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 
 START_S = 5.0
@@ -125,15 +125,18 @@ class DockerBox:
         await self._restart()
 
     def processes(self) -> list[int]:
-        """The pids on this machine of all that runs in the container; empty with a daemon elsewhere."""
+        """The pids on this machine of the commands in the container; empty with a daemon elsewhere.
+
+        Neither its first process nor a program of the engine that is about to become a command: a signal to
+        that one would hold up the daemon.
+        """
         if self._tasks_file is None:
             return []
         try:
-            return [
-                int(line) for line in self._tasks_file.with_name("cgroup.procs").read_text("ascii").split()
-            ]
-        except (OSError, ValueError):
+            listed = self._tasks_file.with_name("cgroup.procs").read_text("ascii").split()
+        except OSError:
             return []
+        return [pid for line in listed if (pid := int(line)) != self._pid and is_filtered(pid)]
 
     async def _start(self, stack: AsyncExitStack, exec_id: str) -> Duplex:
         """Have the daemon start it. Shielded: if this were broken off, nobody could say whether it will."""

@@ -34,21 +34,31 @@ class DockerEngine:
         *,
         image: str = "rumi-runner:latest",
         address: str | None = None,
+        home: Path | None = None,
         user: tuple[int, int] | None = None,
     ) -> None:
-        """Connects to nothing yet. `address` is as DOCKER_HOST, `user` the uid and gid of commands.
+        """Connects to nothing yet. `address` is as DOCKER_HOST.
+
+        `home` is RUMI_HOME, which has the files that name the user inside; without it the user has only a
+        number there. `user` is the uid and gid of commands, by default as `sandbox_user` says.
 
         Raises:
-            SandboxError: an address that is not understood.
+            SandboxError: an address that is not understood, or there is no user for commands.
         """
         self._api = EngineApi(address)
-        self._spec = BoxSpec(installation, image, user or sandbox_user(), limits)
+        names = home.absolute() / "run" if home is not None else None
+        self._spec = BoxSpec(installation, image, user or sandbox_user(installation, home), limits, names)
         self._degraded: tuple[str, ...] = ()
 
     @property
     def kind(self) -> EngineKind:
         """Which engine it is."""
         return "docker"
+
+    @property
+    def user(self) -> tuple[int, int]:
+        """The uid and gid that commands run as."""
+        return self._spec.user
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -90,6 +100,10 @@ class DockerEngine:
         Raises:
             SandboxError: with what to do about it.
         """
+        try:
+            self._spec.write_names()
+        except OSError as error:
+            raise SandboxError(f"{self._spec.names} cannot be written: {error.strerror}.") from error
         request = self._spec.request(chat_id, workspace)
         created = None
         for _ in range(3):

@@ -20,7 +20,6 @@ import trio
 from rumi.sandbox.docker.api import ApiError, EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.spec import FIRST_PROCESS
-from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import Command, Limits, SandboxError
 
 FORMAT = "1"
@@ -210,11 +209,10 @@ def _from_host(address: str, image: str, progress: Progress) -> None:
     from runner.rootfs import RootfsError, build_rootfs, write_tar
 
     progress("copying this host's own programs")
-    uid, gid = sandbox_user()
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
         try:
-            report = build_rootfs(tree, uid=uid, gid=gid)
+            report = build_rootfs(tree)  # each container says itself who its user is
         except RootfsError as error:
             raise SandboxError(str(error)) from error
         with archive.open("w+b") as file:
@@ -223,7 +221,7 @@ def _from_host(address: str, image: str, progress: Progress) -> None:
         labels = {LABEL_FORMAT: FORMAT, LABEL_SOURCE: "host", LABEL_ROOTFS: report.rootfs_id}
         changes = [f'LABEL {name}="{value}"' for name, value in labels.items()]
         changes += [
-            f"USER {uid}:{gid}",
+            "USER 1000:1000",
             "WORKDIR /workspace",
             "ENV LANG=C.UTF-8",
             'CMD ["sleep", "infinity"]',

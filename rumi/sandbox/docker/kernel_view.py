@@ -20,6 +20,14 @@ def lives(pid: int) -> bool:
     return fields[0] not in "ZX" and not int(fields[6]) & PF_EXITING
 
 
+def is_filtered(pid: int) -> bool:
+    """Whether a process of this machine has a filter of system calls: the last that a command is given."""
+    try:
+        return "\nSeccomp:\t2\n" in Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    except OSError:
+        return False
+
+
 def tasks_file(pid: int, container_id: str) -> Path | None:
     """The file in which this machine's kernel counts the container's tasks; None if the daemon is elsewhere.
 

@@ -1,12 +1,15 @@
 """What a chat's container is: the request that makes it. The boundary, in one place."""
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from rumi.replacing import replace_file
 from rumi.sandbox.seccomp import docker_profile
 from rumi.sandbox.types import Limits
+from runner.rootfs import accounts
 
 FIRST_PROCESS = "/usr/lib/rumi/first"
 """A copy of `sleep` in the image that nobody may read. The kernel lets no process of the same user touch the
@@ -16,8 +19,6 @@ process, which outlives every kill."""
 ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8", "TERM=dumb")
 INODES_PER_TMP = 16_384
 OPEN_FILES = 1024
-FILE_ROOM = 4 * 1024 * 1024
-"""A single file may grow this much past the workspace's limit, so that the watch still sees it was passed."""
 
 # Docker's own lists, which naming any of them replaces, and after them what would outlive the command that
 # wrote it: message queues and shared memory, which none of the programs needs.
@@ -53,10 +54,25 @@ class BoxSpec:
     user: tuple[int, int]
     """uid and gid of commands, never 0."""
     limits: Limits
+    names: Path | None = None
+    """A folder with `passwd` and `group` that name the user: the image, which many installations share, knows
+    nothing of their users. None: the user stays a number."""
 
     def name(self, chat_id: str) -> str:
         """The container's name: always the same for a chat, so that it is found whatever was forgotten."""
         return f"rumi-runner-{chat_id}-{self.installation}"
+
+    def write_names(self) -> None:
+        """Write the files that name the user, where they are not there. Blocking, briefly. Raises OSError."""
+        if self.names is None:
+            return
+        self.names.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in accounts(*self.user).items():
+            path = self.names / name
+            with contextlib.suppress(FileNotFoundError):
+                if path.read_text("utf-8", "replace") == text:
+                    continue
+            replace_file(path, text.encode(), mode=0o644)
 
     def request(self, chat_id: str, workspace: Path) -> dict[str, object]:
         """The body of the call that creates the container."""
@@ -94,14 +110,7 @@ class BoxSpec:
                 "Memory": limits.memory_bytes,
                 "MemorySwap": limits.memory_bytes,
                 "NanoCpus": int(limits.cpus * 1_000_000_000),
-                "Mounts": [
-                    {
-                        "Type": "bind",
-                        "Source": str(workspace.resolve()),
-                        "Target": "/workspace",
-                        "BindOptions": {"Propagation": "rprivate"},
-                    }
-                ],
+                "Mounts": [_bound(workspace.resolve(), "/workspace"), *self._names_mounted()],
                 "Tmpfs": {"/tmp": tmp},
                 "ShmSize": 1024 * 1024,
                 "MaskedPaths": list(MASKED),
@@ -109,7 +118,7 @@ class BoxSpec:
                 "Ulimits": [
                     _same("core", 0),
                     _same("nofile", OPEN_FILES),
-                    _same("fsize", limits.workspace_bytes + FILE_ROOM),
+                    _same("fsize", limits.file_bytes),
                 ],
                 # A process can write to /proc/1/fd/1, and the daemon would store it all.
                 "LogConfig": {"Type": "none", "Config": {}},
@@ -118,6 +127,12 @@ class BoxSpec:
                 "Init": False,
             },
         }
+
+    def _names_mounted(self) -> list[dict[str, object]]:
+        if self.names is None:
+            return []
+        names = self.names.resolve()
+        return [_bound(names / name, f"/etc/{name}", ReadOnly=True) for name in accounts(*self.user)]
 
 
 def first_process() -> str:
@@ -130,6 +145,11 @@ def first_process() -> str:
         f"trap '' CHLD; if [ -x {FIRST_PROCESS} ]; then exec -a sleep {FIRST_PROCESS} infinity; fi; "
         "exec sleep infinity"
     )
+
+
+def _bound(source: Path, target: str, **more: object) -> dict[str, object]:
+    options = {"Propagation": "rprivate"}
+    return {"Type": "bind", "Source": str(source), "Target": target, "BindOptions": options, **more}
 
 
 def _same(name: str, value: int) -> dict[str, object]:

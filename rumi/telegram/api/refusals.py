@@ -24,6 +24,8 @@ class Refusal(Enum):
     """An edit that would change nothing: what was wanted is there."""
     NOT_EDITABLE = auto()
     """The message to edit is gone, or cannot be edited."""
+    NOT_DELETABLE = auto()
+    """The message to delete is older than 48 hours."""
     OTHER = auto()
 
 
@@ -40,6 +42,7 @@ _FRAGMENTS: tuple[tuple[Refusal, tuple[str, ...]], ...] = (
             "message_author_required",
         ),
     ),
+    (Refusal.NOT_DELETABLE, ("message can't be deleted", "message_delete_forbidden")),
     (Refusal.QUOTED, ("replied not found", "reply_message_id_invalid", "reply message not found")),
     (Refusal.TOPIC, ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")),
     (

@@ -10,7 +10,7 @@ import trio
 from telegram import Bot
 
 from rumi.journal import Enclosure, Offload
-from rumi.sandbox import Limits, put_file, sandbox_user
+from rumi.sandbox import Limits, put_file
 from rumi.telegram.files.download import (
     MAX_BYTES,
     Downloads,
@@ -38,9 +38,10 @@ class Transcribes(Protocol):
 class TelegramFiles:
     """Brings what messages carry. Whoever made it closes it; `transcriber` stays its maker's.
 
-    `workspace` makes a chat's folder ready and returns it; it may block and raise a `RumiError`. What is on
-    its way lies in `spool`, without a name, on a disk and outside of the workspaces. `offload` runs the
-    blocking work, and does not leave before it has ended. `in_memory` is the room for whole recordings.
+    `workspace` makes a chat's folder ready and returns it; it may block and raise a `RumiError`. Files in it
+    belong to the sandbox's `user`, a uid and a gid. What is on its way lies in `spool`, without a name, on a
+    disk and outside of the workspaces. `offload` runs the blocking work, and does not leave before it has
+    ended. `in_memory` is the room for whole recordings.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class TelegramFiles:
         bot: Bot,
         *,
         workspace: Callable[[str], Path],
+        user: tuple[int, int],
         limits: Limits,
         spool: Path,
         offload: Offload,
@@ -58,6 +60,7 @@ class TelegramFiles:
     ) -> None:
         self._downloads = Downloads(bot, max_bytes=max_bytes, patience=patience)
         self._workspace = workspace
+        self._user = user
         self._limits = limits
         self._spool = spool
         self._offload = offload
@@ -93,7 +96,7 @@ class TelegramFiles:
         return f"[The user sent a file: /workspace/{name} ({kind}, {landing.size} bytes)]"
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
-        uid, gid = sandbox_user()
+        uid, gid = self._user
         return put_file(
             self._workspace(chat),
             name,

@@ -4,8 +4,9 @@ It waits for no chat: what it stores is handed on by the inbox.
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Protocol, TypeVar
 
@@ -14,9 +15,12 @@ from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
 from actors import Actor, Backoff
+from rumi import texts
 from rumi.chats import Arrival
+from rumi.errors import NotTaken
 from rumi.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
-from rumi.telegram.messages import PollerMessage
+from rumi.telegram.messages import PollerMessage, Say
+from rumi.telegram.moves import Moves, moves_in
 from rumi.telegram.polling.content import Intake
 from rumi.telegram.polling.presses import Presses, read_presses
 from rumi.telegram.polling.reading import Stranger, Who, read_batch
@@ -44,6 +48,10 @@ waits is one of them, it is looked for more, that often at most."""
 
 LEAST_POLL_S: Final = 0.1
 """A server that answers at once with nothing is not asked more often than this."""
+
+
+UNSTORED_S: Final = 1.0
+"""How soon it is tried again to store what came, and looked for a `/stop` that came since."""
 
 
 class Accepts(Protocol):
@@ -82,11 +90,16 @@ class Poller(Actor[PollerMessage]):
         *,
         intake: Intake,
         random: Random,
+        moves: Moves | None = None,
+        say: Callable[[Say], object] = lambda words: None,
         poll_s: float = 25.0,
         grace_s: float = 10.0,
         waits: Backoff = WAITS,
     ) -> None:
-        """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is given up."""
+        """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is given up.
+
+        `say` says words to a chat, if that can be done at once.
+        """
         self._bot = bot
         self._inbox = inbox
         self._strangers = strangers
@@ -95,6 +108,10 @@ class Poller(Actor[PollerMessage]):
         self._memory = memory
         self._intake = intake
         self._random = random
+        self._moves = Moves() if moves is None else moves
+        self._say = say
+        self._unstored = 0  # attempts in a row to store what came
+        self._told: set[str] = set()  # chats that were told so
         self._poll_s = poll_s
         self._grace_s = grace_s
         self._waits = waits
@@ -173,7 +190,7 @@ class Poller(Actor[PollerMessage]):
             with trio.CancelScope() as self._asking:
                 updates = await self._patiently(self._updates)
             if updates:
-                await self._store(updates, me)
+                await self._try_to_store(updates, me)
         self._done.set()
         await self._confirm()
 
@@ -214,17 +231,44 @@ class Poller(Actor[PollerMessage]):
             self._offset = None
         return updates
 
+    async def _try_to_store(self, updates: Sequence[RawUpdate], me: Me) -> None:
+        """Store the batch. Where nothing can be written now it stays at Telegram, unconfirmed, and is asked
+        for again: with what came since, so that a `/stop` is seen."""
+        try:
+            await self._store(updates, me)
+        except NotTaken as error:
+            self._doing = "polling"
+            with trio.CancelScope() as self._asking:
+                if not self._memory.ended:
+                    await self._wait(self._unstored, error.message, most_s=UNSTORED_S)
+            self._unstored += 1
+        else:
+            self._unstored = 0
+            self._told.clear()
+
     async def _store(self, updates: Sequence[RawUpdate], me: Me) -> None:
         """Store the batch in one step; only then may its numbers be confirmed.
 
         Raises:
+            NotTaken: nothing can be stored now. Who wrote was told so.
             RumiError: nothing was stored, so the same updates come again.
         """
         self._doing = f"storing {len(updates)} updates"
-        read = read_batch(updates, me, self._who, self._intake)
+        moves = moves_in(updates)
+        for move in moves.values():  # all of them first: messages may come in any order
+            self._moves.learn(*move)
+        read = read_batch(updates, me, self._who, self._intake, self._moves.here)
         arrivals = [Arrival(one.update) if isinstance(one, Stranger) else one for one in read]
-        presses = read_presses(updates, self._who)
-        new = await self._inbox.accept_all(arrivals)
+        arrivals = [
+            replace(each, moved=moves[each.update]) if each.update in moves else each for each in arrivals
+        ]
+        presses = read_presses(updates, self._who, self._moves.here)
+        try:
+            new = await self._inbox.accept_all(arrivals)
+        except NotTaken as error:
+            for each in arrivals:
+                self._tell_not_taken(each, error)
+            raise
         for one, is_new in zip(read, new, strict=True):
             if is_new and isinstance(one, Stranger):
                 self._strangers.meet(one)
@@ -234,6 +278,13 @@ class Poller(Actor[PollerMessage]):
         self._repeated = 0 if any(new) else self._repeated + 1
         self._last = trio.current_time()
         self._doing = "polling"
+
+    def _tell_not_taken(self, arrival: Arrival, error: NotTaken) -> None:
+        """Tell a chat once that its message waits at Telegram."""
+        if arrival.chat and arrival.chat not in self._told:
+            self._told.add(arrival.chat)
+            words = texts.kept_at_telegram(arrival.language, error.trouble)
+            self._say(Say(arrival.chat, words, arrival.origin))
 
     async def _confirm(self) -> None:
         """Confirm what was stored last, once and within a bound: it spares the next process repetitions."""
@@ -276,11 +327,12 @@ class Poller(Actor[PollerMessage]):
                 return found
             attempt += 1
 
-    async def _wait(self, attempt: int, trouble: str, least_s: float = 0.0) -> None:
+    async def _wait(self, attempt: int, trouble: str, least_s: float = 0.0, most_s: float = math.inf) -> None:
         """Wait before the next attempt, longer each time."""
         if attempt == 0 or trouble != self._trouble:
             logger.warning("no updates: %s", trouble)
         wait_s = max(least_s, self._waits.delay_s(attempt) * self._random.uniform(0.5, 1.0))
+        wait_s = min(wait_s, most_s)
         self._trouble, self._waits_until = trouble, trio.current_time() + wait_s
         try:
             await trio.sleep(wait_s)

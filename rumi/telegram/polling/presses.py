@@ -18,7 +18,7 @@ from rumi.telegram.address import Address
 from rumi.telegram.callback import answer_in
 from rumi.telegram.messages import Pressed, Toast
 from rumi.telegram.polling.fields import OddField, flag, number, record, record_or_none, text_or_none
-from rumi.telegram.polling.reading import Who
+from rumi.telegram.polling.reading import Here, Who
 from rumi.telegram.polling.strangers import Strangers
 from rumi.telegram.polling.updates import RawUpdate, number_of
 from rumi.texts import Language
@@ -58,13 +58,15 @@ class Answers(Protocol):
         ...
 
 
-def read_presses(updates: Sequence[RawUpdate], who: Who) -> dict[int, Press]:
+def read_presses(
+    updates: Sequence[RawUpdate], who: Who, here: Here = lambda address: address
+) -> dict[int, Press]:
     """The presses among the updates, by the update's number. What cannot be read is logged, without what it
     says, and is none."""
     found: dict[int, Press] = {}
     for update in updates:
         try:
-            press = read_press(update, who)
+            press = read_press(update, who, here)
         except OddField as error:
             logger.warning("update %d could not be read: %s", number_of(update), error)
         else:
@@ -73,7 +75,7 @@ def read_presses(updates: Sequence[RawUpdate], who: Who) -> dict[int, Press]:
     return found
 
 
-def read_press(update: RawUpdate, who: Who) -> Press | None:
+def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address) -> Press | None:
     """The press of one of our buttons that the update is, if it is one.
 
     Raises:
@@ -97,7 +99,7 @@ def read_press(update: RawUpdate, who: Who) -> Press | None:
         query=name,
         user=user,
         known=who.may_talk(user),
-        chat=Address(number(chat, "id"), topic).chat,
+        chat=here(Address(number(chat, "id"), topic)).chat,
         message=number(message, "message_id"),
         question=question,
         yes=yes,

@@ -5,8 +5,8 @@ a name, which anybody may take.
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rumi import texts
@@ -25,11 +25,15 @@ from rumi.telegram.polling.fields import (
     record_or_none,
     text_or_none,
 )
+from rumi.telegram.polling.origins import made_by, quoted_in
 from rumi.telegram.polling.updates import RawUpdate, number_of
-from rumi.telegram.polling.wording import read_words
+from rumi.telegram.polling.wording import Words, read_words
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
+
+Here: TypeAlias = Callable[[Address], Address]
+"""Which chat of ours a place on Telegram is."""
 
 _GROUPS: Final = ("group", "supergroup")
 _TELEGRAM: Final = 777000
@@ -96,8 +100,12 @@ class _Letter:
     album: str | None
 
 
-def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake) -> list[Read]:
+def read_batch(
+    updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake, here: Here = lambda address: address
+) -> list[Read]:
     """What each of them means, in their order; what means nothing is an `Arrival` of its number only.
+
+    `here` says which chat a place on Telegram is.
 
     The messages of an album become one, in the place of the last: an album that comes again with one more
     message is new then, instead of being lost with those that are known. An update that cannot be read is
@@ -106,7 +114,7 @@ def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake) -
     once: dict[int, RawUpdate] = {}
     for update in updates:
         once.setdefault(number_of(update), update)
-    letters = [_read_raw(update, me, who, intake) for update in once.values()]
+    letters = [_read_raw(update, me, who, intake, here) for update in once.values()]
     albums: dict[tuple[object, ...], list[_Letter]] = {}
     for letter in letters:
         if letter is not None:
@@ -126,13 +134,13 @@ def read_update(update: RawUpdate, me: Me, who: Who, intake: Intake) -> Read | N
     Raises:
         OddField: it cannot be read.
     """
-    letter = _letter(update, me, who, intake)
+    letter = _letter(update, me, who, intake, lambda address: address)
     return None if letter is None else _judge([letter], who)
 
 
-def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake) -> _Letter | None:
+def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> _Letter | None:
     try:
-        return _letter(update, me, who, intake)
+        return _letter(update, me, who, intake, here)
     except OddField as error:  # passed over, so that it does not come again for ever
         logger.warning("update %d could not be read: %s", number_of(update), error)
         return None
@@ -143,7 +151,7 @@ def _together(letter: _Letter) -> tuple[object, ...]:
     return (letter.address, letter.user, letter.album) if letter.album else (letter.update,)
 
 
-def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake) -> _Letter | None:
+def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> _Letter | None:
     """The message of a person that the update is, if it is one."""
     message = record_or_none(update, "message")
     sender = None if message is None else _person(message)
@@ -159,22 +167,34 @@ def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake) -> _Letter | No
     if content is None:
         return None
     words = read_words(message, me)
+    maker = made_by(message)
+    enclosures = [replace(each, source=maker) for each in content.enclosures]
+    if maker:  # whatever it says, it calls nobody, commands nothing and answers no question
+        said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
+        enclosures[:0] = _words(maker, said)
+        words = Words("", addressed=False)
     if not private and words.other_bot:
         return None
+    if (quoted := quoted_in(message)) is not None:
+        enclosures[:0] = _words(*quoted)
     topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
     return _Letter(
         update=number_of(update),
         message=number(message, "message_id"),
         user=number(sender, "id"),
-        address=Address(number(chat, "id"), topic),
+        address=here(Address(number(chat, "id"), topic)),
         private=private,
         language=language,
         text=words.text,
         addressed=private or words.addressed or _answers_bot(message, me),
-        enclosures=content.enclosures,
+        enclosures=tuple(enclosures),
         answer=content.answer,
         album=text_or_none(message, "media_group_id"),
     )
+
+
+def _words(source: str, text: str) -> list[Enclosure]:
+    return [Enclosure("words", source=source, text=text)] if text.strip() else []
 
 
 def _person(message: Fields) -> Fields | None:

@@ -92,7 +92,7 @@ class Delivery:
         self._rest = rest
         self._random = random
         self._patience = patience
-        self._origin = reply.origin if to.group else None
+        self._origin = (reply.origin or None) if to.group else None
         self._failures = 0
         self._taken = 0  # parts that Telegram has
         self._marked = 0  # parts of which the journal knows that
@@ -144,23 +144,22 @@ class Delivery:
                 self._failures = 0
 
     async def _claim(self) -> None:
-        """Find the message in which the answer grew. Behind it nothing may be under way any more."""
+        """Find the message in which the answer grew, if no call can still change it.
+
+        An earlier sender may have left an edit under way, of which nobody will hear: its preview is deleted.
+        """
         preview = self._preview
         if preview is not None:
             preview.end()
             await preview.ended()
         if self._taken:
             return
-        if preview is None:
-            earlier = self._reply.preview
-            if earlier is None or earlier > 0:
-                self._shown = earlier
-            else:
-                await self._abandon(-earlier)
-        elif preview.doubtful:
-            await self._abandon(preview.shown)
-        else:
+        if preview is not None and not preview.doubtful:
             self._shown = preview.shown
+            return
+        shown = preview.shown if preview is not None else self._reply.preview
+        if shown is not None and await self._abandon(abs(shown)) is Refusal.NOT_DELETABLE:
+            self._shown = abs(shown)  # it is two days old: no call is still under way
 
     async def _send_one(self) -> None:
         """Send one piece, and mark the part where it was the last."""
@@ -188,18 +187,19 @@ class Delivery:
             logger.warning("the journal did not note in time that a reply was sent")
             raise Unmarked(self._journal.path)
 
-    async def _abandon(self, shown: int | None) -> None:
-        """Take a preview away, as far as that goes; the reply is sent anew."""
+    async def _abandon(self, shown: int) -> Refusal | None:
+        """Delete a preview: the reply becomes a new message. Why Telegram refuses that, if it does."""
         self._shown = self._left = None
-        if shown is None:
-            return
         try:
             await self._to.delete(shown)
         except TelegramError as error:
             self._to.learn(error)
-            if refusal_of(error) is None:
-                self._left = shown  # once more, when the reply is there
             logger.info("a preview was not removed: %s", in_words(error))
+            refusal = refusal_of(error)
+            if refusal is None:
+                self._left = shown  # once more, when the reply is there
+            return refusal
+        return None
 
     async def _failed(self, error: TelegramError) -> None:
         """Make of an error what the next attempt does differently, or wait."""

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 import trio
 from telegram import Bot, InlineKeyboardMarkup, LinkPreviewOptions, ReplyParameters
 from telegram.constants import ChatAction
-from telegram.error import ChatMigrated, RetryAfter, TelegramError, TimedOut
+from telegram.error import BadRequest, ChatMigrated, RetryAfter, TelegramError, TimedOut
 
 from rumi.telegram.address import Address
 from rumi.telegram.api.bot import wait_of
 from rumi.telegram.api.refusals import Refusal, refusal_of
 from rumi.telegram.formatting import Part
+from rumi.telegram.moves import Moves
 from rumi.telegram.sending.limits import NOW_SHARE, Limits
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class Statistics:
 
 @dataclass(slots=True)
 class Wire:
-    """What all destinations share. `moved` holds groups that got another number.
+    """What all destinations share. `moves` are the groups that got another number.
 
     `drafts` says whether the server offers drafts; that is known when it has refused one. `formatting`
     is the room for threads that format long texts.
@@ -60,24 +61,30 @@ class Wire:
     limits: Limits
     bounds: Bounds = field(default_factory=Bounds)
     statistics: Statistics = field(default_factory=Statistics)
-    moved: dict[int, int] = field(default_factory=dict)
+    moves: Moves = field(default_factory=Moves)
     drafts: bool = True
     formatting: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
 
 
 class Destination:
-    """A chat, or a topic of one. Each call raises `TelegramError`; waiting for the rate is the caller's."""
+    """A chat, or a topic of one. Each call raises `TelegramError`; waiting for the rate is the caller's.
+
+    When a group gets another number, messages that were sent before stay where they are: to touch one raises
+    `ChatMigrated`, as Telegram does, and nothing is sent as an answer to one.
+    """
 
     def __init__(self, wire: Wire, address: Address) -> None:
         self.wire = wire
         self.group = address.group
         self._number = address.number
         self._topic = address.topic
+        self._first = self.number
+        self._sent: set[int] = set()  # since the group has another number than at first
 
     @property
     def number(self) -> int:
         """Telegram's number of the chat, which changes when a group becomes a supergroup."""
-        return self.wire.moved.get(self._number, self._number)
+        return self.wire.moves.now(self._number)
 
     @property
     def closed_until(self) -> float:
@@ -102,7 +109,7 @@ class Destination:
         After a `RetryAfter` it may as well: its turn then comes when the wait is over.
         """
         if isinstance(error, ChatMigrated):
-            self.wire.moved[self._number] = error.new_chat_id
+            self.wire.moves.refused(self._number, error.new_chat_id)
             return True
         if isinstance(error, RetryAfter):
             self.wire.statistics.limited += 1
@@ -120,6 +127,8 @@ class Destination:
     ) -> int:
         """Send a message; Telegram's number of it."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
+        if self._moved:
+            reply_to = None  # in the new group that number is another message's
         quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
 
         async def send(topic: int | None) -> int:
@@ -137,11 +146,23 @@ class Destination:
 
         number = await bounded(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
+        if self._moved:
+            self._sent.add(number)
         return number
+
+    @property
+    def _moved(self) -> bool:
+        """Whether the group got another number since this was made."""
+        return self.number != self._first
+
+    def _left_behind(self, message: int) -> bool:
+        return self._moved and message not in self._sent
 
     async def edit(self, message: int, part: Part, bound_s: float | None = None) -> None:
         """Let a message say something else, without buttons. That it says so already is no error."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
+        if self._left_behind(message):
+            raise ChatMigrated(self.number)
         try:
             await bounded(
                 seconds,
@@ -161,6 +182,8 @@ class Destination:
 
     async def disarm(self, message: int) -> None:
         """Take a message's buttons away."""
+        if self._left_behind(message):
+            raise ChatMigrated(self.number)
         seconds = self.wire.bounds.call_s
         call = self.wire.bot.edit_message_reply_markup(self.number, message, **timeouts(seconds))
         await bounded(seconds, call)
@@ -168,6 +191,8 @@ class Destination:
 
     async def delete(self, message: int) -> None:
         """Take a message away."""
+        if self._left_behind(message):
+            raise BadRequest("MESSAGE_ID_INVALID")  # nothing is there to be taken away
         seconds = self.wire.bounds.preview_s
         await bounded(seconds, self.wire.bot.delete_message(self.number, message, **timeouts(seconds)))
 

@@ -245,9 +245,7 @@ class Preview:
             answered = True
             raise
         finally:
-            if not answered:
-                with trio.CancelScope(shield=True):
-                    await self._doubt()
+            self.doubtful = self.doubtful or not answered
 
     async def _note(self, shown: int | None) -> None:
         with trio.move_on_after(self._pace.mark_s):
@@ -273,18 +271,11 @@ class Preview:
             case None if never_left(error):
                 pass
             case None if self.shown is not None:
-                await self._doubt()
+                self.doubtful = True
             case None:
                 self._given_up = True  # a message may be there that nobody knows: not one more of them
             case Refusal.QUOTED:
                 self.origin = None
             case _:
                 self._given_up = True
-                if self.shown is not None:
-                    await self._doubt()
-
-    async def _doubt(self) -> None:
-        """Nobody may put the final text there, a later process neither: it has to go."""
-        if not self.doubtful:
-            self.doubtful = True
-            await self._note(None if self.shown is None else -self.shown)
+                self.doubtful = self.shown is not None

@@ -109,6 +109,12 @@ class Questions:
         for question in self._questions.values():
             question.end("no")
 
+    def moved(self) -> None:
+        """The group has another number: what is written there now comes behind each question."""
+        for question in self._questions.values():
+            if question.open:
+                self._shown(question.id, 0)
+
     async def _see_through(self, question: "Question") -> None:
         await question.run()
         del self._questions[question.id]

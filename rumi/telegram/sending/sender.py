@@ -15,11 +15,21 @@ from rumi import texts
 from rumi.agent import TurnFinished
 from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
 from rumi.errors import RumiError
-from rumi.journal import Delivered, PartSent, Previewed, Undeliverable, Undelivered, Waiting
-from rumi.telegram.address import address_of
+from rumi.journal import (
+    Delivered,
+    Moved,
+    MovedGroups,
+    PartSent,
+    Previewed,
+    Undeliverable,
+    Undelivered,
+    Waiting,
+)
+from rumi.telegram.address import Address, address_of
 from rumi.telegram.api.bot import in_words
 from rumi.telegram.formatting import Part
 from rumi.telegram.messages import Flush, Pressed, Say, SenderMessage, SendFile, Toast
+from rumi.telegram.moves import Moves
 from rumi.telegram.sending.delivery import Patience
 from rumi.telegram.sending.destination import Bounds, Destination, Statistics, Wire
 from rumi.telegram.sending.lane import Lane
@@ -29,7 +39,9 @@ from rumi.telegram.sending.toasts import Toasts
 
 logger = logging.getLogger(__name__)
 
-Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | Undelivered | Waiting]
+Outbox: TypeAlias = ActorRef[
+    Delivered | Moved | MovedGroups | PartSent | Previewed | Undeliverable | Undelivered | Waiting
+]
 
 SAY_S = 5.0
 """How long words that stand in no outbox wait for their turn."""
@@ -42,8 +54,8 @@ class Sender(Actor[SenderMessage]):
     """Sends final replies from the outbox, shows turns while they run, and uploads files.
 
     Its `ChildSpec` needs `concurrency=Sender.CONCURRENCY` and `shutdown=Sender.SHUTDOWN_S`. `ended` is told
-    of a chat that can be reached by nobody any more, in a task of its own. What is given as `limits` and
-    `statistics` should outlive an incarnation: Telegram does not forget either.
+    of a chat that can be reached by nobody any more, in a task of its own. What is given as `moves`, `limits`
+    and `statistics` should outlive an incarnation: Telegram does not forget either.
 
     There is a lane for each chat with something to send or with a turn; nothing is kept of the others.
     """
@@ -58,6 +70,7 @@ class Sender(Actor[SenderMessage]):
         hub: Hub,
         ended: Callable[[str], Awaitable[None]],
         *,
+        moves: Moves | None = None,
         limits: Limits | None = None,
         statistics: Statistics | None = None,
         bounds: Bounds | None = None,
@@ -66,7 +79,13 @@ class Sender(Actor[SenderMessage]):
         random: Random | None = None,
     ) -> None:
         self.statistics = statistics or Statistics()
-        self._wire = Wire(bot, Limits() if limits is None else limits, bounds or Bounds(), self.statistics)
+        self._wire = Wire(
+            bot,
+            Limits() if limits is None else limits,
+            bounds or Bounds(),
+            self.statistics,
+            Moves() if moves is None else moves,
+        )
         self._toasts = Toasts(self._wire)
         self._journal = journal
         self._hub = hub
@@ -82,6 +101,8 @@ class Sender(Actor[SenderMessage]):
 
     async def started(self) -> None:
         """Listen, and then look for what waits from before: in this order nothing is missed."""
+        self._wire.moves.on_move = self._moved
+        self._wire.moves.load(await self._journal.ask(MovedGroups()))
         await self.start(self._listen)
         await self._look()
 
@@ -183,6 +204,25 @@ class Sender(Actor[SenderMessage]):
     def _changed(self) -> None:
         self._change.set()
         self._change = trio.Event()
+
+    # Groups that have another number
+
+    def _moved(self, old: int, new: int) -> None:
+        """Have it stored, and let a typed answer count: messages are numbered from 1 in the new group."""
+        for lane in self._lanes.values():
+            address = address_of(lane.chat)
+            if address is not None and address.number == old:
+                lane.questions.moved()
+        self.start_soon(self._note_move, old, new)
+
+    async def _note_move(self, old: int, new: int) -> None:
+        try:
+            ours = await self._journal.ask(Moved(old, new, Address(new).chat))
+        except ActorError:  # Telegram says it again, at the next attempt to send there
+            logger.warning("a group's new number could not be noted")
+        else:
+            if ours:
+                self._wire.moves.learn(old, new)
 
     # Chats that are gone
 

@@ -1,0 +1,126 @@
+"""What conversations cost: model calls, prompt tokens, and how much of each prompt a server has seen before.
+
+The real program against a model server on loopback, which keeps the last prompt and compares. Servers charge
+less for the beginning of a prompt that repeats the one before, and answer sooner. Tokens are estimated as
+Rumi does it; a prompt is its tools, then its messages, as they are sent.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from bench import house
+from bench.rounds import row, spread
+from rumi.models import text_tokens
+from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, serve_groq
+
+TURNS = 200
+CALLS = 20
+SMALL = 8192
+SUMMARY = "no longer fits into your memory"
+"""What only the instructions for a summary say."""
+
+Conversation = Callable[[Body], Answer]
+
+
+@dataclass
+class Counted:
+    """What came to the server in one conversation."""
+
+    answer: Conversation
+    calls: int = 0
+    summaries: int = 0
+    tokens: int = 0
+    repeated: int = 0
+    whole: int = 0
+    shares: list[float] = field(default_factory=list)
+    last: str = ""
+
+    def __call__(self, body: Body) -> Answer:
+        self.calls += 1
+        messages = body["messages"]
+        prompt = json.dumps(body.get("tools", [])) + "".join(map(json.dumps, messages))
+        tokens = text_tokens(prompt)
+        self.tokens += tokens
+        if SUMMARY in str(messages[0]["content"]):
+            self.summaries += 1
+            return Answer("The user said small things, and all of it is done.")
+        if self.last:
+            same = common(self.last, prompt)
+            self.shares.append(same / len(prompt))
+            self.repeated += tokens * same // len(prompt)
+            self.whole += same == len(self.last)
+        self.last = prompt
+        return self.answer(body)
+
+
+def common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    if other.startswith(one):
+        return len(one)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def trivial(body: Body) -> Answer:
+    return Answer("Fine, and you?")
+
+
+def command(body: Body) -> Answer:
+    if answered_calls(body):
+        return Answer("It says hello.")
+    return Answer(calls=[("bash", '{"command": "echo hello"}')])
+
+
+def many(body: Body) -> Answer:
+    done = len(answered_calls(body))
+    if done == CALLS:
+        return Answer("All of them are done.")
+    return Answer(calls=[("bash", json.dumps({"command": f"seq {done * 1000} {done * 1000 + 999}"}))])
+
+
+async def talk(answer: Conversation, said: Sequence[str], flags: dict[str, object]) -> Counted:
+    """One conversation with the real program."""
+    counted = Counted(answer)
+    settings = {
+        "sandbox.backend": "bubblewrap",
+        "memory.extract": False,
+        "agent.max_turns": CALLS + 2,
+        **flags,
+    }
+    async with serve_groq(counted) as server:
+        env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": server.base_url}
+        async with house.app(settings, env) as app:
+            for text in said:
+                reply = await house.turn(app, "bench", text)
+                assert not reply.startswith(("❌", "⚠️")), reply
+    return counted
+
+
+def show(name: str, counted: Counted) -> None:
+    print(f"\n{name}")
+    turns = counted.calls - counted.summaries
+    row("  model calls", f"{counted.calls}")
+    row(
+        "  of these summaries",
+        f"{counted.summaries} ({counted.summaries / counted.calls:.1%})",
+        "at most 2 %",
+    )
+    row("  prompt tokens", f"{counted.tokens:,}")
+    row("  of these repeated", f"{counted.repeated / counted.tokens:.1%}")
+    row("  share of a prompt that repeats the one before", spread(counted.shares, "%", 100), "at least 90 %")
+    row("  prompts that begin with all of the one before", f"{counted.whole} of {turns - 1}")
+
+
+async def main() -> None:
+    said = [f"And how are you now, at {number}?" for number in range(TURNS)]
+    small: dict[str, object] = {"model.context_tokens": SMALL}
+    show(f"{TURNS} trivial turns", await talk(trivial, said, {}))
+    show(f"{TURNS} turns with a command", await talk(command, said, {}))
+    show(f"one turn with {CALLS} calls", await talk(many, said[:1], {}))
+    show(f"{TURNS} trivial turns, a model that takes {SMALL} tokens", await talk(trivial, said, small))
+    show(f"{TURNS} turns with a command, a model that takes {SMALL} tokens", await talk(command, said, small))
+
+
+if __name__ == "__main__":
+    house.run(main)

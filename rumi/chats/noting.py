@@ -1,0 +1,92 @@
+"""Notes: what the program tells the model besides what is said. The date, facts about the user, skills.
+
+All of it changes, and the beginning of a prompt must not: so what holds is told whole once, with the
+instructions, and then only what has changed, in front of the message that it was noticed with. Notes are
+entries of the history like all else, so that a later process shows the same ones. When a summary has taken
+the place of the exchange with the whole note, the next message brings a new one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from sys import intern
+from typing import Final
+
+from rumi.journal import Entry
+from rumi.memory import told_facts
+from rumi.models import Message
+from rumi.skills import told_skills
+
+WHOLE: Final = "[Note from the program, not from the user: what holds now.]"
+CHANGE: Final = "[Note from the program, not from the user: what has changed since.]"
+_TODAY: Final = "Today is "
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the notes in a prompt say. Without a whole one: nothing, and all that follows is None or empty."""
+
+    facts: frozenset[str] | None = None
+    skills: Mapping[str, str] | None = None
+    today: str = ""
+
+
+def told_by(entries: Sequence[Entry]) -> Told:
+    """What a prompt with this history tells the model."""
+    notes = _current(entries)
+    if not notes:
+        return Told()
+    texts = [note.message.content for note in notes]
+    lines = [line for text in texts for line in text.splitlines() if line.startswith(_TODAY)]
+    return Told(told_facts(texts), told_skills(texts), lines[-1] if lines else "")
+
+
+def note(told: Told, today: date, *blocks: str) -> str:
+    """The note for a prompt that has told so much; empty where nothing has changed."""
+    line = f"{_TODAY}{today:%A, %Y-%m-%d}."
+    parts = [*([line] if line != told.today else []), *filter(None, blocks)]
+    if not parts:
+        return ""
+    # Thousands of idle chats hold the same words: the day, and the list of skills.
+    return intern("\n\n".join([WHOLE if told.facts is None else CHANGE, *parts]))
+
+
+def shown(entries: Sequence[Entry]) -> tuple[str, tuple[Message, ...]]:
+    """The whole note, without its first line, and the messages of a prompt with this history.
+
+    Changes stand in front of the user's words. Those from before the whole note are part of it.
+    """
+    current = _current(entries)
+    messages: list[Message] = []
+    for exchange in exchanges(entries):
+        notes = [entry for entry in exchange if _is_note(entry)]
+        messages += [entry.message for entry in notes if any(entry is one for one in current[1:])]
+        messages += [entry.message for entry in exchange if not _is_note(entry)]
+    whole = current[0].message.content.removeprefix(WHOLE).strip() if current else ""
+    return whole, tuple(messages)
+
+
+def exchanges(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The history by turns: what a person asked, and all that came of it."""
+    grouped: list[list[Entry]] = []
+    for entry in entries:
+        if not grouped or grouped[-1][0].turn != entry.turn:
+            grouped.append([])
+        grouped[-1].append(entry)
+    return grouped
+
+
+def is_whole(entry: Entry) -> bool:
+    """Whether it is a note of all that holds."""
+    return entry.message.role == "system" and entry.message.content.startswith(WHOLE)
+
+
+def _current(entries: Sequence[Entry]) -> list[Entry]:
+    """The last whole note, and what was noted since; nothing where there is no whole one."""
+    notes = [entry for entry in entries if _is_note(entry)]
+    begin = max((n for n, one in enumerate(notes) if is_whole(one)), default=None)
+    return [] if begin is None else notes[begin:]
+
+
+def _is_note(entry: Entry) -> bool:
+    return is_whole(entry) or (entry.message.role == "system" and entry.message.content.startswith(CHANGE))

@@ -1,0 +1,92 @@
+"""The language of who reads the command line, and all that it says in it: help, wrong usage, results."""
+
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+
+import click
+
+from rumi import texts
+from rumi.texts import Language
+
+_EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
+"""What click puts behind the help of an option: its default, its range."""
+
+
+@cache
+def reader() -> Language:
+    """The language of the configuration, or else of the environment.
+
+    Also where the configuration has faults: what is wrong with it is said in some language.
+    """
+    return texts.detect_language(_configured(), os.environ)
+
+
+def _configured() -> texts.LanguageSetting:
+    given = os.environ.get("RUMI_LANGUAGE", "")
+    if not given:
+        root = os.environ.get("RUMI_HOME") or "~/.rumi"
+        try:
+            import tomllib
+
+            with open(os.path.join(os.path.expanduser(root), "config.toml"), "rb") as file:
+                given = tomllib.loads(file.read(1_000_000).decode("utf-8-sig")).get("language", "")
+        except (OSError, ValueError, RecursionError):
+            return "auto"
+    return "es" if given == "es" else "en" if given == "en" else "auto"
+
+
+def told(text: str) -> str:
+    """A sentence of ours in the reader's language."""
+    return texts.told(reader(), text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a sentence of ours in the reader's language."""
+    click.echo(told(text), err=err)
+
+
+class Formatter(click.HelpFormatter):
+    """Help in the reader's language."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """The first line."""
+        words = [told(word) for word in re.findall(r"(?:\[?COMMAND\]? \[ARGS\]\.\.\.|\S+)", args)]
+        super().write_usage(prog, " ".join(words), told(prefix or "Usage: "))
+
+    def write_heading(self, heading: str) -> None:
+        """A heading of a list."""
+        super().write_heading(told(heading))
+
+    def write_text(self, text: str) -> None:
+        """Paragraphs."""
+        paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+        super().write_text("\n\n".join(told(part) for part in paragraphs))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """A list of options or commands."""
+        super().write_dl([(name, _about(help)) for name, help in rows], col_max, col_spacing)
+
+
+def _about(help: str) -> str:
+    extra = _EXTRA.fullmatch(help)
+    return told(help) if extra is None else f"{told(extra[1])}  {told(f'[{extra[2]}]')}"
+
+
+def summary(help: str) -> str:
+    """The first sentence of a command's help, whole."""
+    first = " ".join(help.split("\n\n")[0].split())
+    return first.partition(". ")[0].removesuffix(".") + "."
+
+
+def show_usage_error(error: click.ClickException) -> None:
+    """What was wrong with the words, and where the help is; on standard error."""
+    lines = []
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        lines.append(error.ctx.get_usage())
+        names = error.ctx.command.get_help_option_names(error.ctx)
+        if names:
+            lines += [told(f"Try '{error.ctx.command_path} {max(names, key=len)}' for help."), ""]
+    lines.append(f"Error: {told(error.format_message())}")
+    click.echo("\n".join(lines), err=True)

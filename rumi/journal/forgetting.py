@@ -1,0 +1,76 @@
+"""Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
+
+from rumi.journal.desk import Desk, do
+from rumi.journal.messages import SLICE, Expire, Place, Sweep
+
+_OF_A_SESSION = (
+    " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
+    " AND (s.fresh OR (s.ended IS NULL AND (s.due = 0 OR s.due >= :now))))"
+)
+"""Not of a session that goes on, nor of one that is still to be learned from."""
+
+_TABLES = (
+    (
+        "messages",
+        "received",
+        " AND EXISTS (SELECT 1 FROM outbox WHERE outbox.id = reply AND delivered IS NOT NULL)"
+        # Messages are numbered on from the last one, also by the next process.
+        " AND id < (SELECT max(id) FROM messages)" + _OF_A_SESSION.format("messages"),
+    ),
+    ("history", "created", _OF_A_SESSION.format("history")),
+    (
+        "outbox",
+        "created",
+        " AND delivered IS NOT NULL AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = outbox.id)",
+    ),
+    ("summaries", "created", _OF_A_SESSION.format("summaries")),
+)
+"""What expires, in this order: its table, the column of its age, and what has to be true of it."""
+
+
+@do.register
+def sweep(request: Sweep, desk: Desk) -> bool:
+    """Delete the first history of those sessions that are to be forgotten."""
+    left = SLICE
+    while left:
+        found = _forgotten(desk)
+        if found is None:
+            return False
+        gone = desk.db.execute(
+            "DELETE FROM history WHERE id IN"
+            " (SELECT id FROM history WHERE chat = ? AND session = ? ORDER BY id LIMIT ?)",
+            (*found, left),
+        ).rowcount
+        if gone < left:
+            desk.db.execute("UPDATE sessions SET forget = 0 WHERE chat = ? AND number = ?", found)
+        left -= gone
+    return True
+
+
+def _forgotten(desk: Desk) -> tuple[str, int] | None:
+    """The first session whose history is to be deleted."""
+    found: tuple[str, int] | None = desk.db.execute(
+        "SELECT chat, number FROM sessions WHERE forget AND NOT fresh ORDER BY chat, number LIMIT 1"
+    ).fetchone()
+    return found
+
+
+@do.register
+def expire(request: Expire, desk: Desk) -> Place | None:
+    """Look at the next rows, and delete those that are old and over.
+
+    Rows are looked at in the order in which they came: behind a slice in which all are new come new ones.
+    """
+    place = request.place
+    table, age, over = _TABLES[place.table]
+    rows = desk.db.execute(
+        f"SELECT rowid, {age} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?", (place.row, SLICE)
+    ).fetchall()
+    if not rows or all(at >= request.before for _, at in rows):
+        return Place(place.table + 1) if place.table + 1 < len(_TABLES) else None
+    last = rows[-1][0]
+    desk.db.execute(
+        f"DELETE FROM {table} WHERE rowid > :row AND rowid <= :last AND {age} < :before{over}",
+        {"row": place.row, "last": last, "before": request.before, "now": desk.now()},
+    )
+    return Place(place.table, last)

@@ -1,0 +1,145 @@
+"""Markdown as people read it: one parser for the terminal and the page, and the page's HTML."""
+
+import html
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
+    from markdown_it.token import Token
+
+_TASKS: Final = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+
+_TAGS: Final = {
+    *("a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "strong", "ul"),
+    *("table", "tbody", "td", "th", "thead", "tr"),
+}
+_ALIGNED: Final = {"left", "center", "right"}
+_CLASSES: Final = {"div": {"wide-table"}, "p": {"heading"}, "td": _ALIGNED, "th": _ALIGNED}
+MOST_CHARS: Final = 100_000
+"""A longer text is shown as it is: parsing holds up the process."""
+
+_FOCUSABLE: Final = {"tabindex": "0"}
+"""What may be wider than the page is scrolled with the keyboard, too."""
+
+
+def parser() -> "MarkdownIt":
+    """CommonMark with tables, strike-through and task lists.
+
+    HTML is text: it must not vanish from what is shown.
+    """
+    return _parser(False)
+
+
+@cache
+def _parser(for_page: bool) -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "linkify": for_page})
+    parser.enable(["table", "strikethrough"]).core.ruler.before("inline", "tasks", _mark_tasks)
+    if for_page:
+        assert parser.linkify is not None
+        parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
+        parser.enable("linkify").core.ruler.push("page", _dress)
+    return parser
+
+
+def finished_lines(text: str) -> int:
+    """Return how many lines from the start belong to blocks that no further text can change.
+
+    Only the last block of a Markdown text can still grow (or turn into something else: a paragraph
+    into a heading, a line with bars into a table).
+    """
+    starts = [
+        token.map[0]
+        for token in parser().parse(text)
+        if token.level == 0 and token.nesting >= 0 and token.map is not None
+    ]
+    return starts[-1] if len(starts) > 1 else 0
+
+
+@lru_cache(maxsize=64)
+def to_html(text: str) -> str:
+    """Return the text as HTML for the page: no script, style, image or form, whatever the text says.
+
+    The parser lets no HTML of the text through, and a sanitizer keeps only what is listed here. Links lead
+    to http and https, and their host stands beside words that are not the address itself. Takes up to two
+    seconds of a processor for a hostile text: call it in a thread.
+    """
+    import nh3
+
+    if len(text) > MOST_CHARS:
+        return f"<pre>{html.escape(text)}</pre>"
+
+    return nh3.clean(
+        _parser(True).render(text),
+        tags=_TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}},
+        allowed_classes=_CLASSES,
+        set_tag_attribute_values={"a": {"target": "_blank"}, "pre": _FOCUSABLE, "div": _FOCUSABLE},
+        url_schemes={"http", "https"},
+        url_relative="deny",
+        link_rel="noopener noreferrer nofollow",
+    )
+
+
+@lru_cache(maxsize=64)
+def growing_html(text: str) -> tuple[int, str, str]:
+    """Return how many characters of a growing text are final, their HTML, and the HTML of the rest."""
+    final = sum(len(line) for line in text.splitlines(keepends=True)[: finished_lines(text)])
+    return final, to_html(text[:final]) if final else "", to_html(text[final:])
+
+
+def _mark_tasks(state: "StateCore") -> None:
+    """Write the box of a task, "[x] " at the start of a list item, as a character."""
+    for place, token in enumerate(state.tokens):
+        if token.type == "inline" and place >= 2 and state.tokens[place - 2].type == "list_item_open":
+            token.content = _TASKS.get(token.content[:4], token.content[:4]) + token.content[4:]
+
+
+def _dress(state: "StateCore") -> None:
+    """Give the tokens the tags and classes of the page's style sheet.
+
+    Headings are paragraphs: they must not get between the page's own. Columns are aligned by a class, as the
+    page's policy forbids styles in its HTML.
+    """
+    dressed = []
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = "p"
+            token.attrs = {"class": "heading"}
+        elif token.type in ("th_open", "td_open"):
+            token.attrs = {"class": str(token.attrs.get("style", "")).removeprefix("text-align:")}
+        elif token.type == "table_open":
+            dressed.append(_block("div_open", 1, {"class": "wide-table"}))
+        dressed.append(token)
+        if token.type == "table_close":
+            dressed.append(_block("div_close", -1))
+        if token.children:
+            token.children = list(_with_hosts(token.children))
+    state.tokens = dressed
+
+
+def _with_hosts(tokens: Iterable["Token"]) -> Iterator["Token"]:
+    """Write images as words with their address, and the host of a link behind words that hide it."""
+    from markdown_it.token import Token
+
+    address = words = ""
+    for token in tokens:
+        if token.type == "image":
+            token = Token("text", "", 0, content=f"{token.content} ({token.attrs.get('src', '')})")
+        if token.type == "link_open":
+            address, words = str(token.attrs.get("href", "")), ""
+        words += token.content
+        yield token
+        if token.type == "link_close" and token.info != "auto" and words != address:
+            yield Token("text", "", 0, content=f" ({urlsplit(address).hostname or address})")
+
+
+def _block(type: str, nesting: int, attrs: "dict[str, str | int | float] | None" = None) -> "Token":
+    from markdown_it.token import Token
+
+    return Token(type, "div", nesting, attrs=attrs or {}, block=True)  # type: ignore[arg-type]

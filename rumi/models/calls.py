@@ -1,0 +1,111 @@
+"""Tool calls as models really write them: names with parts of their own format, calls in the text.
+
+gpt-oss speaks in channels, and parts of that leak into names (`functions.bash`, `bash<|channel|>commentary`).
+Groq answers 400 (`tool_use_failed`) where it cannot read what a model wrote as a call, and hands it out as
+`failed_generation`; mostly it can be read all the same.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+
+from rumi.models.types import ToolCall
+
+MAX_FAILED_CHARS: Final = 20_000
+"""What is longer is not read to its end."""
+
+MAX_CALLS: Final = 32
+MAX_BRACKETS: Final = 100
+"""How often JSON is looked for: each look may take as long as the text is."""
+
+_Found: TypeAlias = tuple[str, dict[str, Any]]
+
+_RECIPIENT = re.compile(r"(?:^|\s)to=(\S+)")
+_PREFIX = re.compile(r"^(?:functions?|tools?)[.:/]")
+_TAGGED = re.compile(r"<function\s*[=(]\s*([\w.-]+)[\s)>=,]*")
+"""Llama's way: `<function=bash>{…}</function>`, with or without the bracket."""
+_CHANNEL = re.compile(r"to=([\w.-]+)[^{]*<\|message\|>\s*")
+"""gpt-oss's way: `<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{…}`."""
+_NAMED = re.compile(r"\b([A-Za-z_][\w.-]*)\s*[(]?\s*(?=\{)")
+_BRACKET = re.compile(r"[\[{]")
+_JSON: Final = json.JSONDecoder(strict=False)
+
+
+def clean_name(name: str) -> str:
+    """A tool's name without what belongs to the format of the model that wrote it.
+
+    A name of which nothing would be left stays as it is.
+    """
+    recipient = _RECIPIENT.search(name)
+    bare = (recipient[1] if recipient else name).partition("<|")[0].strip()
+    return _PREFIX.sub("", bare) or name
+
+
+def read_failed_generation(text: str, tools: Collection[str]) -> tuple[ToolCall, ...]:
+    """The calls in what a model wrote and its server could not read; none where none is certain.
+
+    `tools` are the names of those that it was given. Only a call whose arguments are a JSON object counts.
+    """
+    found = islice(_found(text[:MAX_FAILED_CHARS], tools), MAX_CALLS)
+    return tuple(
+        ToolCall(f"call_{uuid4().hex[:12]}", clean_name(name), json.dumps(arguments, ensure_ascii=False))
+        for name, arguments in found
+    )
+
+
+def _found(text: str, tools: Collection[str]) -> Iterator[_Found]:
+    for pattern in (_TAGGED, _CHANNEL):
+        if pattern.search(text):
+            yield from _behind(pattern, text)
+            return
+    in_json = [call for value in _values(text) for call in _calls_of(value)]
+    yield from in_json or (call for call in _behind(_NAMED, text) if clean_name(call[0]) in tools)
+
+
+def _behind(pattern: re.Pattern[str], text: str) -> Iterator[_Found]:
+    """Each name that the pattern finds, with the JSON object behind it."""
+    for mark in pattern.finditer(text):
+        value, _ = _value_at(text, mark.end())
+        if isinstance(value, dict):
+            yield mark[1], value
+
+
+def _values(text: str) -> Iterator[object]:
+    """The JSON objects and lists in a text, one behind the other."""
+    at = 0
+    for _ in range(MAX_BRACKETS):
+        bracket = _BRACKET.search(text, at)
+        if bracket is None:
+            return
+        value, end = _value_at(text, bracket.start())
+        at = max(end, bracket.end())
+        yield value
+
+
+def _calls_of(value: object) -> Iterator[_Found]:
+    """The calls that a JSON value is: one, a list of them, or an object with a list of them."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _calls_of(each)
+    elif isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        yield from _calls_of(value["tool_calls"])
+    elif isinstance(value, dict):
+        function = value.get("function")
+        fields = {**value, **function} if isinstance(function, dict) else value
+        name = fields.get("name")
+        arguments = fields.get("arguments", fields.get("parameters"))
+        if isinstance(arguments, str):
+            arguments, _ = _value_at(arguments, 0)
+        if isinstance(name, str) and name and isinstance(arguments, dict):
+            yield name, arguments
+
+
+def _value_at(text: str, start: int) -> tuple[object, int]:
+    """The JSON value that begins there and where it ends; None where none begins."""
+    try:
+        return _JSON.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None, start

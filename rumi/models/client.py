@@ -1,0 +1,46 @@
+"""The HTTP client of a model server. Imported when the first call is made: httpx takes its time."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+_CUT = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+
+
+class Client(httpx.AsyncClient):
+    """Sends a request once more where the server had closed the kept connection that it went to.
+
+    A server may close a connection that is kept open at any time, and its close and our request may cross
+    (RFC 9112, 9.3.1): llama.cpp's server does so with about one request in ten. Only a request on a
+    connection that had served others, and to which nothing was answered, is sent again, once and at once.
+    """
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """Send a request; cancelled, its connection is closed.
+
+        Raises:
+            httpx.HTTPError: as `httpx.AsyncClient.send`.
+        """
+        attempt = _Attempt()
+        request.extensions = {**request.extensions, "trace": attempt.trace}
+        try:
+            return await super().send(request, **options)
+        except _CUT:
+            if attempt.connected or attempt.answered:
+                raise
+        return await super().send(request, **options)
+
+
+class _Attempt:
+    """What httpcore tells of one request: whether it opened a connection, and whether an answer began."""
+
+    def __init__(self) -> None:
+        self.connected = False
+        self.answered = False
+
+    async def trace(self, event: str, _: Mapping[str, object]) -> None:
+        if event.startswith(("connection.connect_tcp.", "connection.connect_unix_socket.")):
+            self.connected = True
+        elif event.endswith(".receive_response_headers.complete"):
+            self.answered = True

@@ -1,0 +1,175 @@
+"""Keeping a request within what a model takes.
+
+A turn is given as much history as there is room for, and its results are cut to the room that is left when
+they come. This is for what no longer fits all the same: a fallback that takes less, a limit that is known
+only since the server refused, results that pile up. What the model has read longest goes first.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from rumi.models.tokens import BYTES_PER_TOKEN, message_tokens, request_tokens, text_tokens
+from rumi.models.types import Message, ModelRequest, ToolCall
+
+SHORT_CHARS: Final = 400
+"""What is left of a result, or of a long argument, that had to make room."""
+
+NOTE_TOKENS: Final = 60
+"""What the note about the rest takes, and the end of a block."""
+
+HISTORY_SHARE: Final = 0.25
+"""How much of the room earlier exchanges keep, before the latest result is cut."""
+
+END_OF_BLOCK: Final = re.compile(r"</[a-z_]{1,20}>")
+"""The last line of a result that is a block of strangers' words: it stays closed."""
+_BEGIN_OF_BLOCK: Final = re.compile(r"^<([a-z_]{1,20})(?: [^\n]*)?>$", re.MULTILINE)
+
+
+def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
+    """The same request in about `max_tokens`, as far as it can be made so small; None leaves it as it is.
+
+    In this order, each only as long as it is needed: thoughts and results of earlier steps, earlier
+    exchanges, long arguments, the latest result, and last the longest of what is left. Instructions stay
+    whole, and every call keeps its result.
+    """
+    if max_tokens is None or (excess := request_tokens(request) - max_tokens) <= 0:
+        return request
+    fit = _Fit(list(request.messages), excess)
+    results = [place for place, message in enumerate(fit.messages) if message.role == "tool"]
+    for place in _places(fit.messages, "assistant")[:-1]:
+        fit.change(place, replace(fit.messages[place], reasoning=""))
+    for place in results[:-1]:
+        fit.change(place, shortened(fit.messages[place], SHORT_CHARS))
+    latest = [fit.messages[place] for place in results[-1:]]
+    fit.forget(int(max_tokens * HISTORY_SHARE))
+    for place in _places(fit.messages, "assistant"):
+        fit.change(place, _with_short_arguments(fit.messages[place]))
+    for message in latest:
+        if message in fit.messages:  # it may have been one of those exchanges
+            fit.cut(fit.messages.index(message))
+    fit.forget(0)
+    rest = [place for place, message in enumerate(fit.messages) if message.role != "system"]
+    for place in sorted(rest, key=lambda place: -len(fit.messages[place].content)):
+        fit.cut(place)
+    return replace(request, messages=tuple(fit.messages))
+
+
+def cut_to(message: Message, max_tokens: int) -> Message:
+    """A tool's result in about so many tokens, but never less than its first `SHORT_CHARS` characters."""
+    if text_tokens(message.content) <= max_tokens:
+        return message
+    return shortened(message, max(SHORT_CHARS, _chars(message.content, max_tokens - NOTE_TOKENS)))
+
+
+def shortened(message: Message, chars: int) -> Message:
+    """A message with no more than its first `chars` characters, and a note about the rest."""
+    left_out = len(message.content) - chars
+    if left_out <= 0:
+        return message
+    note = f"\n[… {left_out} characters left out: they no longer fit. Ask again for the part that you need …]"
+    end = message.content.rsplit("\n", 1)[-1]
+    if not END_OF_BLOCK.fullmatch(end):
+        end = ""
+    return replace(message, content=f"{message.content[:chars]}{note}" + (f"\n{end}" if end else ""))
+
+
+class _Fit:
+    """A conversation, and by how many tokens it is too large. Does nothing once that is not so any more."""
+
+    def __init__(self, messages: list[Message], excess: int) -> None:
+        self.messages = messages
+        self.excess = excess
+
+    def change(self, place: int, message: Message) -> None:
+        """Put a message in the place of another one, if that saves anything."""
+        saved = message_tokens(self.messages[place]) - message_tokens(message)
+        if self.excess > 0 and saved > 0:
+            self.messages[place] = message
+            self.excess -= saved
+
+    def cut(self, place: int) -> None:
+        """Shorten a message as far as needed: a result at its end, others in their middle."""
+        message = self.messages[place]
+        least = max(0, text_tokens(message.content) - self.excess)
+        if message.role == "tool":
+            self.change(place, cut_to(message, least))
+        else:
+            self.change(place, _without_middle(message, least))
+
+    def forget(self, keep_tokens: int) -> None:
+        """Leave out the oldest exchanges, until it fits or those that are left take no more than this."""
+        first = next((n for n, each in enumerate(self.messages) if each.role != "system"), 0)
+        starts = [n for n in range(first, len(self.messages)) if self._begins(n)]
+        if len(starts) < 2:
+            return
+        costs = [message_tokens(message) for message in self.messages]
+        left = sum(costs[first : starts[-1]])
+        until = first
+        for start in starts[1:]:
+            if self.excess <= 0 or left <= keep_tokens:
+                break
+            saved = sum(costs[until:start])
+            self.excess, left, until = self.excess - saved, left - saved, start
+        del self.messages[first:until]
+
+    def _begins(self, place: int) -> bool:
+        """Whether an exchange begins there: with what a user says behind what somebody else did."""
+        before = self.messages[place - 1].role if place else "system"
+        return self.messages[place].role == "user" and before != "user"
+
+
+def _places(messages: Sequence[Message], role: str) -> list[int]:
+    return [place for place, message in enumerate(messages) if message.role == role]
+
+
+def _chars(text: str, max_tokens: int) -> int:
+    """How many of its characters take about so many tokens."""
+    size = len(text.encode("utf-8", "replace")) or 1
+    return max(0, max_tokens * BYTES_PER_TOKEN * len(text) // size)
+
+
+def _without_middle(message: Message, max_tokens: int) -> Message:
+    """A message's beginning and end, with a note between them: what is asked may stand at either."""
+    text = message.content
+    kept = max(SHORT_CHARS, _chars(text, max_tokens - NOTE_TOKENS))
+    left_out = len(text) - kept
+    if left_out <= 0:
+        return message
+    head, tail = text[: kept * 2 // 3], text[len(text) - kept // 3 :]
+    # Words of strangers stay between their marks where a mark was in the middle.
+    opened = _open_block(text[: len(text) - len(tail)])
+    again = f"{opened}\n" if opened != _open_block(head) else ""
+    note = f"\n[… {left_out} characters left out: they do not fit …]\n"
+    return replace(message, content=f"{head}{note}{again}{tail}")
+
+
+def _open_block(text: str) -> str:
+    """The first line of a block that is not closed in this text; empty where there is none."""
+    begins = list(_BEGIN_OF_BLOCK.finditer(text))
+    if not begins or f"\n</{begins[-1][1]}>" in text[begins[-1].end() :]:
+        return ""
+    return begins[-1][0]
+
+
+def _with_short_arguments(message: Message) -> Message:
+    return replace(message, tool_calls=tuple(_short_call(call) for call in message.tool_calls))
+
+
+def _short_call(call: ToolCall) -> ToolCall:
+    """A call whose long texts are cut: it has been made, and the model knows what it wrote."""
+    if len(call.arguments) <= SHORT_CHARS:
+        return call
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return replace(call, arguments=call.arguments[:SHORT_CHARS])
+    if not isinstance(arguments, dict):
+        return replace(call, arguments=call.arguments[:SHORT_CHARS])
+    short = {
+        name: f"{value[:SHORT_CHARS]}…" if isinstance(value, str) and len(value) > SHORT_CHARS else value
+        for name, value in arguments.items()
+    }
+    return replace(call, arguments=json.dumps(short, ensure_ascii=False))

@@ -1,0 +1,152 @@
+"""Room on the home's disk that is held back, so that a full disk still lets work in hand be finished.
+
+Blocking. The reserve is one file of real blocks. It is deleted when the disk is full, and made again when
+there is room for it twice.
+"""
+
+import contextlib
+import os
+import shlex
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_BYTES = 16_000_000
+LEAST_BYTES = 64_000
+SHARE = 32
+"""The reserve takes at most one part in so many of the whole disk."""
+
+WORTH_BYTES = 500_000
+"""Deleting what is smaller does not help."""
+
+LOOK_S = 2.0
+"""How long it may take to find what is large."""
+
+
+class Reserve:
+    """The file at `path`. Nothing here raises `OSError`: a disk that refuses is what this is for."""
+
+    def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
+        self.path = path
+        self._most_bytes = most_bytes
+
+    @property
+    def size(self) -> int:
+        """How many bytes are held back on this disk."""
+        total = 0
+        with contextlib.suppress(OSError):
+            found = os.statvfs(self.path.parent)
+            total = found.f_blocks * found.f_frsize
+        return min(self._most_bytes, max(LEAST_BYTES, total // SHARE))
+
+    @property
+    def wanted(self) -> int:
+        """How many bytes have to be free before the reserve is made."""
+        return 2 * self.size
+
+    def give_back(self) -> bool:
+        """Delete the file; whether that has freed anything."""
+        try:
+            found = self.path.lstat()
+            freed = found.st_blocks > 0
+            try:
+                self.path.unlink()
+            except OSError:  # some file systems need room to delete, and less to cut
+                if not stat.S_ISREG(found.st_mode):
+                    raise
+                os.truncate(self.path, 0)
+        except OSError:
+            return False
+        return freed
+
+    def make(self) -> bool:
+        """Hold the room back; False where there is too little, or the disk refuses."""
+        draft = self.path.with_name(f".{self.path.name}")
+        try:
+            size = self.size
+            with contextlib.suppress(FileNotFoundError):
+                found = self.path.lstat()
+                if stat.S_ISREG(found.st_mode) and found.st_blocks * 512 >= size:
+                    return True
+            if free_bytes(self.path.parent) < self.wanted:
+                return False
+            draft.unlink(missing_ok=True)
+            handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(handle, 0, size)
+            finally:
+                os.close(handle)
+            draft.replace(self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            return False
+        return True
+
+
+def free_bytes(folder: Path) -> int:
+    """How much an ordinary user may still write there."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """Something below the home that takes up room, and a command that frees it."""
+
+    path: Path
+    bytes: int
+    command: str
+
+
+def largest(home: Path, most: int = 3, look_s: float = LOOK_S) -> list[Large]:
+    """What could be deleted and takes up most: chats' files, old logs, copies of databases.
+
+    Links are not followed. What is not counted after `look_s` is told as far as it was counted.
+    """
+    deadline = time.monotonic() + look_s
+    found: list[Large] = []
+    for folder in _folders(home / "workspace"):
+        command = f"find {shlex.quote(str(folder))} -mindepth 1 -delete"
+        found.append(Large(folder, _used(folder, deadline), command))
+    for folder, pattern in ((home / "logs", "*.jsonl.*"), (home, "*.before-*"), (home, "*.damaged*")):
+        files = sorted(folder.glob(pattern))
+        if files:
+            used = sum(_blocks(each) for each in files)
+            command = f"rm {' '.join(shlex.quote(str(each)) for each in files)}"
+            found.append(Large(files[0] if len(files) == 1 else folder / pattern, used, command))
+    return sorted((each for each in found if each.bytes >= WORTH_BYTES), key=lambda each: -each.bytes)[:most]
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _blocks(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_blocks * 512
+    return 0
+
+
+def _used(folder: Path, deadline: float) -> int:
+    return sum(_entries(folder, deadline))
+
+
+def _entries(folder: Path, deadline: float) -> Iterator[int]:
+    folders = [os.fspath(folder)]
+    while folders and time.monotonic() < deadline:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        yield entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue

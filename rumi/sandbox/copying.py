@@ -1,0 +1,141 @@
+"""Copying the chats' files for a backup, while commands may change them.
+
+Nothing is followed: each step goes from an open folder to a name in it. A link is copied as the link that it
+is; what is neither a file, a folder nor a link is left out.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rumi.beneath import FOLDER, READ, is_ordinary
+from rumi.sandbox.workspace import MAX_DEPTH, measure
+
+_CHUNK_BYTES = 1 << 20
+_EVERYTHING = 1 << 62
+
+
+@dataclass(slots=True)
+class Copied:
+    """What was copied: bytes on the disk, files, and the entries that were left out."""
+
+    bytes: int = 0
+    files: int = 0
+    left_out: int = 0
+    _names: dict[tuple[int, int], Path] = field(default_factory=dict)
+
+
+def size_of_files(folder: Path) -> int:
+    """How many bytes the files below a folder take on the disk."""
+    return measure(folder, stop_after=_EVERYTHING).bytes
+
+
+def copy_files(source: Path, target: Path) -> Copied:
+    """Copy a folder into a new one for its owner alone, with holes, links, times and, for root, owners kept.
+
+    Names are taken in their order, so that the same files make the same copy. A file that grows meanwhile is
+    copied up to the size that it had; one that vanishes is not there. Left out is what is no file, folder or
+    link, what cannot be read, and folders nested deeper than `MAX_DEPTH`. Blocking.
+
+    Raises:
+        OSError: the target cannot be written.
+    """
+    copied = Copied()
+    os.mkdir(target, 0o700)
+    with contextlib.ExitStack() as opened:
+        try:
+            top = os.open(source, FOLDER)
+        except FileNotFoundError:
+            return copied
+        opened.callback(os.close, top)
+        _copy_folder(top, target, copied, MAX_DEPTH)
+    os.sync()
+    return copied
+
+
+def _copy_folder(folder: int, target: Path, copied: Copied, depth: int) -> None:
+    for name in sorted(os.listdir(folder), key=os.fsencode):
+        try:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode) and depth > 0:
+                with _opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
+                    os.mkdir(target / name, 0o700)
+                    _copy_folder(inner, target / name, copied, depth - 1)
+            elif stat.S_ISLNK(status.st_mode):
+                os.symlink(os.readlink(name, dir_fd=folder), target / name)
+            elif stat.S_ISREG(status.st_mode):
+                _copy_file(folder, name, target / name, copied)
+            else:
+                copied.left_out += 1
+                continue
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
+                raise
+            copied.left_out += error.errno != errno.ENOENT  # it has just gone
+            continue
+        _keep(target / name, status)
+
+
+def _copy_file(folder: int, name: str, target: Path, copied: Copied) -> None:
+    with _opened(os.open(name, READ, dir_fd=folder)) as source:
+        if not is_ordinary(source):
+            raise OSError(errno.EINVAL, "swapped for something else")
+        status = os.fstat(source)
+        known = copied._names.get((status.st_dev, status.st_ino))
+        if status.st_nlink > 1 and known is not None:  # one file with many names stays one
+            os.link(known, target, follow_symlinks=False)
+            return
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        with _opened(os.open(target, flags, 0o700 if status.st_mode & 0o100 else 0o600)) as copy:
+            for start, end in _data(source, status.st_size):
+                copied.bytes += _copy_range(source, copy, start, end)
+            os.ftruncate(copy, status.st_size)
+    copied.files += 1
+    if status.st_nlink > 1:
+        copied._names[status.st_dev, status.st_ino] = target
+
+
+def _data(file: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where a file has data between its holes."""
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(file, end, os.SEEK_DATA)
+            end = min(size, os.lseek(file, start, os.SEEK_HOLE))
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole is left
+                return
+            raise
+        if start >= end:
+            return
+        yield start, end
+
+
+def _copy_range(source: int, copy: int, start: int, end: int) -> int:
+    at = start
+    while at < end and (data := os.pread(source, min(_CHUNK_BYTES, end - at), at)):
+        written = 0
+        while written < len(data):
+            written += os.pwrite(copy, data[written:], at + written)
+        at += len(data)
+    return at - start
+
+
+def _keep(target: Path, status: os.stat_result) -> None:
+    """Its owner, where we may give it away, and its time: by name, for in the copy nobody else writes."""
+    if os.geteuid() == 0:
+        os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)
+    with contextlib.suppress(OSError):
+        os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns), follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def _opened(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -1,0 +1,202 @@
+"""Workspaces that belong to a former user of the sandbox are handed over to the one in force.
+
+The owner of a workspace's own folder says whether that is done: it changes last. So a handover that ended
+half-way, by a crash or because nobody waits for it, goes on with the next command, and needs no other record.
+Only what belongs to a former user is given away. Every step goes from an open folder to a name in it, opens
+what it finds without following a link, looks at its owner and gives away what it has opened.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from rumi.beneath import FOLDER, openat2, opened
+from rumi.sandbox.identity import former_users
+from rumi.sandbox.types import SandboxError
+from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace
+
+log = logging.getLogger("rumi.sandbox")
+
+AT_ONCE: Final = 2
+"""Workspaces that are handed over at the same time, in threads of their own."""
+
+WAIT_S: Final = 20.0
+"""How long what an earlier process left running in a workspace is waited for: the start removes it."""
+
+PAUSE_S: Final = 0.2
+
+SEEN_AT: Final = ("workspace", "tmp/workspace")
+"""Where commands see their workspace, and where bubblewrap's keepers do."""
+
+_PLACE: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_OURS: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
+
+
+class Workspaces:
+    """The chats' folders, each made ready for the user that its commands run as."""
+
+    def __init__(self, home: Path, user: tuple[int, int]) -> None:
+        self._home = home
+        self._user = user
+        self._threads = trio.CapacityLimiter(AT_ONCE)
+
+    def path(self, chat_id: str) -> Path:
+        """The chat's folder, which may not exist yet."""
+        return self._home / "workspace" / chat_id
+
+    async def ready(self, chat_id: str) -> Path:
+        """Make the chat's folder unless it is there, and have all in it belong to the sandbox's user.
+
+        A few calls where that is so. Otherwise a thread hands the files over: cancelled, it ends soon, and
+        the next call goes on with the rest. The chat must have no box.
+
+        Raises:
+            SandboxError: it cannot be made, or another process still works in it.
+        """
+        uid, gid = self._user
+        try:
+            path = prepare_workspace(self._home, chat_id, uid, gid)
+            if (owner := path.lstat().st_uid) != uid:
+                former = await trio.to_thread.run_sync(former_users, self._home, limiter=self._threads)
+                await self._take_over(path, former | {owner})
+        except WorkspaceError as error:
+            raise SandboxError(error.message, error.advice) from error
+        return path
+
+    async def _take_over(self, path: Path, former: Collection[int]) -> None:
+        in_thread = partial(trio.to_thread.run_sync, limiter=self._threads, abandon_on_cancel=True)
+        with trio.move_on_after(WAIT_S) as waiting:
+            while await in_thread(is_in_use, path):  # noqa: ASYNC110 - other processes set no event
+                await trio.sleep(PAUSE_S)
+        if waiting.cancelled_caught:
+            raise SandboxError(
+                f"Processes of another sandbox still work in {path}, as a user of an earlier Rumi.",
+                "End them, or restart Docker and then Rumi.",
+            )
+        count = await in_thread(hand_over, path, *self._user, former, trio.from_thread.check_cancelled)
+        log.info("%s belongs to user %d now; files handed over: %d", path, self._user[0], count)
+
+
+def hand_over(
+    path: Path,
+    uid: int,
+    gid: int,
+    former: Collection[int],
+    checkpoint: Callable[[], None] = lambda: None,
+) -> int:
+    """Give what former users own in the folder, and then the folder, to the user; how many files that were.
+
+    Blocking: a second or two for 50,000 files. `checkpoint` is called for every file: what it raises ends the
+    handover, and the next one does the rest. What others own stays theirs, and so does what is mounted there.
+
+    Raises:
+        WorkspaceError: it could not be done, or folders were moved about meanwhile.
+    """
+    count = 0
+    try:
+        with opened(os.open(path, FOLDER)) as top:
+            for found in _all_below(top):
+                checkpoint()
+                count += _give(found, uid, gid, former)
+            os.fchown(top, uid, gid)
+    except OSError as error:
+        raise WorkspaceError(
+            f"The files in {path} cannot be given to the sandbox's user {uid}: {error.strerror}.",
+            "Look at the disk and its mount, then try again.",
+        ) from error
+    return count
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether a process sees the folder where sandboxes have theirs, of whichever engine. Blocking."""
+    ours = path.lstat()
+    for process in os.listdir("/proc"):
+        for place in SEEN_AT if process.isdigit() else ():
+            with contextlib.suppress(OSError):
+                if os.path.samestat(ours, os.lstat(f"/proc/{process}/root/{place}")):
+                    return True
+    return False
+
+
+def _give(found: int, uid: int, gid: int, former: Collection[int]) -> bool:
+    """Give away what was opened if a former user owns it; its group only if that is theirs too."""
+    status = os.fstat(found)
+    if status.st_uid not in former:
+        return False
+    # By the descriptor: a name could lead elsewhere by now. Of a link it changes the link itself.
+    os.chown(f"/proc/self/fd/{found}", uid, gid if status.st_gid in former else -1)
+    return True
+
+
+class _Level:
+    """A folder on the way down, and the names of those in it that are still to be seen."""
+
+    def __init__(self, folder: int) -> None:
+        self.folder = folder
+        self.inner: list[str] = []
+        self._status = os.fstat(folder)
+
+    def things(self) -> Iterator[int]:
+        """Everything in it, each opened for a moment."""
+        for name in os.listdir(self.folder):
+            if (found := self.enter(name, _PLACE)) is not None:
+                with opened(found):
+                    if stat.S_ISDIR(os.fstat(found).st_mode):
+                        self.inner.append(name)
+                    yield found
+
+    def enter(self, name: str, flags: int) -> int | None:
+        """Open what is there; None where it is gone, is something else by now, or is mounted there."""
+        try:
+            return openat2(self.folder, os.fsencode(name), flags, same_mount=True)
+        except OSError as error:
+            if error.errno in _NOT_OURS:
+                return None
+            raise
+
+    def return_from(self, inner: int) -> None:
+        """Be open again, if it was closed, by way of a folder in it."""
+        if self.folder < 0:
+            self.folder = os.open("..", FOLDER, dir_fd=inner)
+            if not os.path.samestat(self._status, os.fstat(self.folder)):
+                raise OSError(errno.EAGAIN, "folders are being moved about")
+
+    def close(self) -> None:
+        """Idempotent."""
+        if self.folder >= 0:
+            os.close(self.folder)
+            self.folder = -1
+
+
+def _all_below(top: int) -> Iterator[int]:
+    """Everything below an open folder, each opened for a moment, as a place only.
+
+    However deep it goes, at most `MAX_DEPTH` folders are open: further up the way back is "..".
+    """
+    levels = [_Level(os.dup(top))]
+    try:
+        yield from levels[-1].things()
+        while levels:
+            level = levels[-1]
+            if level.inner:
+                if (folder := level.enter(level.inner.pop(), FOLDER)) is not None:
+                    levels.append(_Level(folder))
+                    if len(levels) > MAX_DEPTH:
+                        levels[-1 - MAX_DEPTH].close()
+                    yield from levels[-1].things()
+                continue
+            if len(levels) > 1:
+                levels[-2].return_from(level.folder)
+            level.close()
+            levels.pop()
+    finally:
+        for level in levels:
+            level.close()

@@ -1,0 +1,86 @@
+"""Where words come from that a person hands on: forwards, quotes, what another bot made for them."""
+
+from typing import Final
+
+from rumi.marked import one_line
+from rumi.telegram.polling.fields import Fields, record_or_none, text_or_none
+
+MOST_CHARS: Final = 100
+"""Of a name, which its bearer has chosen."""
+
+ELSEWHERE: Final = "(Nothing of it came along.)"
+"""In place of a message in another chat that is answered without a quote of it."""
+
+
+def made_by(message: Fields) -> str:
+    """Who wrote the words of a message and made its file, if that was not its sender; empty if it was.
+
+    All forwards count, also of the sender's own messages: who picks a text out of another talk hands it on.
+
+    Raises:
+        OddField: it is not described as Telegram does.
+    """
+    if (origin := record_or_none(message, "forward_origin")) is not None:
+        return f"forwarded from {_origin(origin)}"
+    if (bot := record_or_none(message, "via_bot")) is not None:
+        return f"made by {_user(bot)}"
+    return ""
+
+
+def quoted_in(message: Fields) -> tuple[str, str] | None:
+    """Whom a message quotes and what; None if nobody.
+
+    Of the message that is answered the quoted part is all that is taken.
+
+    Raises:
+        OddField: it is not described as Telegram does.
+    """
+    elsewhere, quote = record_or_none(message, "external_reply"), record_or_none(message, "quote")
+    if elsewhere is None and quote is None:
+        return None
+    text = "" if quote is None else text_or_none(quote, "text") or ""
+    if elsewhere is not None:
+        origin = record_or_none(elsewhere, "origin") or {}
+        return f"a message in another chat, from {_origin(origin)}", text or ELSEWHERE
+    answered = record_or_none(message, "reply_to_message") or {}
+    return f"quoted from a message {made_by(answered) or f'of {_sender(answered)}'}", text
+
+
+def _origin(origin: Fields) -> str:
+    """Return who wrote a message, as its `MessageOrigin` says; of an unknown kind a name for that."""
+    match origin.get("type"):
+        case "user":
+            return _user(record_or_none(origin, "sender_user") or {})
+        case "hidden_user":
+            return _name(text_or_none(origin, "sender_user_name"))
+        case "chat":
+            return _chat(record_or_none(origin, "sender_chat") or {})
+        case "channel":
+            return _chat(record_or_none(origin, "chat") or {})
+        case _:
+            return _name(None)
+
+
+def _sender(message: Fields) -> str:
+    chat = record_or_none(message, "sender_chat")
+    return _user(record_or_none(message, "from") or {}) if chat is None else _chat(chat)
+
+
+def _user(user: Fields) -> str:
+    names = (text_or_none(user, "first_name"), text_or_none(user, "last_name"))
+    return _called(" ".join(name for name in names if name), user)
+
+
+def _chat(chat: Fields) -> str:
+    kind = "the channel" if chat.get("type") == "channel" else "the group"
+    title = text_or_none(chat, "title")
+    return f"{kind} {_called(title, chat)}" if title else _called(text_or_none(chat, "first_name"), chat)
+
+
+def _called(name: str | None, known: Fields) -> str:
+    handle = text_or_none(known, "username")
+    return f"{_name(name)} (@{one_line(handle, MOST_CHARS)})" if handle else _name(name)
+
+
+def _name(name: str | None) -> str:
+    return one_line(name or "", MOST_CHARS) or "somebody"

@@ -1,0 +1,16 @@
+"""What the program says in English, in Spanish: `SENTENCES`, by the English sentence.
+
+`{names}` stand for values, the same ones on both sides. A test wants every sentence of an error and of the
+command line to be here.
+"""
+
+from typing import Final
+
+from rumi.texts.spanish.commands import COMMANDS
+from rumi.texts.spanish.running import RUNNING
+from rumi.texts.spanish.sandbox import SANDBOX
+from rumi.texts.spanish.settings import SETTINGS
+from rumi.texts.spanish.skills import SKILLS
+from rumi.texts.spanish.web import WEB
+
+SENTENCES: Final[dict[str, str]] = {**SETTINGS, **RUNNING, **SANDBOX, **SKILLS, **WEB, **COMMANDS}

@@ -1,0 +1,95 @@
+"""Whether a home is its owner's alone: one look, taken by every command before it uses anything in it.
+
+What others can write, a link that leads elsewhere, a file of another user: each would have Rumi read what
+somebody else wrote, or write where somebody else wants it. It imports next to nothing, so that `rumi status
+--json` can look as well: see `rumi.cli.brief`.
+"""
+
+import os
+import stat
+
+ANOTHERS, WRITABLE, READABLE, LINK, FOREIGN = "another's", "writable", "readable", "link", "foreign"
+"""Its owner is another user; others can write to it; others can only read it; a link stands where Rumi
+writes; a file belongs to another user."""
+
+WRITTEN = (
+    *("workspace", "logs", "run", "rootfs", "installation", "sandbox-user", "terminal_history", "reserve"),
+)
+DATABASES = ("state.db", "memory.db")
+"""Also with what stands behind the name: logs, copies."""
+LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json")
+"""A person may keep these elsewhere: a link is followed, if it and what it leads to are theirs."""
+
+
+def dangers(root: str) -> list[tuple[str, str, int]]:
+    """Return what makes the home unsafe: what it is, its path, and a number: the owner, or the mode.
+
+    Empty where all is well, and where there is no home yet. Blocking, for a tenth of a millisecond.
+    """
+    user = os.geteuid()
+    try:
+        status = os.stat(root)  # the home itself may be a link
+    except OSError:
+        return []
+    if status.st_uid != user:
+        return [(ANOTHERS, root, status.st_uid)]
+    found = []
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o077:
+        writable = mode & 0o002 or (mode & 0o020 and not _group_of_one(user, status.st_gid))
+        found.append((WRITABLE if writable else READABLE, root, mode))
+    for name in _names(root):
+        if name in WRITTEN or name in LINKABLE or name.startswith(DATABASES):
+            found += _look(f"{root}/{name}", user, name in LINKABLE)
+    for folder in ("logs", "run"):
+        if not os.path.islink(f"{root}/{folder}"):
+            for name in _names(f"{root}/{folder}"):
+                found += _look(f"{root}/{folder}/{name}", user, linkable=False)
+    return found
+
+
+def holds_only_ours(root: str) -> bool:
+    """Whether nothing is in the folder but what Rumi and its user put into a home."""
+    begins = tuple(f".{name}" for name in (*WRITTEN, *LINKABLE, *DATABASES))
+    return all(
+        name in (*WRITTEN, *LINKABLE, "lost+found") or name.startswith((*DATABASES, *begins))
+        for name in _names(root)
+    )
+
+
+def _group_of_one(user: int, group: int) -> bool:
+    """Whether nobody else is in the group: where each user has one, `mkdir` lets it write (umask 002)."""
+    import grp
+    import pwd
+
+    try:
+        members = set(grp.getgrgid(group).gr_mem) - {pwd.getpwuid(user).pw_name}
+    except KeyError:
+        return False
+    owners = {account.pw_uid for account in pwd.getpwall() if account.pw_gid == group}
+    return user != 0 and not members and owners == {user}
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _look(path: str, user: int, linkable: bool) -> list[tuple[str, str, int]]:
+    """Root's files are no danger: root may do everything anyway. Folders in `run` may be a sandbox's."""
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            if not linkable:
+                return [(LINK, path, status.st_uid)]
+            owners = {status.st_uid, os.stat(path).st_uid}
+        else:
+            owners = {status.st_uid}
+    except OSError:  # gone meanwhile, or a link that leads nowhere
+        return []
+    strangers = owners - {user, 0}
+    if not strangers or (stat.S_ISDIR(status.st_mode) and os.path.basename(path).startswith("probe-")):
+        return []
+    return [(FOREIGN, path, min(strangers))]

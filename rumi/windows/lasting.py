@@ -1,0 +1,166 @@
+"""A chat that outlasts the process that holds the home: a front end goes on when another one takes over."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import trio
+
+from rumi import texts
+from rumi.chats import ChatEvent, ChatPort, Moved, Replied, Subscription
+from rumi.errors import RumiError
+from rumi.journal import Enclosure
+from rumi.texts import Language
+from rumi.windows.remote import Gone, NotThere
+
+ACKNOWLEDGED = 64
+"""So many replies that were read last are acknowledged again: the process may have ended before it knew."""
+
+
+class LastingChat:
+    """A `ChatPort` over one process after the other.
+
+    Its owner calls `move` with each process's port and `lose` when that process is gone; until the next one,
+    calls wait. `leave` says that the front end is done. What was told of a turn ends with its process:
+    listeners get a `Moved` then.
+    """
+
+    def __init__(self, chat: str, language: Language = "en") -> None:
+        self.chat = chat
+        self._language = language
+        self.left = trio.Event()
+        self._port: ChatPort | None = None
+        self._over: Gone | None = None
+        self._changed = trio.Event()
+        self._followers: list[_Following] = []
+        self._read: deque[int] = deque(maxlen=ACKNOWLEDGED)
+
+    # For its owner
+
+    def move(self, port: ChatPort, note: str = "") -> None:
+        """Go on by this port. The `note` is for who reads."""
+        self._port = port
+        for follower in self._followers:
+            follower.notes.append(Moved(note, back=True))
+        self._has_changed()
+
+    def lose(self, note: str) -> None:
+        """The process is gone."""
+        self._port = None
+        for follower in self._followers:
+            follower.notes.append(Moved(note, back=False))
+        self._has_changed()
+
+    def tell(self, note: str) -> None:
+        """Tell who reads something about the move."""
+        for follower in self._followers:
+            follower.notes.append(Moved(note, back=False))
+        self._has_changed()
+
+    def end(self, gone: Gone) -> None:
+        """The process is gone, and there will be no other one: whatever is called or waits raises this."""
+        self._over = gone
+        self._has_changed()
+
+    # As a front end uses it
+
+    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+        """Store a message and hand it to the chat; its number. Between two processes this waits.
+
+        Raises:
+            RumiError: it was not stored; or the process ended, and whether it was stored is not known.
+        """
+        while True:
+            port = await self._now()
+            try:
+                return await port.send(text, enclosures)
+            except NotThere:
+                await self._other_than(port)
+            except Gone as gone:
+                await self._other_than(port)
+                if gone.sent:
+                    raise RumiError(*texts.perhaps_lost(self._language, text)) from None
+
+    def subscribe(self) -> "_Following":
+        """Listen from now on, to each process in turn."""
+        follower = _Following(self)
+        self._followers.append(follower)
+        return follower
+
+    async def undelivered(self) -> list[Replied]:
+        """Replies that no one has acknowledged, oldest first, without those that were read here."""
+        while True:
+            port = await self._now()
+            try:
+                for delivery in self._read:
+                    await port.delivered(delivery)
+                return [reply for reply in await port.undelivered() if reply.delivery not in self._read]
+            except Gone:
+                await self._other_than(port)
+
+    def shown(self, question: str) -> None:
+        """A person can read the question. One of a process that is gone is void."""
+        if self._port is not None:
+            self._port.shown(question)
+
+    async def delivered(self, delivery: int) -> None:
+        """A person has it."""
+        self._read.append(delivery)
+        if self._port is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._port.delivered(delivery)
+
+    async def _now(self) -> ChatPort:
+        while self._port is None:
+            await self._wait()
+        return self._port
+
+    async def _other_than(self, port: ChatPort) -> None:
+        while self._port is port:
+            await self._wait()
+
+    async def _wait(self) -> None:
+        if self._over is not None:
+            raise self._over
+        await self._changed.wait()
+
+    def _has_changed(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+class _Following:
+    """Listens to one process after the other, each to its last word."""
+
+    def __init__(self, chat: LastingChat) -> None:
+        self.notes: deque[Moved] = deque()
+        self._chat = chat
+        self._port = chat._port
+        self._events: Subscription | None = self._port.subscribe() if self._port is not None else None
+
+    async def receive(self) -> ChatEvent:
+        """The next event. Cancelled, it loses nothing."""
+        while True:
+            if self._events is not None:
+                try:
+                    return await self._events.receive()
+                except Gone:
+                    self._events.close()
+                    self._events = None
+            if self.notes:
+                return ChatEvent(self._chat.chat, "", time.time(), self._next_note())
+            await self._chat._wait()
+
+    def _next_note(self) -> Moved:
+        note = self.notes.popleft()
+        port = self._chat._port
+        if note.back and port is not None and port is not self._port:
+            self._port, self._events = port, port.subscribe()
+        return note
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._chat._followers.remove(self)
+        if self._events is not None:
+            self._events.close()

@@ -1,0 +1,129 @@
+"""Every command refuses a home that others may have changed, in one sentence, and touches nothing in it."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from rumi.cli.group import COMMANDS, LazyGroup, group
+from rumi.home import Home, UnsafeHome
+from tests.cli.program import Program
+
+WORDS = {
+    "chat": ["-p", "hi"],
+    "telegram": [],
+    "status": [],
+    "logs": [],
+    "stop": ["cli"],
+    "reset": ["cli"],
+    "fetch": ["http://127.0.0.1/"],
+    "memory list": [],
+    "memory set": ["colour", "blue"],
+    "memory forget": ["colour"],
+    "memory extract": [],
+    "skills list": [],
+    "skills info": ["explain"],
+    "skills enable": ["explain"],
+    "skills disable": ["explain"],
+    "skills create": ["mine"],
+    "skills trust": ["mine"],
+    "sandbox build": [],
+    "sandbox status": [],
+    "sandbox clean": [],
+    "backup": ["elsewhere"],
+    "config show": [],
+    "config path": [],
+}
+"""Each command that uses the home, with words that it takes. `doctor` uses none that is refused."""
+
+
+def commands(within: click.Group, context: click.Context, before: str = "") -> Iterator[str]:
+    for name in within.list_commands(context):
+        found = within.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from commands(found, context, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+def open_to_all(home: Home, outside: Path) -> str:
+    home.root.chmod(0o777)
+    return f"{home.root} can be written by others (mode 777)."
+
+
+def of_another_user(home: Home, outside: Path) -> str:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(home.root, 1234, 1234)
+    return f"{home.root} belongs to user 1234, and this is user 0; nothing in it was looked at."
+
+
+def link_in_logs(home: Home, outside: Path) -> str:
+    (home.logs / "audit.jsonl").symlink_to(outside)
+    return f"{home.logs}/audit.jsonl is a link: what Rumi writes there would go to {outside}."
+
+
+UNSAFE = [open_to_all, of_another_user, link_in_logs]
+Spoil = Callable[[Home, Path], str]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home").make()
+    home.installation()
+    return home
+
+
+def test_every_command_is_among_those_that_are_tried_here() -> None:
+    assert isinstance(group, LazyGroup)
+    assert {*commands(group, click.Context(group))} - {"doctor"} == set(WORDS)
+    assert set(COMMANDS) == {words.split()[0] for words in (*WORDS, "doctor")}
+
+
+@pytest.mark.parametrize("command", WORDS)
+@pytest.mark.parametrize("spoil", UNSAFE, ids=lambda spoil: spoil.__name__)
+def test_every_command_refuses_it_and_changes_nothing(
+    home: Home, tmp_path: Path, command: str, spoil: Spoil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = spoil(home, tmp_path / "outside")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUMI_HOME", str(home.root))
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UnsafeHome) as refused:
+        group.main([*command.split(), *WORDS[command]], standalone_mode=False)
+    assert (refused.value.message, refused.value.exit_code) == (said, 2)
+    assert refused.value.advice
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("spoil", UNSAFE, ids=lambda spoil: spoil.__name__)
+def test_the_program_ends_with_2_and_the_doctor_says_the_same_with_1(
+    home: Home, tmp_path: Path, spoil: Spoil
+) -> None:
+    said = spoil(home, tmp_path / "outside")
+    program = Program(home.root)
+    for words in (["chat", "-p", "run id"], ["status", "--json"]):
+        done = program.run(*words, code=2)
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"rumi: {said} ")
+    examined = program.run("doctor", code=1).stdout
+    assert f"✗ home            {said.rstrip('.')}\n" in examined
+    assert done.stderr.removeprefix(f"rumi: {said} ").strip() in examined
+    assert "its owner's alone" not in examined
+
+
+@pytest.mark.bubblewrap
+def test_a_home_that_others_could_only_read_is_closed_with_a_word(bubblewrap: Program) -> None:
+    bubblewrap.home.mkdir(mode=0o755)
+    bubblewrap.home.chmod(0o755)
+    (bubblewrap.home / "config.toml").write_text('[model]\ndefault = "offline"\n')
+    done = bubblewrap.run("chat", "-p", "run echo hello")
+    assert "hello" in done.stdout
+    said = f"Others could read {bubblewrap.home}: it is its owner's alone now (mode 700).\n"
+    assert done.stderr.startswith(said)
+    assert stat.S_IMODE(bubblewrap.home.stat().st_mode) == 0o700
+    assert said not in bubblewrap.run("chat", "-p", "run echo hello").stderr

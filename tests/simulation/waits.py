@@ -1,0 +1,57 @@
+"""What a chat has to wait for: what is outside of the house and its own, and what is everybody's.
+
+Virtual time passes only where somebody waits for something. A chat waits for its own model calls, boxes,
+files and questions; all wait for the disk, and for a tree that is being restarted. Whatever else a chat has
+waited for was another chat's.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from math import inf
+
+import trio
+
+EVERYBODY = ""
+"""In place of a chat: all of them wait."""
+
+
+class Waits:
+    """When chats had something to wait for, on trio's clock."""
+
+    def __init__(self) -> None:
+        self._spans: defaultdict[str, list[list[float]]] = defaultdict(list)
+
+    @contextmanager
+    def of(self, chat: str = EVERYBODY, *, after_s: float = 0.0) -> Iterator[None]:
+        """Something of the chat's is under way; what comes of that may take it `after_s` longer."""
+        span = [trio.current_time(), inf]
+        self._spans[chat].append(span)
+        try:
+            yield
+        finally:
+            span[1] = trio.current_time() + after_s
+            if span[1] <= span[0]:
+                self._spans[chat].remove(span)
+
+    def until(self, end: float, chat: str = EVERYBODY, *, since: float | None = None) -> None:
+        """It has to wait until then, from now on or since that moment."""
+        self._spans[chat].append([trio.current_time() if since is None else since, end])
+
+    def unexplained_s(
+        self, begin: float, end: float, *chats: str, besides: Iterable[Sequence[float]] = ()
+    ) -> float:
+        """For how long there was nothing to wait for between two moments, under any of these names.
+
+        `besides` are other times in which there was.
+        """
+        known = chain(besides, *(self._spans[who] for who in (*chats, EVERYBODY)))
+        spans = sorted(
+            (max(begin, since), min(end, until)) for since, until in known if since < end and until > begin
+        )
+        left, at = 0.0, begin
+        for since, until in spans:
+            left += max(0.0, since - at)
+            at = max(at, until)
+        return left + max(0.0, end - at)

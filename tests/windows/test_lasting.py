@@ -1,0 +1,81 @@
+"""A chat that goes on in another process when the one that held the home has ended."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from actors import ChildSpec, Supervisor
+from rumi.chats import Moved, Replied
+from rumi.control import ControlServer, Wire
+from rumi.errors import RumiError
+from rumi.windows import Gone, LastingChat, Wish, attach
+from tests.windows.holding import HOLDER, holding
+
+WISH = Wish("cli", True, "en")
+
+
+async def test_what_is_sent_to_a_holder_that_ends_goes_to_the_next_one(tmp_path: Path) -> None:
+    chat = LastingChat("cli")
+    numbers: list[int] = []
+
+    async def send() -> None:
+        numbers.append(await chat.send("hello"))
+
+    async with trio.open_nursery() as nursery:
+        async with holding(tmp_path) as first:
+            async with attach(first.path, WISH, HOLDER) as remote:
+                chat.move(remote)
+                events = chat.subscribe()
+                first.windows.wind_down()
+                nursery.start_soon(send)
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                assert numbers == [], "the first one takes nothing any more"
+                chat.lose("gone")
+        async with holding(tmp_path) as second, attach(second.path, WISH, HOLDER) as remote:
+            chat.move(remote, "back")
+            told = []
+            with trio.fail_after(10):
+                while not told or not isinstance(told[-1], Replied):
+                    told.append((await events.receive()).what)
+            assert told[:2] == [Moved("gone", back=False), Moved("back", back=True)]
+            assert isinstance(told[-1], Replied)
+            assert (told[-1].messages, told[-1].text) == (tuple(numbers), "you said hello")
+
+
+async def test_what_was_sent_when_the_holder_died_is_said_to_be_perhaps_lost(tmp_path: Path) -> None:
+    async def dies_when_asked(request: Mapping[str, object], wire: Wire) -> None:
+        await wire.send({"opened": {}})
+        await wire.receive()
+
+    chat, path = LastingChat("cli"), tmp_path / "dying.sock"
+    dying = Supervisor("dying")
+    dying.add(ChildSpec("control", lambda: ControlServer(path, {}, {"window": dies_when_asked})))
+    async with dying.running(), holding(tmp_path) as next_one, trio.open_nursery() as nursery:
+
+        async def take_over() -> None:
+            async with attach(path, WISH, HOLDER) as remote:
+                chat.move(remote)
+                await remote.ended()
+                chat.lose("gone")
+            async with attach(next_one.path, WISH, HOLDER) as remote:
+                chat.move(remote)
+                await trio.sleep_forever()
+
+        nursery.start_soon(take_over)
+        with trio.fail_after(10), pytest.raises(RumiError, match="not known whether this arrived: “hello”"):
+            await chat.send("hello")
+        assert await chat.send("hello") > 0, "the next one takes it"
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_service_that_ends_takes_its_windows_along(tmp_path: Path) -> None:
+    chat = LastingChat("cli")
+    events = chat.subscribe()
+    gone = Gone("rumi telegram has ended, and this window with it.")
+    chat.end(gone)
+    for call in (events.receive, chat.undelivered, lambda: chat.send("hello")):
+        with pytest.raises(Gone):
+            await call()
