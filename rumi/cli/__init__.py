@@ -2,8 +2,12 @@
 
 import os
 import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from rumi import __version__
+
+T = TypeVar("T")
 
 
 def main() -> None:
@@ -20,6 +24,17 @@ def main() -> None:
     from rumi.cli.group import run
 
     run()
+
+
+def run_async(main: Callable[..., Awaitable[T]], *arguments: object) -> T:
+    """Run a command's main task to its end, and return its result.
+
+    Ctrl-C is raised where that task waits. Python would raise it in the middle of any task: in an actor,
+    that is a crash.
+    """
+    import trio
+
+    return trio.run(main, *arguments, restrict_keyboard_interrupt_to_checkpoints=True)
 
 
 def _open_the_missing() -> None:

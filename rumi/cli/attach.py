@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rumi.cli import run_async
 from rumi.config import home_from
 from rumi.control.paths import socket_path
 from rumi.errors import RumiError
@@ -124,7 +125,6 @@ def _ask(home: Home, call: str, chat: str) -> str:
 
 def _do(home: Home, call: str, chat: str) -> str:
     """Work on the files of a home that nobody holds. Nothing runs there, so there is nothing to stop."""
-    import trio
 
     from rumi import texts
     from rumi.chats import check_chat_id
@@ -144,4 +144,4 @@ def _do(home: Home, call: str, chat: str) -> str:
             async with open_app(home, loaded, engine) as app:
                 return await app.inbox.reset(chat)
 
-    return trio.run(command)
+    return run_async(command)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rumi.cli import run_async
+
 if TYPE_CHECKING:
     from rumi.chats import ChatPort
     from rumi.config import Loaded
@@ -62,13 +64,12 @@ def command(
     Where another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several may be
     open at once, on one chat or on many. When that rumi chat ends, its windows go on without it.
     """
-    import trio
 
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes; what is no UTF-8 reads as it does in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes}
-    raise click.exceptions.Exit(trio.run(_chat, chat_id, new, flags, options))
+    raise click.exceptions.Exit(run_async(_chat, chat_id, new, flags, options))
 
 
 @dataclass(frozen=True, slots=True)

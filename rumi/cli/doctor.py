@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli import run_async
+
 if TYPE_CHECKING:
     from rumi.doctor import Check
 
@@ -30,8 +32,6 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
     """
     from functools import partial
 
-    import trio
-
     from rumi.config import find_home
     from rumi.doctor import Check, examine
     from rumi.errors import ConfigError
@@ -45,7 +45,7 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
         checks = [Check("home", "failure", error.message.rstrip("."), error.advice)]
         tell(checks[0])
     else:
-        checks = trio.run(partial(examine, home, ask_servers=online, tell=tell, debug=debug))
+        checks = run_async(partial(examine, home, ask_servers=online, tell=tell, debug=debug))
     if as_json:
         click.echo(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
     if any(check.verdict == "failure" for check in checks):

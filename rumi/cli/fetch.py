@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli import run_async
+
 if TYPE_CHECKING:
     from rumi.web import Verdict
 
@@ -20,14 +22,13 @@ _CHUNK_BYTES = 65536
 @click.option("--check", is_flag=True, help="Only judge: URLs on standard input, one JSON line for each.")
 def command(url: str | None, check: bool) -> None:
     """Get what the assistant would get from a URL."""
-    import trio
 
     if check == (url is not None):
         raise click.UsageError("It takes a URL, or --check with URLs on standard input.")
     if url is None:
-        trio.run(_check)
+        run_async(_check)
     else:
-        click.echo(trio.run(_fetch, url))
+        click.echo(run_async(_fetch, url))
 
 
 async def _fetch(url: str) -> str:

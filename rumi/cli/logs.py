@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rumi.cli import run_async
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -72,9 +74,7 @@ def command(
     if summary:
         _print_summary(read(path, wanted), as_json, language)
     elif following:
-        import trio
-
-        trio.run(_follow, path, wanted, LAST if lines is None else lines, as_json, language)
+        run_async(_follow, path, wanted, LAST if lines is None else lines, as_json, language)
     elif not _print(_last(read(path, wanted), lines), as_json, language):
         from rumi import texts
 

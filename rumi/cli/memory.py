@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import click
 
+from rumi.cli import run_async
+
 if TYPE_CHECKING:
     from rumi.home import Home
     from rumi.texts import Language
@@ -82,7 +84,6 @@ def extract(owner: str, as_json: bool) -> None:
 
 def _ask(do: str, **fields: object) -> dict[str, Any]:
     """Have the memory of this home do something: by the process that holds it, or here."""
-    import trio
 
     from rumi.config import home_from
     from rumi.home import Home
@@ -92,7 +93,7 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
     here = _extract_here if do == "extract" else _do
     request = {"do": do, **fields}
     check(request)
-    return cast("dict[str, Any]", trio.run(_when_free, home, here, request))
+    return cast("dict[str, Any]", run_async(_when_free, home, here, request))
 
 
 async def _when_free(home: "Home", here: Work, request: dict[str, object]) -> object:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli import run_async
 from rumi.cli.speaking import reader, say, told
 
 if TYPE_CHECKING:
@@ -20,25 +21,22 @@ def command() -> None:
 @command.command()
 def build() -> None:
     """Make the sandbox's image and root file system anew."""
-    import trio
 
-    trio.run(_build)
+    run_async(_build)
 
 
 @command.command()
 def status() -> None:
     """Show the engine, what it is made of, and this installation's containers."""
-    import trio
 
-    trio.run(_status)
+    run_async(_status)
 
 
 @command.command()
 def clean() -> None:
     """Remove this installation's containers. Those of a running Rumi are its own to remove."""
-    import trio
 
-    trio.run(_clean)
+    run_async(_clean)
 
 
 def _here() -> "tuple[Home, Loaded]":

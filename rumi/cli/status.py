@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import click
 
+from rumi.cli import run_async
 from rumi.cli.speaking import reader
 
 
@@ -31,9 +32,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         Console().print(render(json.loads(status_of_holder()), choice))
         return
 
-    import trio
-
     from rumi.cli.attach import control_path
     from rumi.control.watch import watch as keep_watching
 
-    raise click.exceptions.Exit(trio.run(keep_watching, control_path(), as_json, reader()))
+    raise click.exceptions.Exit(run_async(keep_watching, control_path(), as_json, reader()))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli import run_async
+
 if TYPE_CHECKING:
     from rumi.config import Loaded
     from rumi.home import Home
@@ -20,10 +22,9 @@ if TYPE_CHECKING:
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(web: str | None, debug: bool) -> None:
     """Serve the Telegram bot until SIGINT or SIGTERM."""
-    import trio
 
     _let_many_files_be_open()
-    trio.run(_serve, web)
+    run_async(_serve, web)
 
 
 def _let_many_files_be_open() -> None:

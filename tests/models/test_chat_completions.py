@@ -466,14 +466,14 @@ async def test_nothing_listening_is_unreachable_and_says_where() -> None:
 )
 async def test_silence_is_a_timeout_wherever_it_begins(behaviour: Behaviour, words: int) -> None:
     events: list[ModelEvent] = []
-    async with groq_model(behaviour, timeout_s=0.2) as (model, fake):
+    async with groq_model(behaviour, timeout_s=1.5) as (model, fake):
         await model._server.client()
-        with pytest.raises(ModelError) as caught, trio.fail_after(3):
+        with pytest.raises(ModelError) as caught, trio.fail_after(30):
             await model.reply(HELLO, events.append)
-        with trio.fail_after(2):
+        with trio.fail_after(30):
             await fake.wait_idle()
     assert caught.value.kind == "timeout"
-    assert "0.2 s" in caught.value.message
+    assert "1.5 s" in caught.value.message
     assert len(events) == words
 
 
@@ -511,14 +511,14 @@ async def test_a_silence_names_the_limit_that_it_was_too_long_for(behaviour: Beh
 
 
 async def test_a_slow_drip_is_no_silence() -> None:
-    async with groq_model(Answer("abcdefgh", pieces=8, pause_s=0.1), timeout_s=0.5) as (model, _):
+    async with groq_model(Answer("abcdefgh", pieces=8, pause_s=0.25), timeout_s=1.5) as (model, _):
         await model._server.client()
         assert (await model.reply(HELLO, ignore)).text == "abcdefgh"
 
 
 async def test_comments_are_signs_of_life() -> None:
     data = (b": " + b"." * 77 + b"\n") * 6 + sse(delta(content="ok"), delta("stop"))
-    async with groq_model(Raw(data, step=80, pause_s=0.1), timeout_s=0.4) as (model, _):
+    async with groq_model(Raw(data, step=80, pause_s=0.3), timeout_s=1.5) as (model, _):
         await model._server.client()
         assert (await model.reply(HELLO, ignore)).text == "ok"
 
@@ -527,7 +527,7 @@ async def test_bytes_that_never_make_a_line_are_silence() -> None:
     raw = Raw(b"data: " + b"x" * 100, step=1, pause_s=0.05)
     async with groq_model(raw, timeout_s=0.3) as (model, _):
         await model._server.client()
-        with pytest.raises(ModelError) as caught, trio.fail_after(3):
+        with pytest.raises(ModelError) as caught, trio.fail_after(30):
             await model.reply(HELLO, ignore)
     assert caught.value.kind == "timeout"
 

@@ -114,7 +114,7 @@ async def test_a_second_fetch_does_not_ask_the_server() -> None:
 async def test_what_is_not_for_everybody_or_not_whole_is_asked_for_again(answer: Answering) -> None:
     private = gives("x", headers={"Cache-Control": "private"})
     paths = {"/": answer, "/end": gives("x"), "/private": private}
-    async with serving(paths) as server, fetcher(server.endpoint, timeout_s=0.3) as world:
+    async with serving(paths) as server, fetcher(server.endpoint, timeout_s=2) as world:
         await world.fetch(server.url())
         count = len(server.asked)
         assert not (await world.fetch(server.url())).cached

@@ -189,14 +189,15 @@ async def test_a_redirect_to_a_busy_host_waits_without_a_connection() -> None:
         return f"http://b.test:{asked.headers['host'].partition(':')[2]}/end"
 
     async with serving({"/": redirects(to_b), "/end": gives("end"), "/slow": silence}) as server:
-        async with fetcher(server.endpoint, resolver=names, per_host=1, timeout_s=0.5) as world:
+        async with fetcher(server.endpoint, resolver=names, per_host=1, timeout_s=60) as world:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(world.trouble, server.url("/slow", host="b.test"), "other")
+                nursery.start_soon(world.fetch, server.url("/slow", host="b.test"), "other")
                 await server.until(lambda it: it.open == 1)
-                nursery.start_soon(world.trouble, server.url(host="a.test"))
+                nursery.start_soon(world.fetch, server.url(host="a.test"))
                 await server.until(lambda it: len(it.asked) == 2)
                 await server.until(lambda it: it.open == 1)
                 assert world.doing() == "1 fetching, 1 waiting, 0 searching"
+                nursery.cancel_scope.cancel()
 
 
 async def test_pages_that_take_long_to_read_keep_only_their_own_chat_waiting() -> None:
