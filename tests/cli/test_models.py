@@ -141,7 +141,7 @@ def test_an_interrupt_ends_the_turn_while_the_model(
     chat.send_signal(signal.SIGINT)
     out, err = chat.communicate(timeout=20)
     assert chat.returncode == 130, out + err
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert "Stopped" in out + err
 
 

@@ -29,7 +29,7 @@ def test_the_program_ends_with_a_window_open_and_says_when_its_port_is_taken(tmp
             told = events.iter_text()
             assert "event: board" in next(told)
             began = time.monotonic()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
         with pytest.raises(httpx.RemoteProtocolError):  # it is cut, not finished: a browser comes back
             for _ in told:
                 pass

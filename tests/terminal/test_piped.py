@@ -179,7 +179,7 @@ async def test_it_is_sent_with_the_text(json: bool) -> None:
 
 
 async def test_a_command_takes_no_data_and_waits_for_none(pipe: Pipe) -> None:
-    with trio.fail_after(2):
+    with trio.fail_after(30):
         assert await to_send(pipe.says(b"DATA\n", ends=False), "/status") == ("/status", ())
 
 

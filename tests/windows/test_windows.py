@@ -200,7 +200,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
             await opened.wait()
             await holder.home.means.in_hand.all_told()
             await holder.windows.done()
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await replied.wait()
 
 
