@@ -46,10 +46,12 @@ class Toast:
 class Pressed:
     """Somebody pressed a button of `question`, which hangs on a message: tell them what came of it.
 
+    `number` is what Telegram called the chat then.
     `counts`: it was the answer. A question that does not wait any more loses its buttons.
     """
 
     chat: str
+    number: int
     message: int
     query: str
     question: str

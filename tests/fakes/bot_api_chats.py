@@ -147,7 +147,8 @@ class Chats:
         return message
 
     def _may_see(self, message: Message) -> bool:
-        if message.sender.blocked or message.chat.kicked:
+        # Who blocks the bot has no private chat with it any more; in groups it sees what they write.
+        if message.chat.kicked or (message.chat.kind == "private" and message.sender.blocked):
             return False
         text = message.text or message.content.get("caption", "")
         service = not text and message.document is None and not MEDIA & message.content.keys()

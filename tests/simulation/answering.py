@@ -80,11 +80,15 @@ class Answering:
                 break
             if message not in known and message.buttons and shows(message, asked.thing):
                 seen.append((message, carried_by(message)))
-        return [one for one in seen if shows(one[0], asked.thing) and not one[0].deleted]
+        return [one for one in seen if shows(one[0], asked.thing) and self._can_be_pressed(one[0])]
+
+    def _can_be_pressed(self, message: Message) -> bool:
+        return not message.deleted and message.chat.migrated_to is None
 
     def _stale(self, asked: Asked) -> list[tuple[Message, dict[bool, str]]]:
         """Other questions of the place: those that still have buttons, or old versions of the rest."""
         others = [one for one in self._seen[asked.place.chat] if not shows(one[0], asked.thing)]
+        others = [one for one in others if one[0].chat is asked.place.room]
         return [one for one in others if one[0].buttons] or others
 
     def _act(self, asked: Asked, act: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import trio
 
 from rumi import texts
+from rumi.telegram.address import Address
 from rumi.texts import Verdict
 from tests.fakes.bot_api_world import Message, Person, Query
 from tests.simulation.places import Place
@@ -99,12 +100,17 @@ class Asking:
         self._typed: defaultdict[str, list[Typed]] = defaultdict(list)
         self._done: set[str] = set()
 
+    def chat_of(self, address: Address) -> str:
+        """Which chat is there."""
+        place = self._places.get(address.chat)
+        return address.chat if place is None else place.chat
+
     # What the house tells
 
-    def begin(self, chat: str, turn: str, origin: int | None) -> None:
+    def begin(self, chat: str, turn: str, origin: int | None, text: str) -> None:
         """A turn begins: it belongs to whoever wrote the message."""
         assert origin is not None
-        self._owners[chat, turn] = (self._places[chat].room.by_id[origin].sender, trio.current_time())
+        self._owners[chat, turn] = (self._places[chat].sender_of(origin, text), trio.current_time())
 
     def ask(self, chat: str, turn: str, id: str, text: str, life: Life) -> Asked:
         """A turn asks something."""
@@ -192,10 +198,11 @@ class Asking:
         """Whether its person has said yes to this very question."""
         if any(press.yes and press.query.person is asked.owner for press in asked.presses):
             return True
-        standing = [message.id for message in asked.place.room.messages if shows(message, asked.thing)]
+        order = {message: at for at, message in enumerate(asked.place.messages)}
+        standing = [message for message in order if shows(message, asked.thing)]
         for typed in self._typed[asked.place.chat]:
             theirs = typed.yes and not typed.used and typed.message.sender is asked.owner
-            if theirs and standing and typed.message.id > standing[0]:
+            if theirs and standing and order[typed.message] > order[standing[0]]:
                 typed.used = True
                 return True
         return False
@@ -228,7 +235,7 @@ class Asking:
                 self._world.complain(f"{asked.place.chat}: the press for {asked.thing} was told nothing")
         if asked.verdict != "expired":
             return
-        if not any(shows(message, asked.thing) for message in asked.place.room.messages):
+        if not any(shows(message, asked.thing) for message in asked.place.messages):
             self._world.complain(f"{asked.place.chat}: nobody could read what was asked of {asked.thing}")
         for press in asked.presses:
             if press.query.person is asked.owner and press.query.time < asked.ended_at - HEARD_S:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from tests.fakes.bot_api_world import Query
 from tests.simulation.asking import CLOSED
 from tests.simulation.book import Book
 from tests.simulation.ledger import NOT_STORED
-from tests.simulation.places import STRANGE, STRANGERS, strays
+from tests.simulation.places import STRANGE, STRANGERS, Said, chat_of_moved, strays
 from tests.simulation.ports import room_of
 from tests.simulation.process import Process
 from tests.simulation.world import EPOCH
@@ -88,6 +88,7 @@ class Checks:
     def after_all(self) -> None:
         """The journal, the chats, the boxes."""
         self._check_messages()
+        self._check_moved()
         self._check_turns()
         self._check_retries()
         self._check_strangers()
@@ -123,18 +124,17 @@ class Checks:
         """Nothing was done without a yes, and everybody was told the truth."""
         self._history.asking.check(undisturbed=self._undisturbed)
         for place in self._history.all_places:
-            for message in place.room.messages:
+            for message in place.messages:
                 if message.from_bot and message.document is not None:
                     self._history.asking.sent(place, message.document.name)
 
     def _check_messages(self) -> None:
         """What was said is stored once, and has one reply."""
-        found = defaultdict(list)
+        found: defaultdict[Said | None, list[int]] = defaultdict(list)
         rows = self._book.ask(
             "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, outbox.text"
             " FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
         )
-        known = {(said.place.chat, said.message.id): said for said in self._history.people.said}
         for number, chat, text, turn, reason, origin, reply, answer in rows:
             if reply is None:
                 self._complain(f"{chat}: the message {number} {text!r} has no reply")
@@ -144,16 +144,16 @@ class Checks:
                 self._complain(f"{chat}: {number} {text!r} could be retried")
             if origin is None:
                 continue
-            found[chat, origin].append(number)
-            said = known.get((chat, origin))
+            said = self._said(chat, origin, text, found)
+            found[said].append(number)
             if said is None or said.text is None:
                 self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
             elif text != said.text and said.text != "/retry":
                 self._complain(f"{chat}: {said.text!r} was stored as {text!r}")
             elif said.polite and answer in BUSY and not said.place.meddled:
                 self._complain(f"{chat}: {number} was wrongly told that the chat is busy")
-        for said in known.values():
-            stored = found[said.place.chat, said.message.id]
+        for said in self._history.people.said:
+            stored = found[said]
             if len(stored) > 1 and not said.album:
                 self._complain(f"{said.place.chat}: {said.text!r} was stored more than once: {stored}")
             elif said.text is not None and not stored and not said.lost and said.message.update_id:
@@ -163,6 +163,28 @@ class Checks:
         )
         if orphans:
             self._complain(f"replies to nothing: {orphans}")
+
+    def _said(self, chat: str, origin: int, text: str, found: Mapping[Said | None, list[int]]) -> Said | None:
+        """What a stored message was.
+
+        In a group that moved, two messages may have a number, and 0 is one that counts no more: then it is
+        the one that says so, and was not found yet.
+        """
+        here = [said for said in self._history.people.said if said.place.chat == chat]
+        known = [said for said in here if said.message.id == origin or not origin]
+        if not any(said.place.moved for said in known):
+            return known[0] if known else None
+        fits = [said for said in known if said.text in (text, "/retry")]
+        return min(fits, key=lambda said: (bool(found.get(said)), said.text != text), default=None)
+
+    def _check_moved(self) -> None:
+        """A group keeps its chat when its number changes."""
+        if self._world.theme != "move":
+            return
+        chat = chat_of_moved()
+        for table in ("messages", "outbox", "history", "sessions"):
+            if found := self._book.ask(f"SELECT count(*) FROM {table} WHERE chat = ?", chat)[0][0]:
+                self._complain(f"{chat}: a group that moved has another chat, {found} in {table}")
 
     def _check_turns(self) -> None:
         """Nothing is run twice without /retry, and turns are answered in the order of their messages."""
@@ -208,7 +230,7 @@ class Checks:
         for place in self._history.all_places:
             if place.stranger is not None:
                 words = {texts.stranger(language, place.stranger.id) for language in ("es", "en")}
-                for message in place.room.messages:
+                for message in place.messages:
                     if message.from_bot and message.text in words:
                         told[place.stranger.id].append(message.time)
         for who, times in told.items():
@@ -234,7 +256,8 @@ class Checks:
         if self._history.world.counts["disk"]:
             return
         for place in self._history.places:
-            if found := [message for message in place.room.said if message.text in NOT_STORED]:
+            said = [message for room in place.rooms for message in room.said]
+            if found := [message for message in said if message.text in NOT_STORED]:
                 self._complain(f"{place.chat}: {found[0]} although the disk worked")
 
     def _check_rates(self) -> None:
@@ -274,9 +297,9 @@ class Checks:
         starts = [EPOCH + start for start in history.starts]
         for chat, text, received, created in rows:
             began = max([received, *(start for start in starts if start <= created)])
-            room = room_of(history.setting.places[chat].room.id)
+            rooms = (room_of(room.id) for room in history.setting.places[chat].rooms)
             waited = self._world.waits.unexplained_s(
-                began - EPOCH, created - EPOCH, chat, room, besides=self._sending(chat, text)
+                began - EPOCH, created - EPOCH, chat, *rooms, besides=self._sending(chat, text)
             )
             if waited > ITS_OWN_S:
                 self._complain(f"{chat}: {text!r} waited {waited:.1f} s for something of others")

@@ -19,9 +19,10 @@ from tests.simulation.asking import Asking
 from tests.simulation.book import Book
 from tests.simulation.boxes import Daemon
 from tests.simulation.checks import Checks
+from tests.simulation.databases import full
 from tests.simulation.ledger import Ledger
 from tests.simulation.people import People
-from tests.simulation.places import Place, settle_places
+from tests.simulation.places import BASIC_GROUP, Place, by_chat, settle_places
 from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
 from tests.simulation.witness import Witness
@@ -81,8 +82,11 @@ class History:
             empty_drafts=random.random() < 0.5,
             privacy=random.random() < 0.3,
         )
-        self.all_places = settle_places(self.api)
+        self.all_places = settle_places(self.api, basic=world.theme == "move")
         self.places = random.sample(self.all_places, random.choice((1, 1, 2, 3, 4)))
+        if world.theme == "move":
+            moves = next(place for place in self.all_places if place.rooms[0].id == BASIC_GROUP)
+            self.places = [moves, *(place for place in self.places if place is not moves)]
         if world.theme == "stuck":
             self.places = [place for place in self.all_places if place.people]
             random.shuffle(self.places)
@@ -90,7 +94,7 @@ class History:
         self.daemon = Daemon(world)
         self.book = Book(self.home.state_db)
         self.ledger = Ledger(world, self.api, self.all_places, self.book)
-        places = {place.chat: place for place in self.all_places}
+        places = by_chat(self.all_places)
         self.asking = Asking(world, places)
         self.witness = Witness(
             world,
@@ -125,7 +129,7 @@ class History:
         weather.brew(self.world, self.api, self.places[0].room)
         async with trio.open_nursery() as nursery:
             self.api.nursery = self._nursery = nursery
-            self.people = People(self.world, self.api, self.daemon, nursery, self._quiet)
+            self.people = People(self.world, self.api, self.daemon, nursery, self._quiet, self.ledger)
             self.answering = Answering(self.world, self.api, self.asking, self.people)
             nursery.start_soon(self._live)
             early = random.choice((0, 0, 1, 1, 2, 3)) if self.world.measure["kill"] else 0
@@ -152,7 +156,7 @@ class History:
 
     async def _gap(self) -> None:
         """No process runs."""
-        if self.world.random.random() < 0.03:
+        if self.world.random.random() < 0.03 and self.world.theme != "move":  # which might be missed so
             await trio.sleep(QUIET_WEEK_S)
             pending = set(self.api.pending)
             for said in self.people.said:
@@ -194,7 +198,8 @@ class History:
             await self._run(process, end, last)
             around.cancel_scope.cancel()
         self.people.process = None
-        if process.life.dead or process.shaken:
+        unwritten = full(self.world)  # what was sent while the disk was full is noted by nobody any more
+        if process.life.dead or process.shaken or unwritten:
             self.ledger.sender_lost()
         self.world.note("process", "has ended")
 

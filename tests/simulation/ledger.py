@@ -8,6 +8,7 @@ an event that this simulation caused itself: an answer lost after its effect, or
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import trio
@@ -85,7 +86,7 @@ class Ledger:
             if one.chat is None:
                 continue
             for place in self._places:
-                if place.room.id == one.chat:
+                if place.has(one.chat):
                     self.excused[place] += _leaves(one.method, one.fault)
         self._faults_seen = len(injected)
 
@@ -108,6 +109,15 @@ class Ledger:
                 self.excused[place] += len(new)
                 self._world.counts["excused by a violent end"] += len(new)
                 self._world.note(place.chat, f"nobody knows any more of {new}, which is excused")
+
+    def moved(self, place: Place) -> None:
+        """A group is about to get another number: previews stay where they are, and are nobody's then."""
+        previews, due = self._book.previews(place.chat), self._due(place)
+        noted = [message for message in self._messages(place) if message.id in previews]
+        under_way = [message for message in self._unnoted(place) if message.text not in due]
+        left = {*noted, *under_way} - self._unknown[place]
+        self._unknown[place] |= left
+        self.excused[place] += len(left)
 
     def _due(self, place: Place) -> set[str]:
         """The parts that have still to be sent, as far as the journal knows."""
@@ -147,7 +157,7 @@ class Ledger:
         """What the bot said in a place and is there, or was until a person took it away."""
         return [
             message
-            for message in place.room.messages
+            for message in place.messages
             if message.from_bot
             and place.holds(message)
             and message.document is None
@@ -159,21 +169,21 @@ class Ledger:
         """All places, when everything is done."""
         self.look_at_faults()
         for place in self._places:
-            if place.room.events:
+            if any(room.events for room in place.rooms):
                 self._check_strays(place)
             self._check_replies(place)
             self._check_questions(place)
 
     def _check_strays(self, place: Place) -> None:
         """Nothing of one place is ever shown in another."""
-        for message in place.room.messages:
+        for message in place.messages:
             if message.from_bot and place.holds(message):
                 self._is_of(place, message.text)
                 for edit in message.edits:
                     self._is_of(place, edit.text)
                 if message.document is not None:
                     self._is_of(place, message.document.content.decode())
-        for draft in place.room.drafts:
+        for draft in place.room.drafts:  # no group has any
             if draft.topic == place.topic:
                 self._is_of(place, draft.text)
 
@@ -238,7 +248,7 @@ class Ledger:
         """Each is asked once; where an answer was lost, it may stand there again."""
         asked = Counter(
             thing_in(message.text)
-            for message in place.room.messages
+            for message in place.messages
             if message.from_bot and place.holds(message) and is_question(message.text)
         )
         if asked.total() - len(asked) > self.excused[place]:
@@ -246,12 +256,13 @@ class Ledger:
             self._world.complain(f"{place.chat}: {self.excused[place]} excuses, but asked again: {again}")
 
     def _same(self, place: Place, shown: Shown, part: Shown) -> bool:
-        return shown == part or (place.room.id in self._world.plain and shown == (part[0], ()))
+        plain = any(room.id in self._world.plain for room in place.rooms)
+        return shown == part or (plain and shown == (part[0], ()))
 
     def _in_order(self, place: Place) -> list[Shown]:
         """What is shown, in the order in which it came to say that."""
         last: dict[Message, int] = {}
-        for index, event in enumerate(place.room.events):
+        for index, event in enumerate(chain.from_iterable(room.events for room in place.rooms)):
             match event:
                 case Message():
                     last[event] = index

@@ -10,8 +10,9 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_text import detected
 from tests.fakes.bot_api_world import Message, Person
 from tests.simulation.boxes import Daemon
+from tests.simulation.ledger import Ledger
 from tests.simulation.model import BEHAVIOURS, OBEY
-from tests.simulation.places import STRANGE, Place, Said
+from tests.simulation.places import BASIC_GROUP, GROUP, STRANGE, Place, Said
 from tests.simulation.process import Process
 from tests.simulation.world import World
 
@@ -28,6 +29,9 @@ DEEDS = (
     *("answer", "edit", "outside", "leave", "unheard", "wipe", "cut", "full", "vanish"),
 )
 """The last three come over the machine: no Telegram, no disk, a box that is gone."""
+
+AFTER_A_MOVE = ("/stop", "/retry", "/status", "/help", "/help", "/help")
+"""Mostly what is answered while a turn goes on: its answers take the numbers that the old group had."""
 
 GONE_S = (3, 40)
 FREE_S = 10.0
@@ -50,6 +54,7 @@ class People:
         daemon: Daemon,
         nursery: trio.Nursery,
         quiet: Callable[[Place], bool],
+        ledger: Ledger,
     ) -> None:
         self.said: list[Said] = []
         self.process: Process | None = None
@@ -59,6 +64,7 @@ class People:
         self._daemon = daemon
         self._nursery = nursery
         self._quiet = quiet
+        self._ledger = ledger
         self._places: list[Place] = []
         self._numbered = 0
         self.curious = world.random.choice((0.0, 0.0, 0.1, 0.7))
@@ -78,10 +84,14 @@ class People:
         random = self._random
         if self._world.stuck not in (None, place.chat):
             await trio.sleep(random.choice((0, 5, 20, 40)))  # somebody is stuck by now
-        for _ in range(deeds):
+        moves = place.room.id == BASIC_GROUP
+        moves_at = random.randrange(deeds + 1) if moves else -1
+        for deed in range(deeds + moves):
             long = random.random() < 0.03
             await trio.sleep(random.choice(LONG_PAUSES_S if long else PAUSES_S))
-            if self._world.stuck is not None and random.random() < 0.6:
+            if deed == moves_at:
+                await self._move(place)
+            elif self._world.stuck is not None and random.random() < 0.6:
                 await (self._get_stuck(place) if place.chat == self._world.stuck else self._go_on(place))
             elif self._world.theme == "storm" and place.people and random.random() < 0.4:
                 self._storm(place)
@@ -111,8 +121,9 @@ class People:
             case "answer":
                 self._answer(place)
             case "edit":
-                if self.said:
-                    self._api.edit(random.choice(self.said).message, f"{STRANGE}#edited")
+                said = [each for each in self.said if each.message.chat.migrated_to is None]
+                if said:
+                    self._api.edit(random.choice(said).message, f"{STRANGE}#edited")
             case "outside":
                 self.call_from_outside(place)
             case "leave":
@@ -320,6 +331,32 @@ class People:
             self._world.note(place.chat, f"message {mine[-1].id} is taken away")
             mine[-1].deleted = True
             place.wiped.append(mine[-1])
+
+    async def _move(self, place: Place) -> None:
+        """The group becomes a supergroup, while something runs or not, and a kill may follow."""
+        random = self._random
+        if random.random() < 0.7:
+            wishes = ("slow", "stream", "sleeper", "essay", "file", "hang", "outside", "outside")
+            self.say(place, self.words(place, random.choice(wishes)))
+            await trio.sleep(random.choice((0, 0.01, 0.1, 0.7, 2, 5)))
+        if random.random() < 0.3:
+            self.say(place, random.choice((self.words(place), "/stop", "/status")))
+        while place.room.kicked:  # noqa: ASYNC110  # nobody tells the bot of anything
+            await trio.sleep(1)
+        self._ledger.moved(place)
+        place.rooms.append(self._api.migrate(place.room, GROUP))
+        self._world.note(place.chat, f"has the number {GROUP} from now on")
+        self._world.counts["moved"] += 1
+        if self._world.dice("kill", 0.3):
+            self._nursery.start_soon(self._kill, random.choice((0, 0.01, 0.05, 0.3, 2)))
+        for _ in range(random.choice((0, 1, 3, 7))):
+            await trio.sleep(random.choice((0, 0, 0.01, 0.3, 2)))
+            self.say(place, random.choice((self.words(place), *AFTER_A_MOVE)))
+
+    async def _kill(self, after_s: float) -> None:
+        await trio.sleep(after_s)
+        if self.process is not None:
+            self.process.life.die("a group has moved")
 
     # What comes over the machine
 

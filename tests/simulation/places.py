@@ -4,6 +4,7 @@ Every text carries the mark of its place (`ann#12`): whatever is found in anothe
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rumi.telegram.address import Address
@@ -14,6 +15,8 @@ from tests.fakes.bot_api_world import Chat, Message, Person
 ANN, BOB, CYN = 1001, 1002, 1003
 STRANGERS = (6661, 6662)
 GROUP, FORUM = -100777, -100888
+BASIC_GROUP = -777
+"""The group's number before it becomes a supergroup, in histories about that."""
 
 WHO = Who(allowed=frozenset({BOB, CYN}), admins=frozenset({ANN}))
 
@@ -31,10 +34,13 @@ _CHAT = re.compile(r"(?<![\w-])tg(-?\d+(?:_\d+)?)(?!\w)")
 
 @dataclass(eq=False)
 class Place:
-    """A chat, or a topic of one. `people` may talk there, `stranger` may not and does."""
+    """A chat, or a topic of one. `people` may talk there, `stranger` may not and does.
+
+    `rooms` are what Telegram has of it: a group that gets another number becomes another one, the last.
+    """
 
     mark: str
-    room: Chat
+    rooms: list[Chat]
     people: tuple[Person, ...]
     topic: int | None = None
     stranger: Person | None = None
@@ -50,8 +56,25 @@ class Place:
 
     @property
     def chat(self) -> str:
-        """Its id in the house."""
-        return Address(self.room.id, self.topic).chat
+        """Its id in the house, which its first number gives for ever."""
+        return Address(self.rooms[0].id, self.topic).chat
+
+    @property
+    def room(self) -> Chat:
+        """Where people write now."""
+        return self.rooms[-1]
+
+    @property
+    def moved(self) -> bool:
+        """Whether it got another number."""
+        return len(self.rooms) > 1
+
+    @property
+    def messages(self) -> list[Message]:
+        """All that was ever written there, in order; another topic's messages too."""
+        if not self.moved:
+            return self.room.messages
+        return [message for room in self.rooms for message in room.messages]
 
     @property
     def private(self) -> bool:
@@ -60,6 +83,20 @@ class Place:
     def holds(self, message: Message) -> bool:
         """Whether a message of the room stands here."""
         return not self.room.forum or message.topic == self.topic
+
+    def has(self, number: int | None) -> bool:
+        """Whether this is or was one of its numbers."""
+        return any(room.id == number for room in self.rooms)
+
+    def sender_of(self, number: int, text: str) -> Person:
+        """Who wrote the message of that number, with which a turn about `text` began.
+
+        In a group that moved there may be two: then it is the one that says so.
+        """
+        found = [room.by_id[number] for room in self.rooms if number in room.by_id]
+        said = [message for message in found if text and text in message.text]
+        theirs = [message for message in found if not message.from_bot and message.update_id]
+        return (said or theirs)[-1].sender
 
 
 @dataclass(eq=False)
@@ -78,26 +115,37 @@ class Said:
     album: list[Message] = field(default_factory=list)
 
 
-def settle_places(api: BotApi) -> list[Place]:
-    """All the places that there are."""
+def settle_places(api: BotApi, *, basic: bool) -> list[Place]:
+    """All the places that there are. `basic`: the group has still to become a supergroup."""
     ann = api.user(ANN, language_code="es", first_name="Ann")
     bob = api.user(BOB, language_code="en", first_name="Bob")
     cyn = api.user(CYN, language_code=None, first_name="Cyn")
     xav, yak = (api.user(number, first_name=f"Stranger{number}") for number in STRANGERS)
-    group = api.group(GROUP, members=(ann, bob, xav))
+    group = api.group(BASIC_GROUP if basic else GROUP, basic=basic, members=(ann, bob, xav))
     forum = api.group(FORUM, forum=True, members=(bob, cyn))
     topic = api.topic(forum, bob)
     gone: list[tuple[float, float]] = []
     return [
-        Place("ann", api.chats[ANN], (ann,)),
-        Place("bob", api.chats[BOB], (bob,)),
-        Place("cyn", api.chats[CYN], (cyn,)),
-        Place("den", group, (ann, bob), stranger=xav),
-        Place("eve", forum, (bob, cyn), topic=topic, gone=gone),
-        Place("fay", forum, (bob, cyn), gone=gone),
-        Place(STRANGE, api.chats[xav.id], (), stranger=xav),
-        Place(STRANGE, api.chats[yak.id], (), stranger=yak),
+        Place("ann", [api.chats[ANN]], (ann,)),
+        Place("bob", [api.chats[BOB]], (bob,)),
+        Place("cyn", [api.chats[CYN]], (cyn,)),
+        Place("den", [group], (ann, bob), stranger=xav),
+        Place("eve", [forum], (bob, cyn), topic=topic, gone=gone),
+        Place("fay", [forum], (bob, cyn), gone=gone),
+        Place(STRANGE, [api.chats[xav.id]], (), stranger=xav),
+        Place(STRANGE, [api.chats[yak.id]], (), stranger=yak),
     ]
+
+
+def by_chat(places: Sequence[Place]) -> dict[str, Place]:
+    """The places by their ids, and a group that may move also by the id that its new number could give."""
+    found = {place.chat: place for place in places}
+    return found | {chat_of_moved(): place for place in places if place.rooms[0].id == BASIC_GROUP}
+
+
+def chat_of_moved() -> str:
+    """What no chat is called in histories in which a group moves."""
+    return Address(GROUP).chat
 
 
 def strays(text: str, place: Place) -> list[str]:

@@ -24,7 +24,8 @@ WHATEVER_HAPPENS = (
     *("gone", "fault Flood", "fault Broken", "fault Reset", "fault Silent", "fault Slow", "fault Late"),
     *("fault Truncated", "fault Redelivered", "fault Shuffled", "fault Doubled", "fault Error"),
     *("asked", "verdict yes", "verdict no", "verdict expired", "presses", "stale presses", "typed", "done"),
-    *("theme stuck", "theme storm", "theme late", "stuck", "restart limits", "rate limits"),
+    *("theme stuck", "theme storm", "theme late", "theme move", "moved", "stuck", "restart limits"),
+    "rate limits",
     "writes on a full disk",
     *("repeated", "left behind", "excused by a violent end"),
 )

@@ -27,6 +27,7 @@ from rumi.sandbox import sandboxes
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
 from rumi.telegram.address import address_of
+from rumi.telegram.moves import Moves
 from rumi.telegram.polling import reading
 from rumi.telegram.polling.poller import Poller
 from rumi.telegram.polling.strangers import Strangers
@@ -312,6 +313,15 @@ def one_at_a_time(work: Callable[..., Any]) -> Callable[..., Any]:
     return waits
 
 
+def leads_no_new_number_to_its_chat(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Moves, "here", lambda self, address: address)
+
+
+def stores_no_move(patch: pytest.MonkeyPatch) -> None:
+    """It is known until the process ends."""
+    patch.setattr(journal_inbox, "_note_move", lambda desk, old, new: None)
+
+
 def confirms_what_a_full_disk_refused(patch: pytest.MonkeyPatch) -> None:
     store = Poller._store
 
@@ -392,6 +402,8 @@ def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pyt
         (sends_to_one_chat_at_a_time, "for something of others", "stuck"),
         (lets_one_call_a_model_at_a_time, "for something of others", "stuck"),
         (trusts_the_preview_of_an_earlier_sender, "is nowhere in the chat", "late"),
+        (leads_no_new_number_to_its_chat, "a group that moved has another chat", "move"),
+        (stores_no_move, "a group that moved has another chat", "move"),
     ],
 )
 def test_a_planted_fault_is_found_in_a_history_about_it(

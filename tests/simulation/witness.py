@@ -62,7 +62,7 @@ class Witness:
 
     def typing(self, number: int, topic: int | None) -> None:
         """Somebody seems to be typing there: a turn runs, or did until just now."""
-        chat = Address(number, topic).chat
+        chat = self._asking.chat_of(Address(number, topic))
         runs = chat in self.turn_now or chat in self._ending
         if not runs and self._turn_was.get(chat, 0.0) < trio.current_time() - TYPING_S:
             self._world.complain(f"{chat}: somebody seems to be typing, and nothing runs")
@@ -78,7 +78,7 @@ class Witness:
         complain = self._world.complain
         match event.what:
             case TurnStarted(text, _, _, origin):
-                self._asking.begin(chat, turn, origin)
+                self._asking.begin(chat, turn, origin, text)
                 self._world.note(chat, f"{turn} begins", lambda: repr(text))
                 if turn in self._started:
                     complain(f"{chat} {turn}: started twice")

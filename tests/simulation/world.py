@@ -11,14 +11,14 @@ from tests.simulation.waits import Waits
 
 EPOCH = 1.0e9
 
-Theme: TypeAlias = Literal["stuck", "storm", "late"]
+Theme: TypeAlias = Literal["stuck", "storm", "late", "move"]
 
-THEMES: tuple[Theme, ...] = ("stuck", "storm", "late")
+THEMES: tuple[Theme, ...] = ("stuck", "storm", "late", "move")
 """What some histories are about, because it is rare in the others.
 
 `stuck`: whatever one chat reaches for hangs, and the others go on. `storm`: messages come so fast that they
 are queued when a chat crashes once too often. `late`: Telegram carries edits out late, and processes end
-while it has not.
+while it has not. `move`: a group becomes a supergroup, and has another number.
 """
 
 FAMILIES = ("model", "sandbox", "disk", "telegram", "updates", "kill")

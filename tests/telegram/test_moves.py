@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from rumi.journal import AcceptAll, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered
 from rumi.journal.store import Store
-from rumi.models import Emit, ModelRequest, Reply
+from rumi.models import Emit, ModelRequest, Reply, TextDelta
 from rumi.telegram.address import Address
 from rumi.telegram.moves import Moves, moves_in
 from tests.fakes.bot_api import BotApi
@@ -73,8 +73,6 @@ async def test_a_reply_on_its_way_reaches_the_new_group_and_changes_no_message_t
     """The answer grew in message 2 of the old group; in the new one that number is somebody's."""
 
     async def grows(request: ModelRequest, emit: Emit) -> Reply:
-        from rumi.models import TextDelta
-
         for number in range(20):
             emit(TextDelta(f"{number} "))
             await trio.sleep(2)
@@ -92,6 +90,30 @@ async def test_a_reply_on_its_way_reaches_the_new_group_and_changes_no_message_t
         f"chatter {number}" for number in range(5)
     ]
     assert new.texts == ["done"]
+
+
+async def test_the_answer_of_a_running_turn_overwrites_no_reply_of_its_number_in_the_new_group(
+    tmp_path: Path, api: BotApi, group: Chat, autojump_clock: MockClock
+) -> None:
+    """The answer grew in message 3 of the old group; in the new one that is the bot's own reply."""
+
+    async def grows(request: ModelRequest, emit: Emit) -> Reply:
+        for number in range(10):
+            emit(TextDelta(f"{number} "))
+            await trio.sleep(3)
+        return Reply("done")
+
+    async with telegram_house(tmp_path, api, answer=grows) as house:
+        api.say(api.people[BEN], "chatter", group)
+        api.say(api.people[ANA], f"{TO} go", group)
+        await house.until(lambda: group.texts)
+        new = api.migrate(group, NEW)
+        api.say(api.people[ANA], f"/help{TO}", new)
+        await house.until(lambda: "done" in new.texts, within_s=200)
+        await house.idle()
+    help_text = next(message for message in new.said if message.text != "done")
+    assert group.said[0].id == help_text.id
+    assert not help_text.edits
 
 
 async def test_the_new_number_leads_to_the_chat_after_a_restart(

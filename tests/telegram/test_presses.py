@@ -67,6 +67,7 @@ def test_a_press_is_read(world: World) -> None:
         user=ANA,
         known=True,
         chat="tg11",
+        number=ANA,
         message=query["message"]["message_id"],
         question=ID,
         yes=True,
@@ -208,7 +209,7 @@ class Judging:
 
     def press(self, chat: str = "tg11", *, yes: bool = True, known: bool = True, user: int = ANA) -> None:
         self.numbers += 1
-        press = Press(self.numbers, f"q{self.numbers}", user, known, chat, 7, ID, yes, "en")
+        press = Press(self.numbers, f"q{self.numbers}", user, known, chat, 11, 7, ID, yes, "en")
         self.presses.take(press, self.nursery.start_soon)
 
 
@@ -227,7 +228,7 @@ async def test_a_press_is_asked_for_whom_made_it_and_told_to_the_sender(autojump
         at.press(yes=False)
         await trio.sleep(1)
         assert at.door.asked == [("tg11", ID, False, ANA)]
-        assert at.heard == [Pressed("tg11", 7, "q1", ID, False, True, "en")]
+        assert at.heard == [Pressed("tg11", 11, 7, "q1", ID, False, True, "en")]
 
 
 async def test_presses_of_a_chat_are_judged_in_their_order(autojump_clock: MockClock) -> None:

@@ -62,7 +62,7 @@ def press_of(api: BotApi, message: Message, *, counts: bool, id: str = ID) -> tu
     """A press, and what the poller makes of it."""
     query = api.press(api.people[1], message, f"{id}:y")
     chat = f"tg{message.chat.id}"
-    return query, Pressed(chat, message.id, query.id, id, True, counts, "en")
+    return query, Pressed(chat, message.chat.id, message.id, query.id, id, True, counts, "en")
 
 
 # As it looks

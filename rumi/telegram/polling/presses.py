@@ -36,7 +36,8 @@ MOST: Final = 256
 class Press:
     """Somebody pressed a button of a question. `query` is what Telegram calls that.
 
-    `message` is what the button hangs on, in the house's `chat`. `known`: they may talk to the bot.
+    `message` is what the button hangs on, in the house's `chat`, which Telegram calls `number`. `known`: they
+    may talk to the bot.
     """
 
     update: int
@@ -44,6 +45,7 @@ class Press:
     user: int
     known: bool
     chat: str
+    number: int
     message: int
     question: str
     yes: bool
@@ -100,6 +102,7 @@ def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address
         user=user,
         known=who.may_talk(user),
         chat=here(Address(number(chat, "id"), topic)).chat,
+        number=number(chat, "id"),
         message=number(message, "message_id"),
         question=question,
         yes=yes,
@@ -150,6 +153,7 @@ class Presses:
             counts = await self._inbox.answer(press.chat, press.question, press.yes, press.user)
         said = Pressed(
             chat=press.chat,
+            number=press.number,
             message=press.message,
             query=press.query,
             question=press.question,

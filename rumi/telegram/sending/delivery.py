@@ -17,7 +17,7 @@ from rumi.telegram.api.refusals import Refusal, refusal_of
 from rumi.telegram.formatting import NOTHING, Part, format_reply
 from rumi.telegram.formatting.plain import cut
 from rumi.telegram.formatting.units import LIMIT_UNITS, units
-from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.destination import Destination, Sent
 from rumi.telegram.sending.preview import Preview
 
 logger = logging.getLogger(__name__)
@@ -98,8 +98,8 @@ class Delivery:
         self._marked = 0  # parts of which the journal knows that
         self._parts: Sequence[Part] = ()
         self._pieces: deque[Part] = deque()  # what is left of the part that is under way
-        self._shown: int | None = None  # the message that the first piece goes into
-        self._left: int | None = None  # a preview that is still to be removed
+        self._shown: Sent | None = None  # the message that the first piece goes into
+        self._left: Sent | None = None  # a preview that is still to be removed
         self._ready = False
 
     async def bring(self) -> None:
@@ -157,9 +157,11 @@ class Delivery:
         if preview is not None and not preview.doubtful:
             self._shown = preview.shown
             return
-        shown = preview.shown if preview is not None else self._reply.preview
-        if shown is not None and await self._abandon(abs(shown)) is Refusal.NOT_DELETABLE:
-            self._shown = abs(shown)  # it is two days old: no call is still under way
+        noted = self._reply.preview
+        found = None if noted is None else self._to.found(abs(noted))
+        shown = preview.shown if preview is not None else found
+        if shown is not None and await self._abandon(shown) is Refusal.NOT_DELETABLE:
+            self._shown = shown  # it is two days old: no call is still under way
 
     async def _send_one(self) -> None:
         """Send one piece, and mark the part where it was the last."""
@@ -187,7 +189,7 @@ class Delivery:
             logger.warning("the journal did not note in time that a reply was sent")
             raise Unmarked(self._journal.path)
 
-    async def _abandon(self, shown: int) -> Refusal | None:
+    async def _abandon(self, shown: Sent) -> Refusal | None:
         """Delete a preview: the reply becomes a new message. Why Telegram refuses that, if it does."""
         self._shown = self._left = None
         try:

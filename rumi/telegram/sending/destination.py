@@ -66,6 +66,14 @@ class Wire:
     formatting: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message of the bot's: its number, which counts only in the chat of that number."""
+
+    chat: int
+    id: int
+
+
 class Destination:
     """A chat, or a topic of one. Each call raises `TelegramError`; waiting for the rate is the caller's.
 
@@ -79,12 +87,19 @@ class Destination:
         self._number = address.number
         self._topic = address.topic
         self._first = self.number
-        self._sent: set[int] = set()  # since the group has another number than at first
 
     @property
     def number(self) -> int:
         """Telegram's number of the chat, which changes when a group becomes a supergroup."""
         return self.wire.moves.now(self._number)
+
+    def found(self, message: int) -> Sent:
+        """A message that stood here when this was made."""
+        return Sent(self._first, message)
+
+    def has(self, sent: Sent) -> bool:
+        """Whether the message stands in the group that there is now."""
+        return sent.chat == self.number
 
     @property
     def closed_until(self) -> float:
@@ -124,16 +139,17 @@ class Destination:
         bound_s: float | None = None,
         *,
         keyboard: InlineKeyboardMarkup | None = None,
-    ) -> int:
-        """Send a message; Telegram's number of it."""
+    ) -> Sent:
+        """Send a message."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
-        if self._moved:
+        if self.number != self._first:
             reply_to = None  # in the new group that number is another message's
         quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
 
-        async def send(topic: int | None) -> int:
+        async def send(topic: int | None) -> Sent:
+            number = self.number  # the answer may come when it is another one
             message = await self.wire.bot.send_message(
-                self.number,
+                number,
                 part.text,
                 entities=part.entities or None,
                 message_thread_id=topic,
@@ -142,34 +158,24 @@ class Destination:
                 reply_markup=keyboard,
                 **timeouts(seconds),
             )
-            return message.message_id
+            return Sent(number, message.message_id)
 
-        number = await bounded(seconds, self._in_topic(send))
+        sent = await bounded(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
-        if self._moved:
-            self._sent.add(number)
-        return number
+        return sent
 
-    @property
-    def _moved(self) -> bool:
-        """Whether the group got another number since this was made."""
-        return self.number != self._first
-
-    def _left_behind(self, message: int) -> bool:
-        return self._moved and message not in self._sent
-
-    async def edit(self, message: int, part: Part, bound_s: float | None = None) -> None:
+    async def edit(self, message: Sent, part: Part, bound_s: float | None = None) -> None:
         """Let a message say something else, without buttons. That it says so already is no error."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
-        if self._left_behind(message):
+        if not self.has(message):
             raise ChatMigrated(self.number)
         try:
             await bounded(
                 seconds,
                 self.wire.bot.edit_message_text(
                     part.text,
-                    chat_id=self.number,
-                    message_id=message,
+                    chat_id=message.chat,
+                    message_id=message.id,
                     entities=part.entities or None,
                     link_preview_options=NO_LINK_PREVIEW,
                     **timeouts(seconds),
@@ -180,21 +186,21 @@ class Destination:
                 raise
         self.wire.statistics.edited += 1
 
-    async def disarm(self, message: int) -> None:
+    async def disarm(self, message: Sent) -> None:
         """Take a message's buttons away."""
-        if self._left_behind(message):
+        if not self.has(message):
             raise ChatMigrated(self.number)
         seconds = self.wire.bounds.call_s
-        call = self.wire.bot.edit_message_reply_markup(self.number, message, **timeouts(seconds))
+        call = self.wire.bot.edit_message_reply_markup(message.chat, message.id, **timeouts(seconds))
         await bounded(seconds, call)
         self.wire.statistics.edited += 1
 
-    async def delete(self, message: int) -> None:
+    async def delete(self, message: Sent) -> None:
         """Take a message away."""
-        if self._left_behind(message):
+        if not self.has(message):
             raise BadRequest("MESSAGE_ID_INVALID")  # nothing is there to be taken away
         seconds = self.wire.bounds.preview_s
-        await bounded(seconds, self.wire.bot.delete_message(self.number, message, **timeouts(seconds)))
+        await bounded(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
 
     async def draft(self, draft: int, part: Part) -> None:
         """Show a text that the next message replaces, or that goes by itself after half a minute."""

@@ -19,7 +19,7 @@ from rumi.journal import Previewed
 from rumi.telegram.api.bot import in_words
 from rumi.telegram.api.refusals import Refusal, never_left, refusal_of
 from rumi.telegram.formatting import Part
-from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.destination import Destination, Sent
 from rumi.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
 from rumi.telegram.sending.sketch import Sketch
 
@@ -48,7 +48,7 @@ class Pace:
 class Preview:
     """The preview of one turn. `message` is the number of the message that the turn works on.
 
-    `shown` is Telegram's number of the message in which the answer grows, None while there is none.
+    `shown` is the message in which the answer grows, None while there is none.
     `doubtful`: an edit of it was refused, or never confirmed and may be carried out at any later time; the
     reply must not go there. `origin` is the message to answer, where that is not plain.
     """
@@ -65,7 +65,7 @@ class Preview:
         self.message = started.message
         self.language = started.language
         self.origin = started.origin if to.group else None
-        self.shown: int | None = None
+        self.shown: Sent | None = None
         self.doubtful = False
         self._to = to
         self._journal = journal
@@ -229,9 +229,9 @@ class Preview:
         """Begin a message, and note it where a later process finds it."""
         bounds = self._to.wire.bounds
         self.shown = await self._to.send(part, self.origin, bounds.preview_s)
-        await self._note(self.shown)
+        await self._note(self.shown.id if self._to.has(self.shown) else None)
 
-    async def _edit(self, shown: int, part: Part) -> None:
+    async def _edit(self, shown: Sent, part: Part) -> None:
         answered = False
 
         async def edit() -> None:

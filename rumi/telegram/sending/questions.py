@@ -26,7 +26,7 @@ from rumi.telegram.formatting.characters import clean
 from rumi.telegram.formatting.cutting import characters_within
 from rumi.telegram.formatting.units import LIMIT_UNITS, units
 from rumi.telegram.sending.delivery import REMOVALS, Patience
-from rumi.telegram.sending.destination import Destination
+from rumi.telegram.sending.destination import Destination, Sent
 from rumi.telegram.sending.preview import Preview
 from rumi.texts import Language, Verdict
 
@@ -152,8 +152,8 @@ class Question:
         self._verdict: Verdict | None = None
         self._ended = trio.Event()
         self._waiting = trio.CancelScope()
-        self._armed: deque[int] = deque()  # messages that have buttons
-        self._mended: set[int] = set()
+        self._armed: deque[Sent] = deque()  # messages that have buttons
+        self._mended: set[Sent] = set()
 
     @property
     def open(self) -> bool:
@@ -167,7 +167,7 @@ class Question:
             self._ended.set()
             self._waiting.cancel()
 
-    def stands_at(self, message: int) -> None:
+    def stands_at(self, message: Sent) -> None:
         """It stands there, whether or not that is known: a copy is mended as well."""
         if message not in self._armed and message not in self._mended:
             self._armed.append(message)
@@ -201,7 +201,7 @@ class Question:
                 if self.open:
                     message = await self._to.send(self._part, self._origin, keyboard=self._keyboard())
                     self.stands_at(message)
-                    self._shown(self.id, message)
+                    self._shown(self.id, message.id if self._to.has(message) else 0)
                 return
             except TelegramError as error:
                 failures += 1
@@ -273,7 +273,7 @@ class Question:
     async def _pause(self, failures: int) -> None:
         await trio.sleep(self._patience.backoff_s(failures, self._random))
 
-    def _done(self, message: int) -> None:
+    def _done(self, message: Sent) -> None:
         self._armed.remove(message)
         self._mended.add(message)
 

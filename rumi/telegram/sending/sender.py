@@ -31,7 +31,7 @@ from rumi.telegram.formatting import Part
 from rumi.telegram.messages import Flush, Pressed, Say, SenderMessage, SendFile, Toast
 from rumi.telegram.moves import Moves
 from rumi.telegram.sending.delivery import Patience
-from rumi.telegram.sending.destination import Bounds, Destination, Statistics, Wire
+from rumi.telegram.sending.destination import Bounds, Destination, Sent, Statistics, Wire
 from rumi.telegram.sending.lane import Lane
 from rumi.telegram.sending.limits import Limits
 from rumi.telegram.sending.preview import Pace
@@ -264,6 +264,7 @@ class Sender(Actor[SenderMessage]):
     async def _answer(self, press: Pressed) -> None:
         """Say what came of a press. What nobody waits for loses its buttons, which a process left behind."""
         lane, to = self._lanes.get(press.chat), self._destination(press.chat)
+        message = Sent(press.number, press.message)
         question = None if lane is None else lane.questions.find(press.question)
         if press.counts:
             words = texts.verdict(press.language, "yes" if press.yes else "no")
@@ -274,9 +275,9 @@ class Sender(Actor[SenderMessage]):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._toasts.say, press.query, words)
             if question is not None:
-                question.stands_at(press.message)
+                question.stands_at(message)
             elif to is not None:
-                nursery.start_soon(self._toasts.disarm, to, press.message)
+                nursery.start_soon(self._toasts.disarm, to, message)
 
     async def _send_file(self, file: SendFile) -> RumiError | None:
         if address_of(file.chat) is None:

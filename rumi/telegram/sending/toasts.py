@@ -7,7 +7,7 @@ import trio
 from telegram.error import BadRequest, RetryAfter, TelegramError
 
 from rumi.telegram.api.bot import in_words, wait_of
-from rumi.telegram.sending.destination import Destination, Wire, bounded, timeouts
+from rumi.telegram.sending.destination import Destination, Sent, Wire, bounded, timeouts
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Toasts:
             logger.exception("a press was not answered")
         return None
 
-    async def disarm(self, to: Destination, message: int) -> None:
+    async def disarm(self, to: Destination, message: Sent) -> None:
         """Take the buttons of a message away that nobody waits for, in a few attempts."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
