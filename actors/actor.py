@@ -1,18 +1,26 @@
 """What users of the runtime write: the actor."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, TypeVarTuple
 
-if TYPE_CHECKING:
-    from actors.incarnation import Incarnation
-    from actors.ref import ActorRef
-    from actors.status import StopReason
+from actors.own_tasks import OwnTasks
+from actors.ref import ActorRef
+from actors.status import StopReason
 
 M_contra = TypeVar("M_contra", contravariant=True)
 Ts = TypeVarTuple("Ts")
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What an actor has while it runs."""
+
+    ref: ActorRef[Any]
+    incarnation: int
+    tasks: OwnTasks
+    end: Callable[[], None]
 
 
 class Actor(ABC, Generic[M_contra]):
@@ -23,7 +31,7 @@ class Actor(ABC, Generic[M_contra]):
     from `started` on, not yet in `__init__`.
     """
 
-    _life: Incarnation[Any] | None = None
+    _life: Life | None = None
 
     async def started(self) -> None:
         """Runs before the first message. Raising means that it could not start; `stopped` is then not run.
@@ -61,41 +69,41 @@ class Actor(ABC, Generic[M_contra]):
     @property
     def ref(self) -> ActorRef[M_contra]:
         """The reference under which this child is known, the same for all incarnations."""
-        return self._bound.cell.ref
+        return self._bound.ref
 
     @property
     def id(self) -> str:
         """The id of the child's spec."""
-        return self._bound.cell.id
+        return self._bound.ref.id
 
     @property
     def incarnation(self) -> int:
         """1 for the first incarnation in this place, one more after every restart."""
-        return self._bound.number
+        return self._bound.incarnation
 
     def start_soon(self, fn: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
         """Start a task of this incarnation: cancelled at its end; if it raises, the actor crashes.
 
         Raises RuntimeError when the incarnation has ended.
         """
-        self._bound.start_soon(fn, *args)
+        self._bound.tasks.start_soon(fn, *args)
 
     async def start(self, fn: Callable[..., Awaitable[object]], *args: object) -> Any:
         """Like `start_soon`, but wait until the task calls `task_status.started(value)`; returns the value.
 
         As with `trio.Nursery.start`, an error before that is raised here, and cancelling this cancels it.
         """
-        return await self._bound.start(fn, *args)
+        return await self._bound.tasks.start(fn, *args)
 
     def stop(self) -> None:
         """End normally once the message in hand is done; "permanent" children then restart.
 
         For other children this is the final stop: what is still queued is not handled any more.
         """
-        self._bound.request_end()
+        self._bound.end()
 
     @property
-    def _bound(self) -> Incarnation[Any]:
+    def _bound(self) -> Life:
         if self._life is None:
             raise RuntimeError(f"{type(self).__name__} is not running: use it from started() on")
         return self._life

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from actors.intensity import check_intensity
-from actors.place import Place, logger
+from actors.place import Phase, Place, logger
 from actors.status import NodeKind, NodeStatus, Outcome, StopReason, TreeEvent, one_line
 
 
@@ -56,8 +56,8 @@ class Branch(Place):
             self._body = outer.cancel_scope
             outer.start_soon(self._run_root, name=self.id)
             try:
-                await self._until(lambda: self.state == "running" or self._over is not None)
-                if self._over is None:
+                await self._until(lambda: self.phase in (Phase.RUNNING, Phase.STOPPED))
+                if self.phase is not Phase.STOPPED:
                     yield
             except trio.Cancelled:
                 raise
@@ -78,11 +78,10 @@ class Branch(Place):
         # The shield keeps the order of stopping when the surroundings are cancelled: the body hears of the
         # cancellation, leaves, and that stops the tree.
         with trio.CancelScope(shield=True):
-            self._down = False
-            self._enter("starting")
-            outcome = await self._live()
-            self._down = True
-            self._finalise(outcome.reason)
+            if self.phase is Phase.NEW:
+                self._enter(Phase.FIRST_START)
+                outcome = await self._live()
+                self._finalise(outcome.reason)
 
     async def _live(self) -> Outcome:
         self._failure = None
@@ -116,7 +115,7 @@ class Branch(Place):
 
     @property
     def _ending(self) -> bool:
-        return self._stop or self._failure is not None
+        return self.told_to_stop or self._failure is not None
 
     def _stop_requested(self) -> None:
         self._wake()
@@ -163,10 +162,10 @@ class Branch(Place):
         if outcome.error is not None and not isinstance(outcome.error, Exception):
             self._fail(outcome.error)  # KeyboardInterrupt and its like end the tree
             return None
-        if child._stop or self._ending:
+        if child.told_to_stop or self._ending:
             return None
         if not child._restarts_after(outcome):
-            child._final = True
+            child._enter(Phase.ENDING)
             return None
         now = trio.current_time()
         if not self._count_restart(child, now):

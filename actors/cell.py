@@ -1,20 +1,15 @@
-"""One actor's place: its mailbox and its reference, whatever becomes of its incarnations."""
+"""One actor's place: its mailbox, its reference and its incarnations, one after the other."""
 
-from __future__ import annotations
-
-from collections.abc import Awaitable
 from typing import Generic, TypeVar
 
 import trio
 
-from actors.errors import ActorStopped
 from actors.incarnation import Incarnation
 from actors.mailbox import Mailbox
-from actors.place import Place, logger
+from actors.place import Phase, Place
 from actors.ref import ActorRef
-from actors.request import Ask
 from actors.spec import ChildSpec
-from actors.status import MailboxStatistics, NodeStatus, Outcome, StopReason
+from actors.status import NodeStatus, Outcome, StopReason, one_line
 
 M = TypeVar("M")
 
@@ -22,20 +17,23 @@ M = TypeVar("M")
 class Cell(Place, Generic[M]):
     """The mailbox closes at the final stop, or when that becomes certain; not before."""
 
-    __slots__ = ("_attempt", "_life", "dead_letters", "mailbox", "ref", "spec")
+    __slots__ = ("_attempt", "_life", "mailbox", "ref", "spec")
 
     def __init__(self, spec: ChildSpec[M]) -> None:
         super().__init__(spec.id)
         self.spec = spec
-        self.mailbox = Mailbox(spec.capacity, rejects=spec.overflow == "reject")
-        self.dead_letters = 0
+        self.mailbox = Mailbox(self, spec.capacity, rejects=spec.overflow == "reject")
         self._attempt = 0  # restarts in a row without a stable time between them, for the backoff
-        self.ref: ActorRef[M] = ActorRef(self)
+        self.ref: ActorRef[M] = ActorRef(self, self.mailbox, spec.shutdown)
         self._life: Incarnation[M] | None = None
 
-    def _live(self) -> Awaitable[Outcome]:
-        self._life = Incarnation(self)
-        return self._life.run()
+    async def _live(self) -> Outcome:
+        life = self._life = Incarnation(self.spec, self.mailbox, self.ref, self.incarnation, self._up)
+        outcome = await life.run()
+        self._ends(outcome)
+        if (error := await life.run_stopped_hook(outcome.reason)) is not None:
+            self.last_error = one_line(error)
+        return outcome
 
     def _ends(self, outcome: Outcome) -> None:
         """An incarnation's tasks have ended. Where no other can follow, nothing more is taken.
@@ -43,11 +41,11 @@ class Cell(Place, Generic[M]):
         One that was stopped for a while, because of what it depends on, is begun again by its supervisor,
         and so is one whose supervisor failed because this one did not start.
         """
-        suspended = outcome.reason == "stopped" or (self._initial and not outcome.started)
-        if not self._final and not suspended and not self._restarts_after(outcome):
-            self._final = True
-        if self._final:
-            self._close()
+        suspended = outcome.reason == "stopped" or (self.phase is Phase.FIRST_START and not outcome.started)
+        if not self.over and not suspended and not self._restarts_after(outcome):
+            self._enter(Phase.ENDING)
+        if self.over:
+            self.mailbox.close()
 
     @property
     def _is_temporary(self) -> bool:
@@ -62,50 +60,38 @@ class Cell(Place, Generic[M]):
         backoff = self.spec.backoff
         if backoff is None:
             return 0.0
-        if self.state == "running" and self.since is not None and now - self.since >= backoff.cap_s:
+        if self.phase is Phase.RUNNING and self.since is not None and now - self.since >= backoff.cap_s:
             self._attempt = 0
         delay_s = backoff.delay_s(self._attempt)
         self._attempt += 1
         return delay_s
 
     def _stop_requested(self) -> None:
-        if self._final:
-            self._close()
+        if self.over:
+            self.mailbox.close()
         if self._life is not None:
             self._life.request_stop(self.spec.shutdown)
 
     def is_idle(self) -> bool:
         """Up, nothing queued, nothing in hand, not busy."""
         return (
-            self.state == "running" and not self.mailbox.queue and self._life is not None and self._life.idle
+            self.phase is Phase.RUNNING
+            and not self.mailbox.queue
+            and self._life is not None
+            and self._life.idle
         )
 
     def _go_idle(self) -> None:
-        """Close for good, in the step in which it was found idle: whoever comes later finds it closed."""
+        """Close for good, in the step in which it was found idle: later senders find it closed."""
         assert self._life is not None
-        self._final = self._stop = True
-        self._enter("stopping")
-        self._close()
+        self._enter(Phase.ENDING)
+        self.mailbox.close()
         self._life.request_end()
 
     def _finalise(self, reason: StopReason) -> None:
-        self._close()
+        self.mailbox.close()
         self._life = None
         super()._finalise(reason)
-
-    def _close(self) -> None:
-        """Drain, then nobody is left waiting: asks fail, tells are counted."""
-        if self.mailbox.closed:
-            return
-        lost = 0
-        for item in self.mailbox.close():
-            if type(item) is Ask:
-                item.fail(ActorStopped(self.path))
-            else:
-                lost += 1
-        if lost:
-            self.dead_letters += lost
-            logger.warning("%s stopped with %d messages that it will not handle", self.path, lost)
 
     def runs_this_task(self) -> bool:
         """Whether the current task works for a hook or a handler of this actor."""
@@ -115,11 +101,6 @@ class Cell(Place, Generic[M]):
     def idle_since(self) -> float:
         """When the last message ended, on trio's clock."""
         return self._life.since if self._life is not None else trio.current_time()
-
-    def statistics(self) -> MailboxStatistics:
-        """The mailbox at this moment."""
-        box = self.mailbox
-        return MailboxStatistics(len(box.queue), box.capacity, box.senders_waiting, self.dead_letters)
 
     def status(self) -> NodeStatus:
         """This node, now."""
@@ -136,6 +117,6 @@ class Cell(Place, Generic[M]):
             doing=doing,
             since=since,
             last_error=self.last_error,
-            dead_letters=self.dead_letters,
+            dead_letters=self.mailbox.dead_letters,
             figures=self._life.figures() if self._life is not None else {},
         )

@@ -12,7 +12,7 @@ from actors.cell import Cell
 from actors.errors import ActorStopped, AskedItself, RestartLimitExceeded, TooManyChildren
 from actors.idle import IdleWatch
 from actors.intensity import RestartIntensity
-from actors.place import Place, logger
+from actors.place import Phase, Place, logger
 from actors.ref import ActorRef
 from actors.spec import ChildSpec
 from actors.status import NodeStatus, StopReason, TreeEvent
@@ -70,7 +70,7 @@ class DynamicSupervisor(Branch, Generic[M]):
     def lookup(self, key: str) -> ActorRef[M] | None:
         """The reference of a child that is up (or between two incarnations), otherwise None."""
         cell = self._cells.get(key)
-        return cell.ref if cell is not None and cell.settled is None and not cell._final else None
+        return cell.ref if cell is not None and cell.settled is None and not cell.over else None
 
     async def get_or_start(self, key: str) -> ActorRef[M]:
         """The child of this key, started if there is none. A checkpoint.
@@ -84,16 +84,16 @@ class DynamicSupervisor(Branch, Generic[M]):
         """
         await trio.lowlevel.checkpoint()
         while True:
-            if self._final or self._over is not None:
+            if self.over:
                 raise ActorStopped(self.path, "the supervisor has stopped")
             if self._nursery is None or self._ending:
-                await self._until(lambda: (self._nursery is not None and not self._ending) or self._final)
+                await self._until(lambda: (self._nursery is not None and not self._ending) or self.over)
                 continue
             cell = self._cells.get(key)
             if cell is None:
                 cell = self._reserve(key)
-                cell._begin(self._nursery, initial=True)
-            elif cell.settled is None and not cell._final:
+                cell._begin(self._nursery)
+            elif cell.settled is None and not cell.over:
                 return cell.ref
             if cell.runs_this_task():
                 raise AskedItself(cell.path)
@@ -131,18 +131,18 @@ class DynamicSupervisor(Branch, Generic[M]):
         assert self._nursery is not None
         self._nursery.start_soon(self._idle_watch.run, self._look, name=f"{self.id}: idle watch")
         for cell in list(self._cells.values()):
-            cell._begin(self._nursery, initial=False)
+            cell._begin(self._nursery)
 
     async def _watch(self) -> None:
         await self._until(lambda: self._ending)
 
     async def _bring_down(self) -> None:
         assert self._nursery is not None
-        final = self._final or self._parent is None
+        final = self.over or self._parent is None
         for cell in list(self._cells.values()):
             never_up = cell.settled is not None
             cell._request_stop(final=final or never_up or cell.spec.restart == "temporary")
-        await self._until(lambda: all(cell._down for cell in self._cells.values()))
+        await self._until(lambda: all(cell.down for cell in self._cells.values()))
         self._nursery.cancel_scope.cancel()
 
     def _count_restart(self, child: Place, now: float) -> bool:
@@ -169,9 +169,9 @@ class DynamicSupervisor(Branch, Generic[M]):
     def _changed(self, child: Place) -> None:
         """Came up, or its task ended."""
         assert isinstance(child, KeyedCell)
-        if child._down and child._start_error is not None:
+        if child.down and child._start_error is not None:
             child._finalise("crashed")
-        if child.state == "running" and child.spec.idle_s is not None and child.look_at is None:
+        if child.phase is Phase.RUNNING and child.spec.idle_s is not None and child.look_at is None:
             child.look_at = trio.current_time() + child.spec.idle_s
             self._idle_watch.add(child.key, child.look_at)
         if child.settled is not None:
@@ -188,14 +188,14 @@ class DynamicSupervisor(Branch, Generic[M]):
     def _forget(self, child: KeyedCell[M]) -> None:
         if self._cells.get(child.key) is child:
             del self._cells[child.key]
-            self._dead_letters += child.dead_letters
+            self._dead_letters += child.mailbox.dead_letters
 
     def _look(self, key: str, at: float) -> float | None:
         """Close the child if it has been idle for `idle_s`; otherwise say when to look again."""
         cell = self._cells.get(key)
         if cell is None or cell.look_at != at or cell.spec.idle_s is None:
             return None
-        if cell._stop:
+        if cell.told_to_stop or cell.down:
             cell.look_at = None  # where that is a suspension, the next incarnation asks for a look of its own
             return None
         now = trio.current_time()

@@ -4,23 +4,20 @@ The longest module of the runtime, because the order of these steps is the runti
 who is told, and what is shielded for how long stand in one place.
 """
 
-from __future__ import annotations
-
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 import trio
 
-from actors.actor import Actor
+from actors.actor import Actor, Life
 from actors.errors import ActorCrashed, ActorStopped
-from actors.mailbox import Item
-from actors.own_tasks import own_task, own_task_with_start
+from actors.mailbox import Item, Mailbox
+from actors.own_tasks import OwnTasks
 from actors.place import logger
+from actors.ref import ActorRef
 from actors.request import Ask
+from actors.spec import ChildSpec
 from actors.status import Outcome, StopReason, one_line
-
-if TYPE_CHECKING:
-    from actors.cell import Cell
 
 M = TypeVar("M")
 
@@ -45,36 +42,47 @@ class Incarnation(Generic[M]):
     """
 
     __slots__ = (
-        "_actor", "_closed", "_ending", "_handlers", "_in_hand", "_in_hands", "_nursery", "_reason",
-        "_started", "_starts", "_task", "cell", "crash", "number", "since",
+        "_actor", "_came_up", "_ending", "_handlers", "_in_hand", "_in_hands", "_mailbox", "_number",
+        "_reason", "_ref", "_spec", "_started", "_task", "_tasks", "crash", "since",
     )  # fmt: skip
 
-    def __init__(self, cell: Cell[M]) -> None:
-        self.cell = cell
-        self.number = cell.incarnation
+    def __init__(
+        self,
+        spec: ChildSpec[M],
+        mailbox: Mailbox,
+        ref: ActorRef[M],
+        number: int,
+        came_up: Callable[[], None],
+    ) -> None:
+        self._spec = spec
+        self._mailbox = mailbox
+        self._ref = ref
+        self._number = number
+        self._came_up = came_up
         self.crash: BaseException | None = None
         self.since = trio.current_time()  # when the message in hand came to hand, or the last one ended
         self._actor: Actor[M] | None = None
-        self._nursery: trio.Nursery | None = None
+        self._tasks: OwnTasks | None = None
         self._task = trio.lowlevel.current_task()
         self._started = False
-        self._starts = 0  # calls of start() that have not come back
         self._ending = False
         self._reason: StopReason = "normal"
-        self._closed = False  # its tasks have ended
         self._in_hand: Item = NOTHING  # with concurrency=1
         self._in_hands: dict[Handling, None] | None = None  # with more, in order
         self._handlers = {self._task}  # tasks that run hooks or handlers
 
     async def run(self) -> Outcome:
-        """Live, and say how it ended. Raises only cancellation from outside, which no tree does by itself."""
-        cell = self.cell
+        """Live until its tasks have ended, and say how that came.
+
+        Raises only cancellation from outside, which no tree does by itself.
+        """
         try:
-            async with trio.open_nursery() as self._nursery:
-                await self._start()
+            async with trio.open_nursery() as nursery:
+                self._tasks = OwnTasks(nursery, self._failed)
+                await self._start(self._tasks)
                 if self._started:
-                    cell._up()
-                    if cell.spec.concurrency == 1:
+                    self._came_up()
+                    if self._spec.concurrency == 1:
                         await self._serve()
                     else:
                         await self._serve_many()
@@ -83,25 +91,18 @@ class Incarnation(Generic[M]):
         except BaseExceptionGroup as group:
             self._sort_out(group)
         finally:
-            self._closed = True
+            assert self._tasks is not None
+            self._tasks.open = False
             item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
-        outcome = self._outcome()
-        cell._ends(outcome)
-        actor, self._actor = self._actor, None
-        if actor is not None and self._started and type(actor).stopped is not Actor.stopped:
-            await self._run_stopped_hook(actor, outcome.reason)
-        return outcome
-
-    def _outcome(self) -> Outcome:
         if self.crash is not None:
             return Outcome("crashed", self.crash, self._started)
         return Outcome(self._reason, None, self._started)
 
-    async def _start(self) -> None:
+    async def _start(self, tasks: OwnTasks) -> None:
         try:
-            self._actor = actor = self.cell.spec.factory()
-            actor._life = self
+            self._actor = actor = self._spec.factory()
+            actor._life = Life(self._ref, self._number, tasks, self.request_end)
             await actor.started()
             self._started = True
         except Exception as error:  # noqa: BLE001  # the actor's own code: whatever it raises is a crash
@@ -114,7 +115,7 @@ class Incarnation(Generic[M]):
         after it was used.
         """
         assert self._actor is not None
-        mailbox = self.cell.mailbox
+        mailbox = self._mailbox
         receive = self._actor.receive
         now = trio.lowlevel.current_clock().current_time
         queue = mailbox.queue
@@ -147,9 +148,9 @@ class Incarnation(Generic[M]):
 
     async def _serve_many(self) -> None:
         """Up to `concurrency` messages at once, each in a task of its own."""
-        assert self._nursery is not None
-        mailbox = self.cell.mailbox
-        limit = self.cell.spec.concurrency
+        assert self._tasks is not None
+        mailbox = self._mailbox
+        limit = self._spec.concurrency
         in_hands: dict[Handling, None] = {}
         self._in_hands = in_hands
         while not self._ending:
@@ -162,7 +163,7 @@ class Incarnation(Generic[M]):
                 handling.item.take(handling.work)
             in_hands[handling] = None
             self.since = trio.current_time()
-            self._nursery.start_soon(self._handle, handling, in_hands)
+            self._tasks.nursery.start_soon(self._handle, handling, in_hands)
         while in_hands:
             await mailbox.wait(listen=False)
 
@@ -186,12 +187,12 @@ class Incarnation(Generic[M]):
             del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
-            self.cell.mailbox.wake()
+            self._mailbox.wake()
 
     def _settle(self, item: Item) -> None:
         """Whatever the end was: nobody waits for this message any more."""
         if type(item) is Ask:
-            path = self.cell.path
+            path = self._ref.path
             if self.crash is not None:
                 item.fail(ActorCrashed(path, self.crash))
             else:
@@ -199,8 +200,8 @@ class Incarnation(Generic[M]):
 
     def _failed(self, error: BaseException, work: trio.CancelScope | None = None) -> None:
         """The actor's code raised: a crash, unless a cancellation came first."""
-        assert self._nursery is not None
-        if self._nursery.cancel_scope.cancel_called or (work is not None and work.cancel_called):
+        assert self._tasks is not None
+        if self._tasks.nursery.cancel_scope.cancel_called or (work is not None and work.cancel_called):
             self._log_cleanup(error)
         else:
             self.crash = error
@@ -210,10 +211,9 @@ class Incarnation(Generic[M]):
     def _cancel_tasks(self) -> None:
         """Cancel what runs beside the caller. Said by the incarnation's only task it would be for nothing,
         and unwinding a nursery that was cancelled costs a good part of a restart."""
-        assert self._nursery is not None
-        alone = not self._nursery.child_tasks and not self._starts
-        if not alone or trio.lowlevel.current_task() is not self._task:
-            self._nursery.cancel_scope.cancel()
+        assert self._tasks is not None
+        if self._tasks.any or trio.lowlevel.current_task() is not self._task:
+            self._tasks.nursery.cancel_scope.cancel()
 
     def _sort_out(self, group: BaseExceptionGroup[BaseException]) -> None:
         """What came out of the nursery beside our own cancellation."""
@@ -229,53 +229,41 @@ class Incarnation(Generic[M]):
 
     def _log_cleanup(self, error: BaseException) -> None:
         logger.warning(
-            "%s: cleanup after a cancellation raised %s", self.cell.path, one_line(error), exc_info=error
+            "%s: cleanup after a cancellation raised %s", self._ref.path, one_line(error), exc_info=error
         )
 
-    async def _run_stopped_hook(self, actor: Actor[M], reason: StopReason) -> None:
+    async def run_stopped_hook(self, reason: StopReason) -> Exception | None:
+        """Run the actor's `stopped`, shielded and bounded; returns what it raised. Once, behind `run`."""
+        actor, self._actor = self._actor, None
+        if actor is None or not self._started or type(actor).stopped is Actor.stopped:
+            return None
+        failure = None
         try:
-            with trio.move_on_after(self.cell.spec.shutdown, shield=True) as bound:
+            with trio.move_on_after(self._spec.shutdown, shield=True) as bound:
                 await actor.stopped(reason)
         except Exception as error:  # noqa: BLE001  # as above
-            self.cell.last_error = one_line(error)
-            logger.exception("%s: stopped() raised", self.cell.path)
+            failure = error
+            logger.exception("%s: stopped() raised", self._ref.path)
         if bound.cancelled_caught:
-            logger.warning("%s: stopped() was cut off after %g s", self.cell.path, self.cell.spec.shutdown)
-
-    def start_soon(self, fn: Callable[..., Awaitable[object]], *args: object) -> None:
-        """See `Actor.start_soon`."""
-        self._open_nursery().start_soon(own_task, self._failed, fn, args, name=fn)
-
-    async def start(self, fn: Callable[..., Awaitable[object]], *args: object) -> Any:
-        """See `Actor.start`."""
-        nursery = self._open_nursery()
-        self._starts += 1
-        try:
-            return await nursery.start(own_task_with_start, self._failed, fn, args, name=fn)
-        finally:
-            self._starts -= 1
-
-    def _open_nursery(self) -> trio.Nursery:
-        if self._nursery is None or self._closed:
-            raise RuntimeError(f"{self.cell.path}: this incarnation has ended")
-        return self._nursery
+            logger.warning("%s: stopped() was cut off after %g s", self._ref.path, self._spec.shutdown)
+        return failure
 
     def request_end(self) -> None:
         """End normally after the message in hand."""
         if not self._ending:
             self._ending = True
-            self.cell.mailbox.wake()
+            self._mailbox.wake()
 
     def request_stop(self, shutdown: float) -> None:
         """The supervisor's stop: what is in hand has `shutdown` seconds, a start none at all."""
-        assert self._nursery is not None, "an incarnation opens its nursery without waiting"
+        assert self._tasks is not None, "an incarnation opens its nursery without waiting"
         if not self._ending:
             self._reason = "stopped"
             self._ending = True
-        scope = self._nursery.cancel_scope
+        scope = self._tasks.nursery.cancel_scope
         if self._started:
             scope.deadline = min(scope.deadline, trio.current_time() + shutdown)
-            self.cell.mailbox.wake()
+            self._mailbox.wake()
         else:
             scope.cancel()
 
@@ -284,11 +272,12 @@ class Incarnation(Generic[M]):
 
         Tasks that the actor started for itself are not: its messages are handled while they run.
         """
-        if self._started and not self._closed and self._in_hand is NOTHING and not self._in_hands:
+        assert self._tasks is not None
+        if self._started and self._tasks.open and self._in_hand is NOTHING and not self._in_hands:
             return False
         while task not in self._handlers:
             nursery = task.parent_nursery
-            if nursery is None or nursery is self._nursery:
+            if nursery is None or nursery is self._tasks.nursery:
                 return False
             task = nursery.parent_task
         return True

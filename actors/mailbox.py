@@ -5,14 +5,16 @@ final stop, an asker that gave up must be taken out of the middle, and a put nee
 """
 
 from collections import OrderedDict, deque
-from typing import Any, Protocol
+from typing import Any
 
 import outcome
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task
 
 from actors.errors import ActorStopped, MailboxFull
+from actors.place import Place, logger
 from actors.request import Ask
+from actors.status import MailboxStatistics
 
 # A told message as it is, or an Ask around an asked one. Messages may be anything, hence Any.
 Item = Any
@@ -20,24 +22,30 @@ Item = Any
 _REFUSED = object()
 
 
-class Owner(Protocol):
-    """Whoever has the mailbox; the path is put together only for an error."""
-
-    @property
-    def path(self) -> str:
-        """Where in the tree it is."""
-        ...
-
-
 class Mailbox:
-    """Items in order of arrival; senders wait in order too, and only while it is full."""
+    """Items in order of arrival; senders wait in order too, and only while it is full.
 
-    __slots__ = ("_listening", "_reader", "_senders", "capacity", "closed", "queue", "rejects")
+    `dead_letters` counts what was told and taken, but still queued when it closed.
+    """
 
-    def __init__(self, capacity: int, rejects: bool) -> None:
+    __slots__ = (
+        "_listening",
+        "_place",
+        "_reader",
+        "_senders",
+        "capacity",
+        "closed",
+        "dead_letters",
+        "queue",
+        "rejects",
+    )
+
+    def __init__(self, place: Place, capacity: int, rejects: bool) -> None:
+        self._place = place
         self.capacity = capacity
         self.rejects = rejects
         self.closed = False
+        self.dead_letters = 0
         self.queue: deque[Item] = deque()
         self._senders: OrderedDict[Task, Item] | None = None
         self._reader: Task | None = None
@@ -48,20 +56,20 @@ class Mailbox:
         """How many tasks wait for room."""
         return len(self._senders) if self._senders else 0
 
-    def put_nowait(self, item: Item, owner: Owner) -> None:
+    def put_nowait(self, item: Item) -> None:
         """Append, or raise ActorStopped or MailboxFull."""
         if self.closed:
-            raise ActorStopped(owner.path)
+            raise ActorStopped(self._place.path)
         if len(self.queue) >= self.capacity:
-            raise MailboxFull(owner.path, self.capacity)
+            raise MailboxFull(self._place.path, self.capacity)
         self.queue.append(item)
         if self._listening:
             self.wake()
 
-    async def wait_for_room(self, item: Item, owner: Owner) -> None:
+    async def wait_for_room(self, item: Item) -> None:
         """Append as soon as there is room. Cancelled: the item was not taken. Only for a full mailbox."""
         if self.rejects:
-            raise MailboxFull(owner.path, self.capacity)
+            raise MailboxFull(self._place.path, self.capacity)
         if self._senders is None:
             self._senders = OrderedDict()
         senders = self._senders
@@ -73,7 +81,7 @@ class Mailbox:
             return Abort.SUCCEEDED
 
         if await trio.lowlevel.wait_task_rescheduled(abort) is _REFUSED:
-            raise ActorStopped(owner.path)
+            raise ActorStopped(self._place.path)
 
     def pop(self) -> Item:
         """The oldest item; whoever waited longest for room takes its place. Only when not empty."""
@@ -98,8 +106,10 @@ class Mailbox:
             if self._listening:
                 self.wake()
 
-    def close(self) -> list[Item]:
-        """Take nothing more, turn waiting senders away, and hand back what was queued."""
+    def close(self) -> None:
+        """Take nothing more and leave no task waiting: queued asks fail, queued tells are counted."""
+        if self.closed:
+            return
         self.closed = True
         left = list(self.queue)
         self.queue.clear()
@@ -107,7 +117,19 @@ class Mailbox:
             senders, self._senders = self._senders, None
             for task in senders:
                 trio.lowlevel.reschedule(task, outcome.Value(_REFUSED))
-        return left
+        for item in left:
+            if type(item) is Ask:
+                item.fail(ActorStopped(self._place.path))
+            else:
+                self.dead_letters += 1
+        if self.dead_letters:
+            logger.warning(
+                "%s stopped with %d messages that it will not handle", self._place.path, self.dead_letters
+            )
+
+    def statistics(self) -> MailboxStatistics:
+        """What is queued, and what waits."""
+        return MailboxStatistics(len(self.queue), self.capacity, self.senders_waiting, self.dead_letters)
 
     async def wait(self, listen: bool = True) -> None:
         """Park the one reader until `wake`, or with `listen` until something is put."""

@@ -9,7 +9,42 @@ Task = Callable[..., Awaitable[object]]
 Failed = Callable[[Exception], None]
 
 
-async def own_task(failed: Failed, fn: Task, args: tuple[object, ...]) -> None:
+class OwnTasks:
+    """The nursery of one incarnation, as the actor may use it. `failed` is told what a task raises."""
+
+    __slots__ = ("_failed", "_starts", "nursery", "open")
+
+    def __init__(self, nursery: trio.Nursery, failed: Failed) -> None:
+        self.nursery = nursery
+        self.open = True
+        self._failed = failed
+        self._starts = 0  # calls of start() that have not come back
+
+    def start_soon(self, fn: Task, *args: object) -> None:
+        """See `Actor.start_soon`."""
+        self._check()
+        self.nursery.start_soon(_run, self._failed, fn, args, name=fn)
+
+    async def start(self, fn: Task, *args: object) -> Any:
+        """See `Actor.start`."""
+        self._check()
+        self._starts += 1
+        try:
+            return await self.nursery.start(_run_with_start, self._failed, fn, args, name=fn)
+        finally:
+            self._starts -= 1
+
+    @property
+    def any(self) -> bool:
+        """Whether a task runs, or is about to."""
+        return bool(self.nursery.child_tasks or self._starts)
+
+    def _check(self) -> None:
+        if not self.open:
+            raise RuntimeError("this incarnation of the actor has ended")
+
+
+async def _run(failed: Failed, fn: Task, args: tuple[object, ...]) -> None:
     """Run it; what it raises goes to `failed`, cancellation aside."""
     try:
         await fn(*args)
@@ -17,11 +52,11 @@ async def own_task(failed: Failed, fn: Task, args: tuple[object, ...]) -> None:
         failed(error)
 
 
-async def own_task_with_start(
+async def _run_with_start(
     failed: Failed, fn: Task, args: tuple[object, ...], task_status: trio.TaskStatus[Any]
 ) -> None:
     """The same for a task that says when it is ready: before that, errors are its starter's."""
-    reported = Reported(task_status)
+    reported = _Reported(task_status)
     try:
         await fn(*args, task_status=reported)
     except Exception as error:
@@ -30,7 +65,7 @@ async def own_task_with_start(
         failed(error)
 
 
-class Reported:
+class _Reported:
     """A task status that remembers whether it was told."""
 
     def __init__(self, task_status: trio.TaskStatus[Any]) -> None:

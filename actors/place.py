@@ -5,13 +5,70 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
-from typing import Protocol
+from enum import Enum, auto
+from typing import Final, Protocol
 
 import trio
 
 from actors.status import EventKind, NodeState, NodeStatus, Outcome, StopReason, TreeEvent, one_line
 
 logger = logging.getLogger("actors")
+
+
+class Phase(Enum):
+    """What a place is at: the one state that its supervisor, its references and its own task share.
+
+    ```
+    from                                    to              when
+    NEW, UNSTARTED                          FIRST_START     its supervisor begins it
+    SUSPENDED                               STARTING        its supervisor begins it again
+    SUSPENDED                               UNSTARTED       its supervisor comes up again itself
+    FIRST_START, STARTING                   RUNNING         the incarnation has started
+    FIRST_START                             UNSTARTED       it failed to start: the starter gets the error
+    STARTING, RUNNING                       STARTING        a restart is granted
+    STARTING, RUNNING                       RESTING         a restart is granted after a backoff
+    STARTING, RUNNING                       SUSPENDED       its supervisor restarts it later, or is failing
+    RESTING                                 STARTING        the backoff is over
+    FIRST_START, STARTING, RUNNING, RESTING SUSPENDING      its supervisor stops it for a while
+    SUSPENDING                              SUSPENDED       its tasks have ended
+    SUSPENDING                              UNSTARTED       its tasks have ended; it had never been up
+    any but STOPPED                         ENDING          the end is final, and a task still runs
+    ENDING                                  STOPPED         its tasks have ended
+    NEW, UNSTARTED, SUSPENDED               STOPPED         it is stopped for good while no task runs
+    RUNNING, STARTING                       STOPPED         its keyed restarts are used up
+    ```
+
+    UNSTARTED and FIRST_START differ from SUSPENDED and STARTING in who gets a failure to start: the one who
+    started it, instead of the restart intensity.
+    """
+
+    NEW = auto()
+    UNSTARTED = auto()
+    FIRST_START = auto()
+    STARTING = auto()
+    RUNNING = auto()
+    RESTING = auto()
+    SUSPENDING = auto()
+    SUSPENDED = auto()
+    ENDING = auto()
+    STOPPED = auto()
+
+
+_SHOWN: Final[dict[Phase, NodeState]] = {
+    Phase.NEW: "new",
+    Phase.UNSTARTED: "suspended",
+    Phase.FIRST_START: "starting",
+    Phase.STARTING: "starting",
+    Phase.RUNNING: "running",
+    Phase.RESTING: "restarting",
+    Phase.SUSPENDING: "stopping",
+    Phase.SUSPENDED: "suspended",
+    Phase.ENDING: "stopping",
+    Phase.STOPPED: "stopped",
+}
+
+_DOWN: Final = frozenset((Phase.NEW, Phase.UNSTARTED, Phase.SUSPENDED, Phase.STOPPED))
+_STARTS: Final = (Phase.FIRST_START, Phase.STARTING)
 
 
 class Parent(Protocol):
@@ -36,49 +93,41 @@ class Parent(Protocol):
         ...
 
     def _emit(self, event: TreeEvent) -> None:
-        """Pass an event on to whoever watches the tree."""
+        """Pass an event on to the watcher of the tree."""
         ...
 
 
 class Place(ABC):
     """Runs incarnation after incarnation in one task of the supervisor's nursery.
 
-    Two kinds of end: suspended (the task has ended, the place waits to be begun again) and final (`_over`
-    has the reason, nothing ever runs here again).
+    Two kinds of end: suspended (the task has ended, the place waits to be begun again) and final (nothing
+    ever runs here again).
     """
 
     __slots__ = (
-        "_down",
-        "_final",
         "_gone",
-        "_initial",
-        "_over",
         "_parent",
         "_pause",
         "_start_error",
-        "_stop",
+        "_stop_reason",
         "id",
         "incarnation",
         "last_error",
+        "phase",
         "restarts",
         "since",
-        "state",
     )
 
     def __init__(self, id: str) -> None:
         self.id = id
-        self.state: NodeState = "new"
-        self.since: float | None = None
+        self.phase = Phase.NEW
+        self.since: float | None = None  # when the phase began, on trio's clock
         self.incarnation = 0
         self.restarts = 0
         self.last_error: str | None = None
         self._parent: Parent | None = None
-        self._down = True  # no task runs it
-        self._initial = True  # not been up since it was begun by its supervisor's own start
-        self._start_error: BaseException | None = None
-        self._stop = False  # asked to stop
-        self._final = False  # ... for good
-        self._over: StopReason | None = None
+        self._start_error: BaseException | None = None  # of a first start
+        self._stop_reason: StopReason = "stopped"  # of the final stop
         self._pause: trio.CancelScope | None = None
         self._gone: trio.Event | None = None
 
@@ -88,44 +137,68 @@ class Place(ABC):
         return f"{self._parent.path}/{self.id}" if self._parent is not None else self.id
 
     @property
+    def state(self) -> NodeState:
+        """The phase as the status tree shows it."""
+        return _SHOWN[self.phase]
+
+    @property
+    def down(self) -> bool:
+        """No task runs it."""
+        return self.phase in _DOWN
+
+    @property
+    def over(self) -> bool:
+        """The final stop has come, or is certain to come."""
+        return self.phase is Phase.ENDING or self.phase is Phase.STOPPED
+
+    @property
+    def told_to_stop(self) -> bool:
+        """It ends because it was told to, for a while or for good."""
+        return self.phase is Phase.SUSPENDING or self.over
+
+    @property
     def _above(self) -> Parent:
         assert self._parent is not None, "only a root has no parent, and a root is not run as a child"
         return self._parent
 
-    def _begin(self, nursery: trio.Nursery, *, initial: bool) -> None:
-        """Run it in a task of `nursery`. With `initial`, a failure to start is left in `_start_error`."""
-        self._stop = self._down = False
-        self._initial = initial
-        self._start_error = None
-        self._enter("starting")
-        nursery.start_soon(self._run, name=self.id)
+    def _renew(self) -> None:
+        """The supervisor itself comes up again: the next start counts as the first."""
+        if self.phase is Phase.SUSPENDED:
+            self.phase = Phase.UNSTARTED
 
-    async def _run(self) -> None:
+    def _begin(self, nursery: trio.Nursery) -> None:
+        """Run it in a task of `nursery`. A failure of a first start is left in `_start_error`."""
+        first = self.phase is not Phase.SUSPENDED
+        self._start_error = None
+        self._enter(Phase.FIRST_START if first else Phase.STARTING)
+        nursery.start_soon(self._run, first, name=self.id)
+
+    async def _run(self, first: bool) -> None:
         outcome = Outcome("stopped", started=False)
-        while not self._stop:
+        while not self.told_to_stop:
             self.incarnation += 1
-            self._enter("starting")
+            self._enter(Phase.FIRST_START if first else Phase.STARTING)
             outcome = await self._live()
             if outcome.error is not None:
                 self._note_crash(outcome.error)
-            if self._initial and outcome.reason == "crashed" and not outcome.started:
+            first = first and not outcome.started
+            if first and outcome.reason == "crashed":
                 self._start_error = outcome.error
                 break
             delay_s = self._above._ended(self, outcome)
             if delay_s is None:
                 break
-            self._initial = False
+            first = False
             if delay_s > 0:
                 await self._rest(delay_s)
-        self._down = True
-        if self._final:
+        if self.phase is Phase.ENDING:
             self._finalise(outcome.reason)
-        elif self._over is None:
-            self._enter("suspended")
+        elif self.phase is not Phase.STOPPED:
+            self._enter(Phase.UNSTARTED if first else Phase.SUSPENDED)
         self._above._changed(self)
 
     async def _rest(self, delay_s: float) -> None:
-        self._enter("restarting")
+        self._enter(Phase.RESTING)
         with trio.CancelScope() as self._pause:
             await trio.sleep(delay_s)
         self._pause = None
@@ -136,53 +209,53 @@ class Place(ABC):
 
     def _up(self) -> None:
         """The incarnation has started."""
-        self._initial = False
-        if not self._stop:
-            self._enter("running")
+        if self.phase in _STARTS:
+            self._enter(Phase.RUNNING)
         self._tell("started" if self.incarnation == 1 else "restarted")
         if self._parent is not None:
             self._parent._changed(self)
 
     def _request_stop(self, *, final: bool) -> None:
         """Begin to stop, and return at once. Can be said again, to turn a suspension into a final stop."""
-        if self._over is not None:
+        if self.phase is Phase.STOPPED:
             return
-        self._stop = True
-        self._final = self._final or final
-        if self._down:
+        if self.down:
             if final:
                 self._finalise("stopped")
             return
-        self._enter("stopping")
+        self._enter(Phase.ENDING if final or self.phase is Phase.ENDING else Phase.SUSPENDING)
         if self._pause is not None:
             self._pause.cancel()
         self._stop_requested()
 
     @abstractmethod
     def _stop_requested(self) -> None:
-        """Let the current incarnation end; `_final` says whether the place does too."""
+        """Let the current incarnation end; the phase says whether the place does too."""
 
     def _finalise(self, reason: StopReason) -> None:
         """The final stop: nothing runs here any more. Twice is once."""
-        if self._over is not None:
+        if self.phase is Phase.STOPPED:
             return
-        self._final = self._stop = True
-        self._over = reason
-        self._enter("stopped")
+        self._stop_reason = reason
+        self._enter(Phase.STOPPED)
         if self._gone is not None:
             self._gone.set()
         self._tell("stopped", reason=reason)
 
     async def wait_stopped(self) -> StopReason:
         """Wait for the final stop of this place and return its reason. A restart is no such stop."""
-        while self._over is None:
+        while self.phase is not Phase.STOPPED:
             if self._gone is None:
                 self._gone = trio.Event()
             await self._gone.wait()
-        return self._over
+        return self._stop_reason
 
-    def _enter(self, state: NodeState) -> None:
-        self.state = state
+    def runs_this_task(self) -> bool:
+        """Whether the current task works for a hook or a handler of the actor that lives here."""
+        return False
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
         self.since = trio.current_time()
 
     def _note_crash(self, error: BaseException) -> None:

@@ -1,18 +1,15 @@
 """How actors are spoken to."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import trio
 from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from actors.errors import AskedItself
+from actors.mailbox import Mailbox
+from actors.place import Place
 from actors.request import Ask, Request, Stage
 from actors.status import MailboxStatistics, StopReason
-
-if TYPE_CHECKING:
-    from actors.cell import Cell
 
 M_contra = TypeVar("M_contra", contravariant=True)
 R = TypeVar("R")
@@ -21,26 +18,28 @@ R = TypeVar("R")
 class ActorRef(Generic[M_contra]):
     """The address of a child's place. It stays valid across restarts, until the final stop.
 
-    `ActorRef[Get | Put]` can be given to whoever needs an `ActorRef[Get]`.
+    `ActorRef[Get | Put]` can be given where an `ActorRef[Get]` is needed.
     """
 
-    __slots__ = ("__weakref__", "_cell")
+    __slots__ = ("__weakref__", "_mailbox", "_place", "_shutdown")
 
-    def __init__(self, cell: Cell[M_contra]) -> None:
-        self._cell = cell
+    def __init__(self, place: Place, mailbox: Mailbox, shutdown: float) -> None:
+        self._place = place
+        self._mailbox = mailbox
+        self._shutdown = shutdown
 
     def __repr__(self) -> str:
-        return f"<ActorRef {self._cell.path}>"
+        return f"<ActorRef {self.path}>"
 
     @property
     def id(self) -> str:
         """The id of the child's spec."""
-        return self._cell.id
+        return self._place.id
 
     @property
     def path(self) -> str:
         """Where in the tree it is: "root/branch/leaf"."""
-        return self._cell.path
+        return self._place.path
 
     async def tell(self, message: M_contra) -> None:
         """Queue a message; waits while the mailbox is full (unless overflow="reject").
@@ -49,16 +48,16 @@ class ActorRef(Generic[M_contra]):
         overflow="reject"; the message was not taken then either.
         """
         await checkpoint_if_cancelled()
-        mailbox = self._cell.mailbox
+        mailbox = self._mailbox
         if not mailbox.closed and len(mailbox.queue) >= mailbox.capacity:
-            await mailbox.wait_for_room(message, self._cell)
+            await mailbox.wait_for_room(message)
         else:
-            mailbox.put_nowait(message, self._cell)
+            mailbox.put_nowait(message)
             await cancel_shielded_checkpoint()
 
     def tell_nowait(self, message: M_contra) -> None:
         """Queue a message now, or raise MailboxFull or ActorStopped. No checkpoint."""
-        self._cell.mailbox.put_nowait(message, self._cell)
+        self._mailbox.put_nowait(message)
 
     @trio.lowlevel.enable_ki_protection
     async def ask(self, message: Request[R]) -> R:
@@ -72,16 +71,15 @@ class ActorRef(Generic[M_contra]):
         before the reply, MailboxFull with overflow="reject", AskedItself at once when called from the
         actor's own handler.
         """
-        cell = self._cell
-        if cell.runs_this_task():
-            raise AskedItself(cell.path)
+        place, mailbox = self._place, self._mailbox
+        if place.runs_this_task():
+            raise AskedItself(place.path)
         await checkpoint_if_cancelled()
         ask = Ask(message)
-        mailbox = cell.mailbox
         if not mailbox.closed and len(mailbox.queue) >= mailbox.capacity:
-            await mailbox.wait_for_room(ask, cell)
+            await mailbox.wait_for_room(ask)
         else:
-            mailbox.put_nowait(ask, cell)
+            mailbox.put_nowait(ask)
         try:
             return await ask.reply()
         except BaseException:  # Cancelled and KeyboardInterrupt: an answer, also an error, has settled it
@@ -89,7 +87,7 @@ class ActorRef(Generic[M_contra]):
                 mailbox.remove(ask)
             elif ask.stage is Stage.HANDLED:
                 ask.give_up()
-                with trio.move_on_after(cell.spec.shutdown, shield=True):
+                with trio.move_on_after(self._shutdown, shield=True):
                     await ask.ended()
             raise
 
@@ -98,10 +96,10 @@ class ActorRef(Generic[M_contra]):
 
         Raises AskedItself at once when called from the actor's own handler.
         """
-        if self._cell.runs_this_task():
-            raise AskedItself(self._cell.path)
-        return await self._cell.wait_stopped()
+        if self._place.runs_this_task():
+            raise AskedItself(self.path)
+        return await self._place.wait_stopped()
 
     def statistics(self) -> MailboxStatistics:
         """The mailbox at this moment."""
-        return self._cell.statistics()
+        return self._mailbox.statistics()

@@ -11,7 +11,7 @@ from actors.branch import Branch
 from actors.cell import Cell
 from actors.errors import RestartLimitExceeded
 from actors.intensity import RestartIntensity
-from actors.place import Place
+from actors.place import Phase, Place
 from actors.ref import ActorRef
 from actors.spec import ChildSpec
 from actors.status import NodeStatus, StopReason, TreeEvent
@@ -68,7 +68,7 @@ class Supervisor(Branch):
         return supervisor
 
     def _adopt(self, child: Place) -> None:
-        if self.state != "new":
+        if self.phase is not Phase.NEW:
             raise RuntimeError(f"{self.path} runs already; children that come later are keyed children")
         if any(other.id == child.id for other in self._children):
             raise ValueError(f"{self.path} has a child {child.id} already")
@@ -79,7 +79,7 @@ class Supervisor(Branch):
         self._due.clear()
         self._intensity = RestartIntensity(self.max_restarts, self.within)
         for child in self._children:
-            child._initial = True
+            child._renew()
         await self._start_missing()
         if self._due and not self._ending:
             await self._restart_groups()
@@ -88,9 +88,9 @@ class Supervisor(Branch):
         """Start, in order, what is down; stop trying when that no longer makes sense."""
         assert self._nursery is not None
         for child in self._children:
-            if not child._down or child._final:
+            if not child.down or child.over:
                 continue
-            child._begin(self._nursery, initial=child._initial)
+            child._begin(self._nursery)
             await self._until(lambda: child.state != "starting" or self._ending or bool(self._due))  # noqa: B023
             if child._start_error is not None:
                 self._fail(child._start_error)
@@ -125,10 +125,10 @@ class Supervisor(Branch):
     async def _stop_in_reverse(self, children: list[Place], *, final: bool) -> None:
         for child in reversed(children):
             child._request_stop(final=final or child._is_temporary)
-            await self._until(lambda: child._down)  # noqa: B023
+            await self._until(lambda: child.down)  # noqa: B023
 
     async def _bring_down(self) -> None:
-        await self._stop_in_reverse(self._children, final=self._final or self._parent is None)
+        await self._stop_in_reverse(self._children, final=self.over or self._parent is None)
 
     def _count_restart(self, child: Place, now: float) -> bool:
         return self._intensity.allow(now)

@@ -44,7 +44,7 @@ def message_redelivered(patch: Patch) -> None:
     def again(self: Incarnation[Any], error: BaseException, work: trio.CancelScope | None = None) -> None:
         failed(self, error, work)
         if self.crash is error and self._in_hand is not None:
-            self.cell.mailbox.queue.appendleft(self._in_hand)
+            self._mailbox.queue.appendleft(self._in_hand)
 
     patch.setattr(Incarnation, "_failed", again)
 
@@ -87,10 +87,9 @@ def mailbox_lost_at_a_crash(patch: Patch) -> None:
 
 
 def mailbox_not_drained_at_the_final_stop(patch: Patch) -> None:
-    def close(self: Mailbox) -> list[Any]:
+    def close(self: Mailbox) -> None:
         self.closed = True
         self.queue.clear()
-        return []
 
     patch.setattr(Mailbox, "close", close)
 
@@ -117,7 +116,7 @@ def successor_started_before_the_end(patch: Patch) -> None:
 
     def frees_the_key(self: Any) -> None:
         stop_requested(self)
-        if self._final and hasattr(self, "_forget"):
+        if self.over and hasattr(self, "_forget"):
             self._forget(self)
 
     patch.setattr(Cell, "_stop_requested", frees_the_key)
@@ -135,7 +134,7 @@ def key_reserved_too_late(patch: Patch) -> None:
             await trio.lowlevel.checkpoint()
             if self._nursery is not None and not self._ending:
                 self._cells[key] = cell
-                cell._begin(self._nursery, initial=True)
+                cell._begin(self._nursery)
         return await get_or_start(self, key)
 
     patch.setattr(DynamicSupervisor, "get_or_start", late)
@@ -157,7 +156,7 @@ def suspended_child_never_looked_at_again(patch: Patch) -> None:
 
     def gives_up(self: DynamicSupervisor[Any], key: str, at: float) -> float | None:
         cell = self._cells.get(key)
-        return None if cell is not None and cell._stop else look(self, key, at)
+        return None if cell is not None and (cell.told_to_stop or cell.down) else look(self, key, at)
 
     patch.setattr(DynamicSupervisor, "_look", gives_up)
 

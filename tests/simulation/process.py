@@ -251,7 +251,7 @@ class Process:
 
 
 def _actor(ref: Any) -> Any:
-    life = ref._cell._life
+    life = ref._place._life
     return life._actor if life is not None else None
 
 
