@@ -6,7 +6,7 @@ become, no stash, no selective receive, no routers and no priority
 mailboxes. The guarantees are in docs/actors.md.
 """
 
-from actors.actor import Actor
+from actors.actor import Actor, answers
 from actors.backoff import Backoff
 from actors.dynamic import DynamicSupervisor
 from actors.errors import (
@@ -57,4 +57,5 @@ __all__ = [
     "Supervisor",
     "TooManyChildren",
     "TreeEvent",
+    "answers",
 ]

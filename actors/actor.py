@@ -1,16 +1,46 @@
 """What users of the runtime write: the actor."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, TypeVarTuple
+from types import FunctionType
+from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple, get_args, get_origin
 
 from actors.own_tasks import OwnTasks
 from actors.ref import ActorRef
+from actors.request import Request
 from actors.status import StopReason
 
 M_contra = TypeVar("M_contra", contravariant=True)
+A = TypeVar("A")
+Q = TypeVar("Q")
+Q_co = TypeVar("Q_co", covariant=True)
+R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
+
+
+class Answers(Generic[Q_co]):
+    """What `answers` returns: it marks the method, and ties the method's reply to the request's `R`."""
+
+    __slots__ = ("_kinds",)
+
+    def __init__(self, kinds: tuple[type[Q_co], ...]) -> None:
+        self._kinds = kinds
+
+    def __call__(
+        self: "Answers[Request[R]]", method: Callable[[A, Q_co], Coroutine[Any, Any, R]]
+    ) -> Callable[[A, Q_co], Coroutine[Any, Any, R]]:
+        """Mark `method` as what answers these requests."""
+        method.__answers__ = self._kinds  # type: ignore[attr-defined]
+        return method
+
+
+def answers(*kinds: type[Q]) -> Answers[Q]:
+    """Make a method the answer to requests of these types: `@answers(Get) async def get(self, message)`.
+
+    A type checker refuses a method that takes another message, or that returns something other than the
+    `R` of `Request[R]`. A method for a base class answers what is derived from it.
+    """
+    return Answers(kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +53,19 @@ class Life:
     end: Callable[[], None]
 
 
-class Actor(ABC, Generic[M_contra]):
+class Actor(Generic[M_contra]):
     """One incarnation of a child: state that only its own tasks touch, and a message at a time.
 
-    Subclass it with the messages it takes: `class Counter(Actor[Get | Put])`. An object serves for one
-    incarnation; after a crash the spec's factory makes the next. `ref`, `id` and `incarnation` are there
-    from `started` on, not yet in `__init__`.
+    Subclass it with the messages it takes: `class Counter(Actor[Get | Put])`. Methods marked with `answers`
+    serve its requests, `receive` serves its other messages. An object serves for one incarnation; after a
+    crash the spec's factory makes the next. `ref`, `id` and `incarnation` are there from `started` on, not
+    yet in `__init__`.
+
+    What such a method raises is a crash. When the asker gives up, the method is cancelled; the actor then
+    goes on with the next message, so state must be sound at every checkpoint.
     """
 
+    _methods: ClassVar[Mapping[type, str]] = {}
     _life: Life | None = None
 
     async def started(self) -> None:
@@ -39,14 +74,9 @@ class Actor(ABC, Generic[M_contra]):
         A stop that comes meanwhile cancels it at once.
         """
 
-    @abstractmethod
-    async def receive(self, message: M_contra) -> object:
-        """Handle a message; what it returns answers an ask and is dropped for a tell.
-
-        Raising is a crash. When the asker gives up, this is cancelled; the actor then goes on with the next
-        message, so state must be sound at every checkpoint. An error that the asker should see is a value
-        to return.
-        """
+    async def receive(self, message: M_contra) -> None:
+        """Handle a message that has no method of its own. Raising is a crash."""
+        raise TypeError(f"{type(self).__name__} does not take {type(message).__name__}")
 
     async def stopped(self, reason: StopReason) -> None:
         """Runs when the incarnation's tasks have ended, shielded, for at most `shutdown` seconds.
@@ -101,6 +131,34 @@ class Actor(ABC, Generic[M_contra]):
         For other children this is the final stop: what is still queued is not handled any more.
         """
         self._bound.end()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect what `answers` marked.
+
+        Raises TypeError when a request that the class names among its messages has no method.
+        """
+        super().__init_subclass__(**kwargs)
+        cls._methods = {
+            kind: name
+            for base in reversed(cls.__mro__)
+            for name, member in vars(base).items()
+            if isinstance(member, FunctionType)
+            for kind in getattr(member, "__answers__", ())
+        }
+        for base in vars(cls).get("__orig_bases__", ()):
+            if get_origin(base) is Actor:
+                (messages,) = get_args(base)
+                for kind in get_args(messages) or (messages,):
+                    if isinstance(kind, type) and issubclass(kind, Request) and not cls._method_for(kind):
+                        raise TypeError(f"{cls.__name__} has no method that answers {kind.__name__}")
+
+    @classmethod
+    def _method_for(cls, kind: type) -> str | None:
+        return next((cls._methods[base] for base in kind.__mro__ if base in cls._methods), None)
+
+    def _handle(self, message: Any) -> Awaitable[object]:
+        name = self._method_for(type(message))
+        return self.receive(message) if name is None else getattr(self, name)(message)
 
     @property
     def _bound(self) -> Life:

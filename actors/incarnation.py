@@ -116,7 +116,7 @@ class Incarnation(Generic[M]):
         """
         assert self._actor is not None
         mailbox = self._mailbox
-        receive = self._actor.receive
+        handle = self._actor._handle
         now = trio.lowlevel.current_clock().current_time
         queue = mailbox.queue
         while not self._ending:
@@ -131,12 +131,12 @@ class Incarnation(Generic[M]):
                         self.since = now()
                         if type(item) is Ask:
                             item.take(work)
-                            reply = await receive(item.message)
+                            reply = await handle(item.message)
                             if item.given_up:
                                 break
                             item.answer(reply)
                         else:
-                            await receive(item)
+                            await handle(item)
                         self._in_hand = NOTHING
                         self.since = now()
                         if queue:
@@ -175,11 +175,11 @@ class Incarnation(Generic[M]):
         try:
             with handling.work:
                 if type(item) is Ask:
-                    reply = await self._actor.receive(item.message)
+                    reply = await self._actor._handle(item.message)
                     if not item.given_up:
                         item.answer(reply)
                 else:
-                    await self._actor.receive(item)
+                    await self._actor._handle(item)
         except Exception as error:  # noqa: BLE001  # as above
             self._failed(error, handling.work)
         finally:

@@ -35,7 +35,8 @@ class Phase(Enum):
     any but STOPPED                         ENDING          the end is final, and a task still runs
     ENDING                                  STOPPED         its tasks have ended
     NEW, UNSTARTED, SUSPENDED               STOPPED         it is stopped for good while no task runs
-    RUNNING, STARTING                       STOPPED         its keyed restarts are used up
+    STARTING, RUNNING                       STOPPED         a keyed child has used up its restarts
+    FIRST_START, RUNNING                    STOPPED         a root has failed
     ```
 
     UNSTARTED and FIRST_START differ from SUSPENDED and STARTING in who gets a failure to start: the one who

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import trio  # noqa: E402
 import trio.testing  # noqa: E402
 
-from actors import Actor, ChildSpec, DynamicSupervisor, Request, Supervisor  # noqa: E402
+from actors import Actor, ChildSpec, DynamicSupervisor, Request, Supervisor, answers  # noqa: E402
 from bench.rounds import ratios, row, spread  # noqa: E402
 
 TRIOTP = "triotp not installed: pip install --no-deps triotp==0.2.1 logbook tenacity trio-util"
@@ -44,10 +44,12 @@ class Sink(Actor[Add | Last]):
         self.total = 0
         self.done = done
 
-    async def receive(self, message: Add | Last) -> object:
+    async def receive(self, message: Add | Last) -> None:
         if type(message) is Last:
             self.done.set()
-            return None
+
+    @answers(Add)
+    async def add(self, message: Add) -> int:
         self.total += 1
         return self.total
 
@@ -62,7 +64,7 @@ async def trio_tell(messages: int) -> float:
 
     async def handle() -> None:
         async for message in receive:
-            await sink.receive(message)
+            await sink._handle(message)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(handle)

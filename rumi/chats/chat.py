@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import trio
 
-from actors import Actor, Request
+from actors import Actor, Request, answers
 from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.conversation import Conversation
@@ -119,19 +119,21 @@ class Chat(Actor[ChatMessage]):
 
     # The mailbox loop: nothing is awaited here.
 
-    async def receive(self, message: ChatMessage) -> object:
+    async def receive(self, message: ChatMessage) -> None:
         """Judge a message: a command, an answer to what the turn asks, a job, or busy."""
         match message:
             case EndTurn(by, of):
                 if of is None or (self._job is not None and self._job.message in of):
                     self._end_turn(by)
-            case Answer(id, yes, user):
-                return self._job is not None and self._job.answer(yes, user, id)
             case Deliver():
                 self._means.failed.pop(self._chat, None)  # what is left of a failure is its reply
                 self._means.in_hand.take(self._chat, message.id)
                 self._judge(message)
-        return None
+
+    @answers(Answer)
+    async def answer(self, message: Answer) -> bool:
+        """Hand a yes or no to what the turn asks; whether it counts."""
+        return self._job is not None and self._job.answer(message.yes, message.user, message.id)
 
     def _judge(self, message: Deliver) -> None:
         match None if fetched(message.enclosures) else parse_chat_command(message.text):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
-from actors import Actor, ActorError, ActorStopped, MailboxFull, Request
+from actors import Actor, ActorError, ActorStopped, MailboxFull, Request, answers
 from rumi.errors import RumiError
 from rumi.journal import AskToLearn, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
 from rumi.memory import Facts, Learn, Learned, owner_of
@@ -79,14 +79,9 @@ class Learner(Actor[LearnerMessage]):
         """Begin to look for what is due: earlier processes' sessions too."""
         self.start_soon(self._watch)
 
-    async def receive(self, message: LearnerMessage) -> int | None:
-        """Wake up, or learn now."""
-        match message:
-            case Look():
-                self._woken.set()
-                return None
-            case LearnNow(chat):
-                return await self._learn_now(chat)
+    async def receive(self, message: LearnerMessage) -> None:
+        """Wake up."""
+        self._woken.set()
 
     def doing(self) -> str:
         """How many sessions it learns from."""
@@ -119,11 +114,13 @@ class Learner(Actor[LearnerMessage]):
             self._begin(chat, session)
         return max(0.0, due.next - means.now())
 
-    async def _learn_now(self, chat: str | None) -> int:
+    @answers(LearnNow)
+    async def learn_now(self, message: LearnNow) -> int:
+        """Try all that is due once."""
         new = 0
         begun: set[tuple[str, int]] = set()
         while self._means.learns:
-            due = await self._means.journal.ask(ToLearn(chat))
+            due = await self._means.journal.ask(ToLearn(message.chat))
             wanted = [key for key in due.now if key not in begun]
             if not wanted:
                 break

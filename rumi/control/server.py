@@ -18,6 +18,7 @@ import stat
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Never
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
@@ -60,7 +61,7 @@ class WebSocketWire:
             raise WireClosed from None
 
 
-class ControlServer(Actor[None]):
+class ControlServer(Actor[Never]):
     """Answers the calls that it was given, by name, as many at once as there are connections."""
 
     def __init__(
@@ -88,9 +89,6 @@ class ControlServer(Actor[None]):
         self.start_soon(self._serve, listener)
         if self._beside is not None:
             self.start_soon(self._beside)
-
-    async def receive(self, message: None) -> None:
-        """It takes no messages: its clients come by the socket."""
 
     async def stopped(self, reason: str) -> None:
         """Remove the socket's name."""

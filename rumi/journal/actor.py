@@ -5,11 +5,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar, cast
 
 import trio
 
-from actors import Actor, Backoff
+from actors import Actor, Backoff, Request, answers
 from rumi.databases import Trouble
 from rumi.journal.messages import (
     ACCEPTS,
@@ -27,6 +27,7 @@ from rumi.reserve import Large, Reserve, largest
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+R = TypeVar("R")
 
 WATCH_S: Final = 15.0
 """How often it is looked whether the file is still the one that is open, and the reserve there."""
@@ -133,7 +134,7 @@ class _Job:
 class Journal(Actor[JournalMessage]):
     """Group commit: what arrives while one transaction is written goes into the next, all together.
 
-    It is started with a concurrency of many, so that requests reach `receive` while others wait for the
+    It is started with a concurrency of many, so that requests reach it while others wait for the
     disk; one sender's are written in the order of its asks; tells have no order.
 
     A file that cannot be written now (a full disk, another program's lock) is no crash: what was to be
@@ -198,9 +199,10 @@ class Journal(Actor[JournalMessage]):
                     raise
                 await trio.sleep(ATTEMPTS.cap_s)
 
-    async def receive(self, message: JournalMessage) -> object:
+    @answers(Request)
+    async def answer(self, message: Request[R]) -> R:
         """Hand the request to the writer, and answer once it is on the disk."""
-        return await self._ask(message)
+        return cast(R, await self._ask(cast(JournalMessage, message)))
 
     async def _ask(self, message: JournalMessage) -> object:
         job = _Job(message)

@@ -9,11 +9,12 @@ from typing import Any, Protocol, TypeVar, cast
 
 import trio
 
-from actors import Actor, ActorError, ActorRef, Request
+from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.memory.store import Store
 from rumi.memory.types import FactRefused, MemoryFailure, MemoryMessage, MemoryUnavailable
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Offload(Protocol):
@@ -47,17 +48,18 @@ class Memory(Actor[MemoryMessage]):
         """
         self._store = await self._offload(lambda: Store(self._path, self._now))
 
-    async def receive(self, message: MemoryMessage) -> object:
+    @answers(Request)
+    async def answer(self, message: Request[R]) -> R:
         """Do what is asked. The asker's cancellation waits for the transaction, which is then complete."""
         assert self._store is not None
         self._answered += 1
         try:
-            return await self._offload(partial(self._store.do, message))
+            return cast(R, await self._offload(partial(self._store.do, cast(MemoryMessage, message))))
         except MemoryUnavailable as error:
             self._failed += 1
-            return error
+            return cast(R, error)
         except FactRefused as error:
-            return error
+            return cast(R, error)
 
     def figures(self) -> Mapping[str, object]:
         """Requests since it started, and how many of them the file could not be used for."""

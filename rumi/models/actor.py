@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import trio
 
-from actors import Actor, ActorRef, Request, StopReason
+from actors import Actor, ActorRef, Request, StopReason, answers
 from rumi.models.limits import Limits, Ticket, Wait
 from rumi.models.rates import RateLimits
 from rumi.models.server import Server
@@ -83,22 +83,24 @@ class Models(Actor[ModelsMessage]):
         """Begin to watch the clock for those who wait for a cool-down or a budget."""
         self.start_soon(self._watch_the_clock)
 
-    async def receive(self, message: ModelsMessage) -> object:
-        """Serve one message; a `HoldPermit` is served until it is cancelled."""
-        match message:
-            case HoldPermit():
-                await self._hold(message)
-            case HowLong():
-                return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
-            case LimitsSeen():
-                ticket = self._tickets.get(id(message.permit))
-                self._limits.saw(message.permit.model, ticket, message.limits, trio.current_time())
-                self._wake()
-            case CallEnded(permit, refused):
-                if (ticket := self._tickets.get(id(permit))) is not None and ticket.granted:
-                    self._limits.ended(ticket, refused, trio.current_time())
-                    self._wake()
-        return None
+    async def receive(self, message: ModelsMessage) -> None:
+        """Note what a server said of its limits."""
+        if isinstance(message, LimitsSeen):
+            ticket = self._tickets.get(id(message.permit))
+            self._limits.saw(message.permit.model, ticket, message.limits, trio.current_time())
+            self._wake()
+
+    @answers(HowLong)
+    async def how_long(self, message: HowLong) -> Wait | None:
+        """Say what holds back a call."""
+        return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
+
+    @answers(CallEnded)
+    async def call_ended(self, message: CallEnded) -> None:
+        """Note it, where the permit was granted by this incarnation."""
+        if (ticket := self._tickets.get(id(message.permit))) is not None and ticket.granted:
+            self._limits.ended(ticket, message.refused, trio.current_time())
+            self._wake()
 
     async def stopped(self, reason: StopReason) -> None:
         """Close the clients' connections, but for a crash: the calls that run then go on."""
@@ -118,7 +120,9 @@ class Models(Actor[ModelsMessage]):
         """Calls that run and wait, and each model's budget."""
         return self._limits.figures(_now())
 
-    async def _hold(self, permit: HoldPermit) -> None:
+    @answers(HoldPermit)
+    async def hold(self, permit: HoldPermit) -> None:
+        """Keep the permit, or its place in the queue, until this is cancelled."""
         ticket = self._limits.enter(
             permit.chat, permit.server, permit.model, permit.tokens, permit.granted.set, trio.current_time()
         )

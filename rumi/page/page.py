@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Never
 
 import trio
 from starlette.requests import HTTPConnection
@@ -101,7 +101,7 @@ class Page:
             window.wake()
 
 
-class PageServer(Actor[None]):
+class PageServer(Actor[Never]):
     """Serves the page, follows what happens, and looks at the house while somebody watches."""
 
     def __init__(self, page: Page) -> None:
@@ -112,9 +112,6 @@ class PageServer(Actor[None]):
         self.start_soon(self._follow)
         self.start_soon(self._look)
         await self.start(self._serve)
-
-    async def receive(self, message: None) -> None:
-        """It takes no messages: its clients come by the socket."""
 
     def doing(self) -> str:
         """Who looks."""

@@ -194,9 +194,6 @@ class DiskWatch(Actor[Never]):
         """Begin to look."""
         self.start_soon(self._watch)
 
-    async def receive(self, message: Never) -> None:
-        """There are no messages."""
-
     def doing(self) -> str:
         """What is free, where that is too little."""
         free = self._disk.look()

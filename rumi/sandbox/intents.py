@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import trio
 
-from actors import Actor, Request
+from actors import Actor, Request, answers
 from rumi.sandbox.types import Box, Engine, SandboxError
 
 log = logging.getLogger("rumi.sandbox")
@@ -104,10 +104,9 @@ class Intents(Actor[IntentMessage]):
                 return
         self.start_soon(self._sweep_later)
 
-    async def receive(self, message: IntentMessage) -> Box | SandboxError | None:
-        """Make or remove one box; many at once."""
-        if isinstance(message, Make):
-            return await self._make(message)
+    @answers(Remove)
+    async def remove(self, message: Remove) -> SandboxError | None:
+        """See to it that a chat has no box."""
         if (intent := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, intent)
             return await intent.removed()
@@ -131,7 +130,9 @@ class Intents(Actor[IntentMessage]):
         removing = sum(intent.unwanted for intent in self._intents.values())
         return f"{len(self._intents) - removing} kept, {removing} to be gone"
 
-    async def _make(self, message: Make) -> Box | SandboxError:
+    @answers(Make)
+    async def make(self, message: Make) -> Box | SandboxError:
+        """Make a chat's box, behind the removal of the one before."""
         while (before := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, before)
             if (trouble := await before.removed()) is not None:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import trio
 
-from actors import Actor, ActorError, ActorRef, Request
+from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.sandbox.collect import HeadTail
 from rumi.sandbox.disk import Disk, Free, Running
 from rumi.sandbox.handover import Workspaces
@@ -105,19 +105,34 @@ class Sandbox(Actor[SandboxMessage]):
         self._use: Use | None = None
         self._doing = ""
 
-    async def receive(self, message: SandboxMessage) -> CommandResult | SandboxError | None:
-        """Errors are answers: a daemon that does not answer is no crash of ours."""
+    @answers(Prepare)
+    async def prepare(self, message: Prepare) -> SandboxError | None:
+        """Have the box ready. A daemon that does not answer is not a crash of this actor."""
         try:
-            if isinstance(message, Run):
-                return await self._run(message)
-            if isinstance(message, Prepare):
-                await self._ready()
-            else:
-                await self._end_all()
+            await self._ready()
         except SandboxError as error:
             return error
         finally:
             self._doing = ""
+        return None
+
+    @answers(Run)
+    async def run(self, message: Run) -> CommandResult | SandboxError:
+        """Run a command to its end."""
+        try:
+            return await self._run(message)
+        except SandboxError as error:
+            return error
+        finally:
+            self._doing = ""
+
+    @answers(Quiet)
+    async def quiet(self, message: Quiet) -> SandboxError | None:
+        """Prove that no process is left."""
+        try:
+            await self._end_all()
+        except SandboxError as error:
+            return error
         return None
 
     async def stopped(self, reason: str) -> None:

@@ -6,16 +6,19 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from actors import Actor, Request
+from actors import Actor, Request, answers
 from rumi.skills.catalogue import Catalogue, View
 from rumi.skills.opening import open_skill, read_file
 from rumi.skills.types import (
     Body,
+    Entry,
     FileOf,
     ForPrompt,
     Info,
+    Listed,
     Listing,
     Opened,
+    PromptSkills,
     ReadFile,
     SkillError,
     SkillsMessage,
@@ -70,20 +73,20 @@ class Skills(Actor[SkillsMessage]):
         self._view: View | None = None
         self._good_until = 0.0
 
-    async def receive(self, message: SkillsMessage) -> object:
-        """Answer from what is on the disk now."""
-        view = await self._now()
-        match message:
-            case Listing():
-                return view.listed
-            case Info(name):
-                return view.find(name)
-            case ForPrompt(query, limit, told):
-                return view.for_prompt(query, limit, told)
-            case Body(name, about):
-                return await self._opened(view, name, about)
-            case FileOf(name, path):
-                return await self._read(view, name, path)
+    @answers(Listing)
+    async def listing(self, message: Listing) -> Listed:
+        """All skills that are on the disk now."""
+        return (await self._now()).listed
+
+    @answers(Info)
+    async def info(self, message: Info) -> Entry | SkillError:
+        """What there is to say about a skill."""
+        return (await self._now()).find(message.name)
+
+    @answers(ForPrompt)
+    async def for_prompt(self, message: ForPrompt) -> PromptSkills:
+        """The skills that a prompt names."""
+        return (await self._now()).for_prompt(message.query, message.limit, message.told)
 
     async def _now(self) -> View:
         if self._view is None or trio.current_time() >= self._good_until:
@@ -99,8 +102,10 @@ class Skills(Actor[SkillsMessage]):
         view = self._catalogue.look()
         return view, time.perf_counter() - begun
 
-    async def _opened(self, view: View, name: str, about: str) -> Opened | SkillError:
-        skill = view.usable(name, about)
+    @answers(Body)
+    async def body(self, message: Body) -> Opened | SkillError:
+        """A skill's instructions."""
+        skill = (await self._now()).usable(message.name, message.about)
         if isinstance(skill, SkillError):
             return skill
         try:
@@ -108,12 +113,14 @@ class Skills(Actor[SkillsMessage]):
         except SkillError as error:
             return error
 
-    async def _read(self, view: View, name: str, path: str) -> ReadFile | SkillError:
-        skill = view.usable(name)
+    @answers(FileOf)
+    async def file(self, message: FileOf) -> ReadFile | SkillError:
+        """A file of a skill."""
+        skill = (await self._now()).usable(message.name)
         if isinstance(skill, SkillError):
             return skill
         try:
-            return await self._offload(lambda: read_file(skill, path))
+            return await self._offload(lambda: read_file(skill, message.path))
         except SkillError as error:
             return error
 

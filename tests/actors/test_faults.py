@@ -1,15 +1,25 @@
 """Faults at the worst moments: cancellation at every single step, crashes in every hook, slow stops."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import trio
 import trio.testing
 
-from actors import ActorCrashed, ActorStopped, ChildSpec, DynamicSupervisor, RestartLimitExceeded, Supervisor
+from actors import (
+    ActorCrashed,
+    ActorStopped,
+    ChildSpec,
+    DynamicSupervisor,
+    Request,
+    RestartLimitExceeded,
+    Supervisor,
+)
 from tests.fakes import virtual_time
 from tests.fakes.actors import Any_, Broken, Crash, Do, Echo, End, House, Note, Probe, Script, Work
+
+R = TypeVar("R")
 
 
 class CancelAtStep(trio.abc.Instrument):
@@ -182,9 +192,13 @@ async def test_a_crash_in_any_hook_leaves_the_siblings_at_work(hook: str, strate
         async def task(self) -> None:
             self.breaks("task")
 
-        async def receive(self, message: Any_) -> object:
+        async def receive(self, message: Any_) -> None:
             self.breaks("receive")
-            return await super().receive(message)
+            await super().receive(message)
+
+        async def answer(self, message: Request[R]) -> R:
+            self.breaks("receive")
+            return await super().answer(message)
 
         async def stopped(self, reason: object) -> None:
             self.breaks("stopped")

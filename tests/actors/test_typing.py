@@ -4,12 +4,17 @@ import re
 from pathlib import Path
 
 import pytest
+import trio.testing
+
+from actors import Actor, ChildSpec, Request, Supervisor, answers
 
 SNIPPET = """
 from dataclasses import dataclass
-from typing import assert_type
+from typing import TypeVar, assert_type
 
-from actors import Actor, ActorRef, ChildSpec, DynamicSupervisor, Request, Supervisor
+from actors import Actor, ActorRef, ChildSpec, DynamicSupervisor, Request, Supervisor, answers
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +34,41 @@ class Put:
 
 
 class Store(Actor[Get | Names | Put]):
-    async def receive(self, message: Get | Names | Put) -> object:
+    async def receive(self, message: Get | Names | Put) -> None:
         assert_type(self.ref, ActorRef[Get | Names | Put])
-        match message:
-            case Get(key):
-                return len(key)
-            case Names():
-                return ["a"]
-            case Put():
-                return None
+
+    @answers(Get)
+    async def get(self, message: Get) -> int:
+        return len(message.key)
+
+    @answers(Names)
+    async def names(self, message: Names) -> list[str]:
+        return ["a"]
+
+
+class Wrong(Actor[Get | Names | Put]):
+    async def receive(self, message: Get | Names | Put) -> object:  # expected: override
+        return 1
+
+    @answers(Get)  # expected: arg-type
+    async def text(self, message: Get) -> str:
+        return message.key
+
+    @answers(Get)  # expected: arg-type
+    async def nothing(self, message: Get) -> None:
+        pass
+
+    @answers(Get)  # expected: arg-type
+    async def of_another(self, message: Names) -> int:
+        return 1
+
+    @answers(Names)  # expected: arg-type
+    def at_once(self, message: Names) -> list[str]:
+        return []
+
+    @answers(Get, Names)
+    async def any_other(self, message: Request[R]) -> R:
+        raise NotImplementedError
 
 
 root = Supervisor("root")
@@ -64,7 +95,7 @@ async def use() -> None:
 """
 
 
-def test_mypy_strict_knows_replies_and_messages(tmp_path: Path) -> None:
+def test_mypy_strict_refuses_wrong_replies_and_wrong_messages(tmp_path: Path) -> None:
     api = pytest.importorskip("mypy.api", reason="mypy is not installed")
     file = tmp_path / "snippet.py"
     file.write_text(SNIPPET)
@@ -77,3 +108,48 @@ def test_mypy_strict_knows_replies_and_messages(tmp_path: Path) -> None:
         if "# expected: " in line
     ]
     assert found == expected, output
+
+
+def test_an_actor_without_a_method_for_one_of_its_requests_cannot_be_defined() -> None:
+    class Get(Request[int]):
+        pass
+
+    with pytest.raises(TypeError, match="Forgetful has no method that answers Get"):
+
+        class Forgetful(Actor[Get | str]):
+            pass
+
+
+async def test_a_method_of_a_base_class_and_a_request_of_a_derived_class_find_each_other() -> None:
+    class Get(Request[int]):
+        pass
+
+    class GetMore(Get):
+        pass
+
+    class One(Actor[Get | str]):
+        @answers(Get)
+        async def get(self, message: Get) -> int:
+            return 1
+
+    class Two(One):
+        async def get(self, message: Get) -> int:
+            return 2
+
+    root = Supervisor("root")
+    one, two = root.add(ChildSpec("one", One)), root.add(ChildSpec("two", Two))
+    async with root.running():
+        assert (await one.ask(Get()), await one.ask(GetMore())) == (1, 1)
+        assert (await two.ask(Get()), await two.ask(GetMore())) == (2, 2)
+
+
+async def test_a_message_that_an_actor_has_no_method_for_is_a_crash() -> None:
+    class Deaf(Actor[str]):
+        pass
+
+    root = Supervisor("root", max_restarts=1)
+    ref = root.add(ChildSpec("deaf", Deaf))
+    async with root.running():
+        await ref.tell("hello")
+        await trio.testing.wait_all_tasks_blocked()
+        assert root.status().children[0].last_error == "TypeError: Deaf does not take str"

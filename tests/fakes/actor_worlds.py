@@ -27,6 +27,7 @@ from actors import (
     StopReason,
     Supervisor,
     TooManyChildren,
+    answers,
 )
 from actors.spec import Overflow, Restart
 from actors.supervisor import Strategy
@@ -182,7 +183,8 @@ class Worker(Actor[Job]):
             await trio.sleep(self.plan.stop_s)
         self.account.alive[self.id] -= 1
 
-    async def receive(self, job: Job) -> MessageId:
+    @answers(Job)
+    async def work(self, job: Job) -> MessageId:
         self.account.begun.append((id(self.ref), self.id, job.id))
         self.account.working.add(job.id)
         try:

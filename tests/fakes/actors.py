@@ -3,11 +3,13 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import trio
 
-from actors import Actor, ChildSpec, DynamicSupervisor, NodeStatus, Request, StopReason, Supervisor
+from actors import Actor, ChildSpec, DynamicSupervisor, NodeStatus, Request, StopReason, Supervisor, answers
+
+R = TypeVar("R")
 
 
 class Broken(Exception):
@@ -90,10 +92,16 @@ class Probe(Actor[Any_]):
             raise self.script.start_errors[self.incarnation]
         self.say("started")
 
-    async def receive(self, message: Any_) -> object:
+    async def receive(self, message: Any_) -> None:
+        assert isinstance(message, Note)
+        self.say("note", message.value)
+
+    @answers(Request)
+    async def answer(self, message: Request[R]) -> R:
+        return cast(R, await self.do(message))
+
+    async def do(self, message: object) -> object:
         match message:
-            case Note(value):
-                self.say("note", value)
             case Echo(value):
                 self.say("echo", value)
                 return value

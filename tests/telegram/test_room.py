@@ -6,9 +6,9 @@ from typing import Any, cast
 import trio
 from trio.testing import MockClock
 
-from actors import Actor, ChildSpec, Supervisor
+from actors import Actor, ChildSpec, Request, Supervisor, answers
 from rumi.home import Home
-from rumi.telegram.messages import PollerMessage, SenderMessage
+from rumi.telegram.messages import PollerMessage, SenderMessage, StopPolling
 from rumi.telegram.polling.reading import Who
 from rumi.telegram.room import Telegram
 from tests.fakes.bot_api import BotApi
@@ -18,7 +18,8 @@ from tests.telegram.sending import bot_in_memory
 class Failing(Actor[PollerMessage]):
     """A poller whose last batch cannot be stored."""
 
-    async def receive(self, message: PollerMessage) -> None:
+    @answers(StopPolling)
+    async def stop_polling(self, message: StopPolling) -> None:
         raise RuntimeError
 
 
@@ -28,7 +29,8 @@ class Noting(Actor[SenderMessage]):
     def __init__(self, steps: list[str]) -> None:
         self._steps = steps
 
-    async def receive(self, message: SenderMessage) -> None:
+    @answers(Request)
+    async def note(self, message: Request[Any]) -> Any:
         self._steps.append(type(message).__name__)
 
 

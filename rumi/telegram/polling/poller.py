@@ -14,12 +14,12 @@ import trio
 from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
-from actors import Actor, Backoff
+from actors import Actor, Backoff, answers
 from rumi import texts
 from rumi.chats import Arrival
 from rumi.errors import NotTaken
 from rumi.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
-from rumi.telegram.messages import PollerMessage, Say
+from rumi.telegram.messages import PollerMessage, Say, StopPolling
 from rumi.telegram.moves import Moves, moves_in
 from rumi.telegram.polling.content import Intake
 from rumi.telegram.polling.presses import Presses, read_presses
@@ -139,7 +139,8 @@ class Poller(Actor[PollerMessage]):
         else:
             self.start_soon(self._poll)
 
-    async def receive(self, message: PollerMessage) -> None:
+    @answers(StopPolling)
+    async def stop_polling(self, message: StopPolling) -> None:
         """Take no more updates; returns when what came is stored."""
         self._memory.ended = True
         self._asking.cancel()

@@ -10,7 +10,7 @@ import trio
 from telegram import Bot
 from telegram.error import TelegramError
 
-from actors import Actor, ActorError, ActorRef
+from actors import Actor, ActorError, ActorRef, answers
 from rumi import texts
 from rumi.agent import TurnFinished
 from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
@@ -106,20 +106,15 @@ class Sender(Actor[SenderMessage]):
         await self.start(self._listen)
         await self._look()
 
-    async def receive(self, message: SenderMessage) -> object:
-        """Serve one message."""
+    async def receive(self, message: SenderMessage) -> None:
+        """Say something that stands in no outbox."""
         match message:
             case Say():
                 await self._say(message)
-            case SendFile():
-                return await self._send_file(message)
-            case Flush():
-                await self._flush()
             case Toast(query, text):
                 await self._toasts.say(query, text)
             case Pressed():
                 await self._answer(message)
-        return None
 
     def doing(self) -> str:
         """How many replies wait, and who waits for what."""
@@ -279,7 +274,9 @@ class Sender(Actor[SenderMessage]):
             elif to is not None:
                 nursery.start_soon(self._toasts.disarm, to, message)
 
-    async def _send_file(self, file: SendFile) -> RumiError | None:
+    @answers(SendFile)
+    async def send_file(self, file: SendFile) -> RumiError | None:
+        """Send it behind what the chat was sent before."""
         if address_of(file.chat) is None:
             return RumiError(f"{file.chat} is no chat of Telegram's.")
         before = await self._last_reply(file.chat)
@@ -302,7 +299,8 @@ class Sender(Actor[SenderMessage]):
             return 0
         return stored[-1].delivery if stored else 0
 
-    async def _flush(self) -> None:
+    @answers(Flush)
+    async def flush(self, message: Flush) -> None:
         """Wait until nothing waits that could go now, what was not told yet included."""
         try:
             await self._look()

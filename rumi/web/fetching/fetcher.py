@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import httpcore
 import trio
 
-from actors import Actor
+from actors import Actor, answers
 from rumi import __version__
 from rumi.web.fetching.body import Body
 from rumi.web.fetching.cache import LONGEST_S, Cache
@@ -71,13 +71,15 @@ class Fetcher(Actor[WebMessage]):
         """Take charge of the processes that read; they end with this incarnation."""
         await self.start(self._readers.run)
 
-    async def receive(self, message: WebMessage) -> Page | SearchResults | FetchError:
-        """Serve one request. Cancelled, its connection, its process and its turn are gone."""
-        match message:
-            case Fetch():
-                return await _settled(partial(self._fetch, message))
-            case Search():
-                return await _settled(partial(self._find, message))
+    @answers(Fetch)
+    async def fetch(self, message: Fetch) -> Page | FetchError:
+        """Get a page. Cancelled, its connection, its process and its turn are gone."""
+        return await _settled(partial(self._fetch, message))
+
+    @answers(Search)
+    async def search(self, message: Search) -> SearchResults | FetchError:
+        """Search; cancelled likewise."""
+        return await _settled(partial(self._find, message))
 
     def doing(self) -> str:
         """How many fetches run and wait, and how many searches run."""
