@@ -15,6 +15,7 @@ from actors.errors import (
     ActorStopped,
     AskedItself,
     MailboxFull,
+    Refused,
     RestartLimitExceeded,
     TooManyChildren,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "NodeState",
     "NodeStatus",
     "Overflow",
+    "Refused",
     "Request",
     "Restart",
     "RestartLimitExceeded",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple, get_args, get_origin
 
+from actors.errors import Refused
 from actors.own_tasks import OwnTasks
 from actors.ref import ActorRef
 from actors.request import Request
@@ -61,8 +62,9 @@ class Actor(Generic[M_contra]):
     crash the spec's factory makes the next. `ref`, `id` and `incarnation` are there from `started` on, not
     yet in `__init__`.
 
-    What such a method raises is a crash. When the asker gives up, the method is cancelled; the actor then
-    goes on with the next message, so state must be sound at every checkpoint.
+    What such a method raises is a crash, apart from `Refused`, which is the asker's. When the asker gives
+    up, the method is cancelled; the actor then goes on with the next message, so state must be sound at
+    every checkpoint.
     """
 
     _methods: ClassVar[Mapping[type, str]] = {}
@@ -157,8 +159,13 @@ class Actor(Generic[M_contra]):
         return next((cls._methods[base] for base in kind.__mro__ if base in cls._methods), None)
 
     def _handle(self, message: Any) -> Awaitable[object]:
-        name = self._method_for(type(message))
-        return self.receive(message) if name is None else getattr(self, name)(message)
+        kind = type(message)
+        if (name := self._method_for(kind)) is not None:
+            handler: Callable[[object], Awaitable[object]] = getattr(self, name)
+            return handler(message)
+        if issubclass(kind, Request):
+            raise Refused(TypeError(f"{type(self).__name__} does not answer {kind.__name__}"))
+        return self.receive(message)
 
     @property
     def _bound(self) -> Life:

@@ -37,6 +37,18 @@ class ActorCrashed(ActorError):
         self.__cause__ = cause
 
 
+class Refused(Exception):
+    """Raised by a handler: the asker gets `error` raised, and the actor goes on. That is not a crash.
+
+    For errors that are expected. Of a message that was told, nothing is left: there is no asker. Raised
+    anywhere else in an actor, it is a crash like any other error.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+
+
 class RestartLimitExceeded(ActorError):
     """A restart more than `max_restarts` within `within` seconds was due. `__cause__` is the last crash."""
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import trio
 
 from actors.actor import Actor, Life
-from actors.errors import ActorCrashed, ActorStopped
+from actors.errors import ActorCrashed, ActorStopped, Refused
 from actors.mailbox import Item, Mailbox
 from actors.own_tasks import OwnTasks
 from actors.place import logger
@@ -142,7 +142,8 @@ class Incarnation(Generic[M]):
                         if queue:
                             await trio.lowlevel.checkpoint()
             except Exception as error:  # noqa: BLE001  # as above
-                self._failed(error, work)
+                if not _refused(error, self._in_hand):
+                    self._failed(error, work)
             item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
 
@@ -181,7 +182,8 @@ class Incarnation(Generic[M]):
                 else:
                     await self._actor._handle(item)
         except Exception as error:  # noqa: BLE001  # as above
-            self._failed(error, handling.work)
+            if not _refused(error, item):
+                self._failed(error, handling.work)
         finally:
             self._handlers.discard(task)
             del in_hands[handling]
@@ -312,6 +314,16 @@ class Incarnation(Generic[M]):
             return self._actor.figures() if self._actor is not None and self._started else {}
         except Exception as error:  # noqa: BLE001  # as above
             return {"error": f"figures() raised {one_line(error)}"}
+
+
+def _refused(error: Exception, item: Item) -> bool:
+    """Whether a handler refused on purpose; an asker that still waits then has the error."""
+    alone = _alone(error)
+    if not isinstance(alone, Refused):
+        return False
+    if type(item) is Ask and not item.given_up:
+        item.fail(alone.error)
+    return True
 
 
 def _alone(group: BaseException) -> BaseException:

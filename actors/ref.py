@@ -67,9 +67,9 @@ class ActorRef(Generic[M_contra]):
         that work is cancelled, and this returns only when it has ended, or after the actor's `shutdown`
         seconds; a reply that comes nevertheless is dropped. A KeyboardInterrupt leaves in the same way.
 
-        Raises ActorCrashed when the actor crashes over it, ActorStopped when the actor stops for good
-        before the reply, MailboxFull with overflow="reject", AskedItself at once when called from the
-        actor's own handler.
+        Raises the error that the handler refused with, ActorCrashed when the actor crashes over it,
+        ActorStopped when the actor stops for good before the reply, MailboxFull with overflow="reject",
+        AskedItself at once when called from the actor's own handler.
         """
         place, mailbox = self._place, self._mailbox
         if place.runs_this_task():

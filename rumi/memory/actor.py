@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeVar, cast
 
 import trio
 
-from actors import Actor, ActorError, ActorRef, Request, answers
+from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.memory.store import Store
-from rumi.memory.types import FactRefused, MemoryFailure, MemoryMessage, MemoryUnavailable
+from rumi.memory.types import FactRefused, MemoryMessage, MemoryUnavailable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,7 +28,7 @@ class Offload(Protocol):
 class Memory(Actor[MemoryMessage]):
     """Answers one request after the other, each in a transaction of its own.
 
-    A disk that is full is no crash: it is the answer, a `MemoryUnavailable`, and the next request tries
+    A full disk is not a crash: the request is refused with `MemoryUnavailable`, and the next one tries
     again. So nothing depends on the memory but what is asked of it.
     """
 
@@ -55,11 +55,9 @@ class Memory(Actor[MemoryMessage]):
         self._answered += 1
         try:
             return cast(R, await self._offload(partial(self._store.do, cast(MemoryMessage, message))))
-        except MemoryUnavailable as error:
-            self._failed += 1
-            return cast(R, error)
-        except FactRefused as error:
-            return cast(R, error)
+        except (MemoryUnavailable, FactRefused) as error:
+            self._failed += isinstance(error, MemoryUnavailable)
+            raise Refused(error) from error
 
     def figures(self) -> Mapping[str, object]:
         """Requests since it started, and how many of them the file could not be used for."""
@@ -74,7 +72,7 @@ class Memory(Actor[MemoryMessage]):
 class Ask(Protocol):
     """Asks the memory, wherever it is."""
 
-    async def __call__(self, request: Request[T | MemoryFailure]) -> T:
+    async def __call__(self, request: Request[R]) -> R:
         """Return the answer. Cancelled, what was asked is done wholly or not at all.
 
         Raises:
@@ -93,9 +91,9 @@ async def open_memory(path: Path, now: Callable[[], float] = time.time) -> Async
     """
     store = Store(path, now)
 
-    async def ask(request: Request[T | MemoryFailure]) -> T:
+    async def ask(request: Request[R]) -> R:
         await trio.lowlevel.checkpoint()
-        return cast(T, store.do(cast(MemoryMessage, request)))
+        return cast(R, store.do(cast(MemoryMessage, request)))
 
     try:
         yield ask
@@ -104,15 +102,12 @@ async def open_memory(path: Path, now: Callable[[], float] = time.time) -> Async
 
 
 def asking(memory: ActorRef[Any]) -> Ask:
-    """Ask the actor; what keeps it from answering is raised."""
+    """Ask the actor; a memory that does not answer is unavailable."""
 
-    async def ask(request: Request[T | MemoryFailure]) -> T:
+    async def ask(request: Request[R]) -> R:
         try:
-            answer = await memory.ask(request)
+            return await memory.ask(request)
         except ActorError as error:
             raise MemoryUnavailable("The memory does not answer.", "Try again in a moment.") from error
-        if isinstance(answer, MemoryUnavailable | FactRefused):
-            raise answer
-        return answer
 
     return ask

@@ -30,10 +30,6 @@ class FactRefused(RumiError):
     """A fact that is not stored, and why."""
 
 
-MemoryFailure: TypeAlias = MemoryUnavailable | FactRefused
-"""What may come instead of an answer. A full disk is no crash of the memory: chats go on without it."""
-
-
 def owner_of(chat: str) -> str:
     """Whose facts a chat works with: a Telegram user's, a group's as such, or the terminal's.
 
@@ -67,7 +63,7 @@ class NewFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Remember(Request[tuple[Fact, ...] | MemoryFailure]):
+class Remember(Request[tuple[Fact, ...]]):
     """Store a fact, or renew its time. Answered with what else stands under the key, oldest first.
 
     Keys are the same whatever their case and blanks; a fact shows as it was written last. One that was said
@@ -82,7 +78,7 @@ class Remember(Request[tuple[Fact, ...] | MemoryFailure]):
 
 
 @dataclass(frozen=True, slots=True)
-class Learn(Request[int | MemoryFailure]):
+class Learn(Request[int]):
     """Store what was drawn from a session up to its history entry `upto`; how many facts are new.
 
     Once: the same chat, session and `upto` are answered with 0 the next time, also after a crash. `began` is
@@ -98,7 +94,7 @@ class Learn(Request[int | MemoryFailure]):
 
 
 @dataclass(frozen=True, slots=True)
-class Learned(Request[bool | MemoryFailure]):
+class Learned(Request[bool]):
     """Whether a session was learned from up to that entry already."""
 
     chat: str
@@ -107,7 +103,7 @@ class Learned(Request[bool | MemoryFailure]):
 
 
 @dataclass(frozen=True, slots=True)
-class Forget(Request[int | MemoryFailure]):
+class Forget(Request[int]):
     """Delete all facts under a key; how many went."""
 
     owner: str
@@ -115,7 +111,7 @@ class Forget(Request[int | MemoryFailure]):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts(Request[tuple[Fact, ...] | MemoryFailure]):
+class Facts(Request[tuple[Fact, ...]]):
     """All facts of an owner: explicit ones first, then the most recent first."""
 
     owner: str

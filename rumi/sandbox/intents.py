@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import trio
 
-from actors import Actor, Request, answers
+from actors import Actor, Refused, Request, answers
 from rumi.sandbox.types import Box, Engine, SandboxError
 
 log = logging.getLogger("rumi.sandbox")
@@ -29,10 +29,10 @@ After that whoever waits is told why it fails."""
 
 
 @dataclass(frozen=True, slots=True)
-class Make(Request[Box | SandboxError]):
+class Make(Request[Box]):
     """Make the chat's box, after its predecessor is gone. Whoever gives up on it lets it go.
 
-    Answered with an error if it cannot be made, or its predecessor not be removed.
+    Refused with a SandboxError if it cannot be made, or its predecessor not be removed.
     """
 
     chat_id: str
@@ -40,11 +40,11 @@ class Make(Request[Box | SandboxError]):
 
 
 @dataclass(frozen=True, slots=True)
-class Remove(Request[SandboxError | None]):
-    """Remove the chat's box; answered with None when nothing is there.
+class Remove(Request[None]):
+    """Remove the chat's box; answered when nothing is there.
 
-    Answered with an error if that has failed for some time, as it does without an engine. Neither that nor
-    giving up on the answer stops the removal.
+    Refused with a SandboxError if that has failed for some time, as it does without an engine. Neither that
+    nor giving up on the answer stops the removal.
     """
 
     chat_id: str
@@ -70,14 +70,13 @@ class _Intent:
     trouble: SandboxError | None = None
     failing_since: float = inf
 
-    async def removed(self) -> SandboxError | None:
-        """Wait until nothing is there; an error if trying has failed for `RESTART_S`."""
+    async def removed(self) -> None:
+        """Wait until nothing is there; refused if trying has failed for `RESTART_S`."""
         self.wanted_now.set()
         while not self.gone.is_set():
             await self.news.wait()
-            if trio.current_time() - self.failing_since >= RESTART_S:
-                return self.trouble
-        return None
+            if self.trouble is not None and trio.current_time() - self.failing_since >= RESTART_S:
+                raise Refused(self.trouble)
 
     def tell(self, trouble: SandboxError | None) -> None:
         """The removal was tried."""
@@ -105,12 +104,11 @@ class Intents(Actor[IntentMessage]):
         self.start_soon(self._sweep_later)
 
     @answers(Remove)
-    async def remove(self, message: Remove) -> SandboxError | None:
+    async def remove(self, message: Remove) -> None:
         """See to it that a chat has no box."""
         if (intent := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, intent)
-            return await intent.removed()
-        return None
+            await intent.removed()
 
     async def stopped(self, reason: str) -> None:
         """Remove everything of this installation. What is not confirmed in time waits for the next start."""
@@ -131,12 +129,11 @@ class Intents(Actor[IntentMessage]):
         return f"{len(self._intents) - removing} kept, {removing} to be gone"
 
     @answers(Make)
-    async def make(self, message: Make) -> Box | SandboxError:
+    async def make(self, message: Make) -> Box:
         """Make a chat's box, behind the removal of the one before."""
         while (before := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, before)
-            if (trouble := await before.removed()) is not None:
-                return trouble
+            await before.removed()
         intent = self._intents[message.chat_id] = _Intent()
         self.start_soon(self._create, message, intent)
         try:
@@ -144,9 +141,11 @@ class Intents(Actor[IntentMessage]):
         except trio.Cancelled:
             self._let_go(message.chat_id, intent)
             raise
-        if intent.made is None or isinstance(intent.made, SandboxError):
+        made = intent.made or SandboxError("The sandbox was not made.")
+        if isinstance(made, SandboxError):
             self._let_go(message.chat_id, intent)
-        return intent.made or SandboxError("The sandbox was not made.")
+            raise Refused(made)
+        return made
 
     async def _create(self, message: Make, intent: _Intent) -> None:
         """See a create through to its answer."""

@@ -1,14 +1,15 @@
 """The sandbox actor: one for each chat, owner of that chat's box for as long as it lives."""
 
 import signal
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
 
 import trio
 
-from actors import Actor, ActorError, ActorRef, Request, answers
+from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.sandbox.collect import HeadTail
 from rumi.sandbox.disk import Disk, Free, Running
 from rumi.sandbox.handover import Workspaces
@@ -34,12 +35,12 @@ WATCH_UNCOUNTED_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare(Request[SandboxError | None]):
+class Prepare(Request[None]):
     """Have a box ready. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Request[CommandResult | SandboxError]):
+class Run(Request[CommandResult]):
     """Run a command to its end. `timeout_s` None is the configured one.
 
     Whoever gives up on it leaves when nothing of the command runs any more.
@@ -50,7 +51,7 @@ class Run(Request[CommandResult | SandboxError]):
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet(Request[SandboxError | None]):
+class Quiet(Request[None]):
     """Make sure that no process is left. Asked at the end of every turn; cheap where none is."""
 
 
@@ -106,34 +107,32 @@ class Sandbox(Actor[SandboxMessage]):
         self._doing = ""
 
     @answers(Prepare)
-    async def prepare(self, message: Prepare) -> SandboxError | None:
-        """Have the box ready. A daemon that does not answer is not a crash of this actor."""
-        try:
+    async def prepare(self, message: Prepare) -> None:
+        """Have the box ready."""
+        with self._refusing():
             await self._ready()
-        except SandboxError as error:
-            return error
-        finally:
-            self._doing = ""
-        return None
 
     @answers(Run)
-    async def run(self, message: Run) -> CommandResult | SandboxError:
+    async def run(self, message: Run) -> CommandResult:
         """Run a command to its end."""
-        try:
+        with self._refusing():
             return await self._run(message)
-        except SandboxError as error:
-            return error
-        finally:
-            self._doing = ""
 
     @answers(Quiet)
-    async def quiet(self, message: Quiet) -> SandboxError | None:
+    async def quiet(self, message: Quiet) -> None:
         """Prove that no process is left."""
-        try:
+        with self._refusing():
             await self._end_all()
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Refuse where the engine fails: a daemon that does not answer is not a crash of this actor."""
+        try:
+            yield
         except SandboxError as error:
-            return error
-        return None
+            raise Refused(error) from error
+        finally:
+            self._doing = ""
 
     async def stopped(self, reason: str) -> None:
         """Give the box back. What is not confirmed in time stays with the keeper of intents."""
@@ -161,8 +160,6 @@ class Sandbox(Actor[SandboxMessage]):
         self._leaving = True  # until it has come, there may be one that nobody wants
         with trio.move_on_after(MAKE_S):
             made = await self._intents.ask(Make(self._chat_id, self._workspace))
-            if isinstance(made, SandboxError):
-                raise made
             self._box, self._leaving = made, False
             self._ids[self._chat_id] = made.container_id
             return made
@@ -171,9 +168,9 @@ class Sandbox(Actor[SandboxMessage]):
             "Look at `rumi doctor`; restart the Docker daemon if it hangs.",
         )
 
-    async def _run(self, message: Run) -> CommandResult | SandboxError:
+    async def _run(self, message: Run) -> CommandResult:
         if (fault := _unspeakable(message.command)) is not None:
-            return fault
+            raise fault
         try:
             return await self._run_in(await self._ready(), message)
         except BoxGoneError:
@@ -309,8 +306,11 @@ class Sandbox(Actor[SandboxMessage]):
         self._ids.pop(self._chat_id, None)
         trouble = None
         with trio.move_on_after(REMOVE_S):
-            trouble = await self._intents.ask(Remove(self._chat_id))
-            if trouble is None:
+            try:
+                await self._intents.ask(Remove(self._chat_id))
+            except SandboxError as error:
+                trouble = error
+            else:
                 self._leaving = False
                 return
         raise unconfirmed("It is not confirmed that the sandbox's processes have ended.", trouble)

@@ -3,10 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import trio
 
-from actors import ActorError, ActorRef, ChildSpec, DynamicSupervisor, RestartLimitExceeded, Supervisor
+from actors import (
+    ActorError,
+    ActorRef,
+    ChildSpec,
+    DynamicSupervisor,
+    Request,
+    RestartLimitExceeded,
+    Supervisor,
+)
 from rumi.sandbox.disk import Disk, DiskWatch
 from rumi.sandbox.handover import Workspaces
 from rumi.sandbox.intents import IntentMessage, Intents, Remove
@@ -22,6 +31,8 @@ from rumi.sandbox.sandbox import (
 )
 from rumi.sandbox.types import Command, CommandResult, Engine, EngineKind, Limits, SandboxError
 from rumi.sandbox.use import Measure, Processes, Use
+
+R = TypeVar("R")
 
 INTENTS_SHUTDOWN_S = 15.0
 AT_ONCE = 4096
@@ -70,7 +81,7 @@ class Sandboxes:
         Raises:
             SandboxError: it cannot be made; says what to do.
         """
-        _raise(await self._ask(chat_id, Prepare()))
+        await self._ask(chat_id, Prepare())
 
     async def run(self, chat_id: str, command: Command, timeout_s: float | None = None) -> CommandResult:
         """Run a command in the chat's box, which is made if there is none. One after the other for a chat.
@@ -85,7 +96,7 @@ class Sandboxes:
             running = self._running.setdefault(chat_id, set())
             running.add(scope)
             try:
-                return _raise(await self._ask(chat_id, Run(command, timeout_s)))
+                return await self._ask(chat_id, Run(command, timeout_s))
             finally:
                 running.discard(scope)
                 if not running:
@@ -100,7 +111,7 @@ class Sandboxes:
         """
         if (child := self._children.lookup(chat_id)) is not None:
             try:
-                _raise(await child.ask(Quiet()))
+                await child.ask(Quiet())
             except ActorError:
                 await self._gone(chat_id)
 
@@ -115,31 +126,24 @@ class Sandboxes:
         await self._children.stop(chat_id)
         await self._gone(chat_id)
 
-    async def _ask(self, chat_id: str, message: Prepare | Run) -> CommandResult | SandboxError | None:
+    async def _ask(self, chat_id: str, request: Request[R]) -> R:
         try:
-            child = await self._children.get_or_start(chat_id)
-            if isinstance(message, Run):
-                return await child.ask(message)
-            return await child.ask(message)
+            return await (await self._children.get_or_start(chat_id)).ask(request)
         except ActorError as error:
-            return SandboxError(f"The sandbox has stopped ({type(error).__name__}).", "Try again.")
+            raise SandboxError(f"The sandbox has stopped ({type(error).__name__}).", "Try again.") from error
 
     async def _gone(self, chat_id: str) -> None:
         trouble = None
         with trio.move_on_after(REMOVE_S):
             try:
-                trouble = await self._intents.ask(Remove(chat_id))
+                await self._intents.ask(Remove(chat_id))
+            except SandboxError as error:
+                trouble = error
             except ActorError:
                 return  # the process is ending, and with it everything is removed
-            if trouble is None:
+            else:
                 return
         raise unconfirmed("It is not confirmed that the sandbox's container is gone.", trouble)
-
-
-def _raise(answer: CommandResult | SandboxError | None) -> CommandResult:
-    if isinstance(answer, SandboxError):
-        raise answer
-    return answer  # type: ignore[return-value]  # None only for Prepare and Quiet, whose callers drop it
 
 
 def add_sandboxes(

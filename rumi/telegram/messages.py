@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors import Request
-from rumi.errors import RumiError
 from rumi.texts import Language
 
 
@@ -18,10 +17,10 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class SendFile(Request[RumiError | None]):
+class SendFile(Request[None]):
     """Send a file to the chat, behind what it was sent before. Answered when Telegram has it.
 
-    Cancelled, the upload ends. The answer is None, or the error that says why Telegram does not have it.
+    Cancelled, the upload ends. Refused with a RumiError that says why Telegram does not have it.
     """
 
     chat: str

@@ -163,9 +163,7 @@ class Telegram:
 
     async def _send_file(self, chat: str, name: str, content: bytes) -> None:
         assert self._sender is not None
-        error = await self._sender.ask(SendFile(chat, name, content))
-        if error is not None:
-            raise error
+        await self._sender.ask(SendFile(chat, name, content))
 
     # The end
 

@@ -1,19 +1,18 @@
 """The web's part of the supervision tree, and how tools reach it."""
 
-from collections.abc import Awaitable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import trio
 
-from actors import ActorError, ActorRef, ChildSpec, Supervisor
+from actors import ActorError, ActorRef, ChildSpec, Request, Supervisor
 from rumi.web.types import Fetch, FetchError, Method, Page, Search, SearchResults, Topic, WebMessage
 
 if TYPE_CHECKING:
     from rumi.web.fetching.fetcher import Fetcher
 
-
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +36,17 @@ class Web:
 
     async def fetch(self, chat: str, url: str, method: Method = "GET") -> Page:
         """What is at an address; see `Fetch`."""
-        return await _asked(self.fetcher.ask(Fetch(url, chat, method)))
+        return await self._ask(Fetch(url, chat, method))
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
         """What a search finds; see `Search`."""
-        return await _asked(self.fetcher.ask(Search(query, chat, max_results, topic)))
+        return await self._ask(Search(query, chat, max_results, topic))
 
-
-async def _asked(asking: Awaitable[T | FetchError]) -> T:
-    try:
-        answer = await asking
-    except ActorError as error:
-        raise FetchError("The fetcher has just failed and is being restarted.", "Try again.") from error
-    if isinstance(answer, FetchError):
-        raise answer
-    return answer
+    async def _ask(self, request: Request[R]) -> R:
+        try:
+            return await self.fetcher.ask(request)
+        except ActorError as error:
+            raise FetchError("The fetcher has just failed and is being restarted.", "Try again.") from error
 
 
 def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:

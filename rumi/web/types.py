@@ -45,7 +45,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch(Request[Page | FetchError]):
+class Fetch(Request[Page]):
     """Get what is at an address. Cancelled, it has no connection, no process and no permit left.
 
     `chat` is whose share of the fetcher it takes.
@@ -80,7 +80,7 @@ class SearchResults:
 
 
 @dataclass(frozen=True, slots=True)
-class Search(Request[SearchResults | FetchError]):
+class Search(Request[SearchResults]):
     """Search the web. Cancelled, nothing of it goes on.
 
     Raises:

@@ -7,7 +7,17 @@ from typing import Any, TypeVar, cast
 
 import trio
 
-from actors import Actor, ChildSpec, DynamicSupervisor, NodeStatus, Request, StopReason, Supervisor, answers
+from actors import (
+    Actor,
+    ChildSpec,
+    DynamicSupervisor,
+    NodeStatus,
+    Refused,
+    Request,
+    StopReason,
+    Supervisor,
+    answers,
+)
 
 R = TypeVar("R")
 
@@ -60,7 +70,15 @@ class Do(Request[Any]):
     fn: Callable[["Probe"], Any]
 
 
-Any_ = Note | Echo | Crash | Work | End | Do
+@dataclass(frozen=True, slots=True)
+class Refuse(Request[str]):
+    """Refuse with this, after so many seconds."""
+
+    error: Exception = field(default_factory=lambda: LookupError("not here"))
+    after_s: float = 0.0
+
+
+Any_ = Note | Refuse | Echo | Crash | Work | End | Do
 
 
 @dataclass
@@ -110,6 +128,11 @@ class Probe(Actor[Any_]):
                 if after_s:
                     await trio.sleep(after_s)
                 raise error
+            case Refuse(error, after_s):
+                self.say("refuses")
+                if after_s:
+                    await trio.sleep(after_s)
+                raise Refused(error)
             case Work():
                 return await self.work(message)
             case End():

@@ -46,10 +46,7 @@ class World:
     async def fetch(self, url: str, chat: str = "one", method: Method = "GET") -> Page:
         """What came; raises what went wrong."""
         with trio.fail_after(BOUND_S):
-            answer = await self.ref.ask(Fetch(url, chat, method))
-        if isinstance(answer, FetchError):
-            raise answer
-        return answer
+            return await self.ref.ask(Fetch(url, chat, method))
 
     async def trouble(self, url: str, chat: str = "one", method: Method = "GET") -> FetchError:
         """Why nothing came."""

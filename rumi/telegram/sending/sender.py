@@ -10,7 +10,7 @@ import trio
 from telegram import Bot
 from telegram.error import TelegramError
 
-from actors import Actor, ActorError, ActorRef, answers
+from actors import Actor, ActorError, ActorRef, Refused, answers
 from rumi import texts
 from rumi.agent import TurnFinished
 from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
@@ -275,21 +275,20 @@ class Sender(Actor[SenderMessage]):
                 nursery.start_soon(self._toasts.disarm, to, message)
 
     @answers(SendFile)
-    async def send_file(self, file: SendFile) -> RumiError | None:
+    async def send_file(self, file: SendFile) -> None:
         """Send it behind what the chat was sent before."""
         if address_of(file.chat) is None:
-            return RumiError(f"{file.chat} is no chat of Telegram's.")
+            raise Refused(RumiError(f"{file.chat} is no chat of Telegram's."))
         before = await self._last_reply(file.chat)
         lane = self._lane(file.chat)
         assert lane is not None
         try:
             await lane.upload(file.name, file.content, before)
         except RumiError as error:
-            return error
+            raise Refused(error) from error
         except Exception as error:
             logger.exception("a file for %s was not sent", file.chat)
-            return RumiError(f"The file could not be sent: {type(error).__name__}.")
-        return None
+            raise Refused(RumiError(f"The file could not be sent: {type(error).__name__}.")) from None
 
     async def _last_reply(self, chat: str) -> int:
         """The last delivery that waits for the chat, 0 where none does: it may not have been told yet."""

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import httpcore
 import trio
 
-from actors import Actor, answers
+from actors import Actor, Refused, answers
 from rumi import __version__
 from rumi.web.fetching.body import Body
 from rumi.web.fetching.cache import LONGEST_S, Cache
@@ -34,11 +34,11 @@ USER_AGENT: Final = f"Rumi/{__version__}"
 
 
 class Fetcher(Actor[WebMessage]):
-    """Fetches pages and searches; see `Fetch` and `Search`. Answers with what came, or with a `FetchError`.
+    """Fetches pages and searches; see `Fetch` and `Search`.
 
     Its `ChildSpec` needs `concurrency=CONCURRENT_MESSAGES`. `network` is a `GuardedNetwork`: nothing here
     looks at addresses once more. `tls` is what servers' certificates are judged by; without one, the
-    certificates that come with httpx. Whatever goes wrong with one fetch is that fetch's answer.
+    certificates that come with httpx. Whatever goes wrong with one fetch is refused to its asker.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class Fetcher(Actor[WebMessage]):
         await self.start(self._readers.run)
 
     @answers(Fetch)
-    async def fetch(self, message: Fetch) -> Page | FetchError:
+    async def fetch(self, message: Fetch) -> Page:
         """Get a page. Cancelled, its connection, its process and its turn are gone."""
         return await _settled(partial(self._fetch, message))
 
     @answers(Search)
-    async def search(self, message: Search) -> SearchResults | FetchError:
+    async def search(self, message: Search) -> SearchResults:
         """Search; cancelled likewise."""
         return await _settled(partial(self._find, message))
 
@@ -163,12 +163,13 @@ class Fetcher(Actor[WebMessage]):
         )
 
 
-async def _settled(work: Callable[[], Awaitable[A]]) -> A | FetchError:
+async def _settled(work: Callable[[], Awaitable[A]]) -> A:
     try:
         return await work()
     except FetchError as error:
-        return error.with_traceback(None)  # its frames hold the page
+        refusal = error.with_traceback(None)  # its frames hold the page
     except Exception:
         # One page that we do not cope with is no reason to lose those of all others.
         logger.exception("a request to the web failed")
-        return FetchError("Something failed on our side.", "The program's log says what.", answered=True)
+        refusal = FetchError("Something failed on our side.", "The program's log says what.", answered=True)
+    raise Refused(refusal)
