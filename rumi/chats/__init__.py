@@ -4,25 +4,32 @@ from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.commands import asks_first
 from rumi.chats.conversation import ended
 from rumi.chats.events import (
+    VERSION,
     ChatEvent,
-    ChatPort,
     Happening,
     Moved,
+    NotUnderstood,
     Replied,
-    Subscription,
     TurnStarted,
+    from_json,
+    made,
+    picked,
+    plain,
+    to_json,
     turn_of,
 )
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.ids import check_chat_id, check_chosen_chat_id
 from rumi.chats.inbox import Arrival, Inbox
 from rumi.chats.leaving import leave
-from rumi.chats.local import LocalChat
+from rumi.chats.local import ChatPort, LocalChat, Subscription
 from rumi.chats.means import ChatLimits, ChatView, InHand, Means, Sandboxes
+from rumi.chats.telling import recorded
 from rumi.chats.tree import add_chats
 
 __all__ = [
     "COMMAND_NAMES",
+    "VERSION",
     "Arrival",
     "ChatEvent",
     "ChatLimits",
@@ -36,6 +43,7 @@ __all__ = [
     "LocalChat",
     "Means",
     "Moved",
+    "NotUnderstood",
     "Replied",
     "Sandboxes",
     "Subscription",
@@ -45,6 +53,12 @@ __all__ = [
     "check_chat_id",
     "check_chosen_chat_id",
     "ended",
+    "from_json",
     "leave",
+    "made",
+    "picked",
+    "plain",
+    "recorded",
+    "to_json",
     "turn_of",
 ]

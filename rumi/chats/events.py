@@ -1,12 +1,24 @@
 """What a chat tells to whoever watches it: its turns' events, and the final reply to each message."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias, TypeVar
 
-from rumi.agent import Reason, TurnEvent
-from rumi.journal import Enclosure
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Reason,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+)
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.texts import Language
+from rumi.tools import CommandTrace, ToolResult
+
+T = TypeVar("T")
 
 
 def turn_of(message: int) -> str:
@@ -68,42 +80,106 @@ class ChatEvent:
     what: Happening
 
 
-class Subscription(Protocol):
-    """The events of one chat, in order. Text deltas of one turn may be joined when the reader is slow."""
+# The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.
 
-    async def receive(self) -> ChatEvent:
-        """The next event. A cancelled receive loses nothing."""
-        ...
+VERSION: Final = 3
+"""Goes up when a kind comes or goes, or a field goes or means something else; not when a field comes."""
 
-    def close(self) -> None:
-        """Stop listening."""
-        ...
+KINDS: Final[Mapping[str, type[Any]]] = {
+    "turn_started": TurnStarted,
+    "thinking": Thinking,
+    "text": TextDelta,
+    "discarded": Discarded,
+    "waiting": Waiting,
+    "tool_call": ToolStarted,
+    "tool_result": ToolFinished,
+    "confirm": ConfirmationAsked,
+    "confirmed": ConfirmationEnded,
+    "turn_finished": TurnFinished,
+    "reply": Replied,
+    "moved": Moved,
+}
+"""The events by their names in JSON."""
+
+_NAMES: Final = {kind: name for name, kind in KINDS.items()}
+_PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
+    (ToolStarted, "call"): ToolCall,
+    (ToolFinished, "call"): ToolCall,
+    (ToolFinished, "result"): ToolResult,
+    (ToolResult, "trace"): CommandTrace,
+    (TurnFinished, "usage"): Usage,
+}
+_TUPLES: Final = frozenset({"argv", "links", "messages"})
+_FIELDS: Final = {
+    kind: tuple(each.name for each in fields(kind)) for kind in (*KINDS.values(), *_PARTS.values())
+}
 
 
-class ChatPort(Protocol):
-    """A chat as a front end sees it, in this process or over the control socket."""
+class NotUnderstood(ValueError):
+    """What another process told is not an event of this version."""
 
-    @property
-    def chat(self) -> str:
-        """The chat's id."""
-        ...
 
-    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
-        """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
-        ...
+def to_json(event: ChatEvent) -> dict[str, Any]:
+    """Return the event as JSON knows it: its kind, where and when it was, and its fields."""
+    where = {"chat": event.chat, "turn": event.turn, "time": event.time}
+    return {"event": _NAMES[type(event.what)], **where, **plain(event.what)}
 
-    def subscribe(self) -> Subscription:
-        """Listen from now on."""
-        ...
 
-    def shown(self, question: str) -> None:
-        """A person can read the question of that id: from now on a typed yes or no answers it."""
-        ...
+def from_json(data: Mapping[str, Any]) -> ChatEvent:
+    """Return the event. Fields that this version does not know are ignored.
 
-    async def undelivered(self) -> list[Replied]:
-        """Replies stored earlier that no one has acknowledged, oldest first."""
-        ...
+    Raises:
+        NotUnderstood: this version does not know its kind, or a field is missing.
+    """
+    try:
+        what = made(KINDS[data["event"]], data)
+        return ChatEvent(data["chat"], data["turn"], data["time"], what)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        kind = data.get("event") if isinstance(data, Mapping) else data
+        raise NotUnderstood(f"not an event of version {VERSION}: {str(kind)[:40]!r}") from error
 
-    async def delivered(self, delivery: int) -> None:
-        """A person has it."""
-        ...
+
+def plain(value: Any) -> Any:
+    """Return an event's content, or a part of it, as JSON knows it."""
+    if (names := _FIELDS.get(type(value))) is not None:
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def made(kind: type[T], data: Mapping[str, Any]) -> T:
+    """Return what `plain` was given, of that kind.
+
+    Raises:
+        KeyError, TypeError, ValueError: it was something else.
+    """
+    if not isinstance(data, Mapping):
+        raise TypeError("not an object")
+    found = {name: data[name] for name in _FIELDS[kind] if name in data}
+    for name, value in found.items():
+        if (part := _PARTS.get((kind, name))) is not None and value is not None:
+            found[name] = made(part, value)
+        elif name in _TUPLES:
+            found[name] = tuple(value)
+    return kind(**found)
+
+
+def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return some fields of the event's JSON, as a documented format has them; None for what it leaves out.
+
+    `names` has for each kind its name in that format, and behind it the fields: `call.id` is the field `id`
+    of the part `call`, `tool=call.name` one that is called otherwise there.
+    """
+    if (format := names.get(_NAMES[type(event.what)])) is None:
+        return None
+    data = to_json(event)
+    name, *paths = format.split()
+    chosen = {"event": name, "chat": event.chat, "turn": event.turn, "time": event.time}
+    for path in paths:
+        own, _, other = path.partition("=")
+        value: Any = data
+        for step in (other or own).split("."):
+            value = value[step]
+        chosen[own.rpartition(".")[2]] = value
+    return chosen

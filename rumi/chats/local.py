@@ -1,14 +1,56 @@
-"""A chat of this process, as a front end uses it."""
+"""A chat as a front end uses it: in this process, or over the control socket."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from rumi.chats.events import Replied
+from rumi.chats.events import ChatEvent, Replied
 from rumi.chats.hub import HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.means import Means
 from rumi.journal import Delivered, Enclosure, Undelivered
 from rumi.texts import Language
+
+
+class Subscription(Protocol):
+    """The events of one chat, in order. Text deltas of one turn may be joined when the reader is slow."""
+
+    async def receive(self) -> ChatEvent:
+        """The next event. A cancelled receive loses nothing."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class ChatPort(Protocol):
+    """A chat as a front end sees it, in this process or over the control socket."""
+
+    @property
+    def chat(self) -> str:
+        """The chat's id."""
+        ...
+
+    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+        """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
+        ...
+
+    def subscribe(self) -> Subscription:
+        """Listen from now on."""
+        ...
+
+    def shown(self, question: str) -> None:
+        """A person can read the question of that id: from now on a typed yes or no answers it."""
+        ...
+
+    async def undelivered(self) -> list[Replied]:
+        """Replies stored earlier that no one has acknowledged, oldest first."""
+        ...
+
+    async def delivered(self, delivery: int) -> None:
+        """A person has it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,29 @@
 """How a chat tells what happens: to whoever listens, and to the audit log."""
 
 import json
+from typing import Any
 
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
+from rumi.agent import ToolFinished, ToolStarted, TurnFinished
 from rumi.audit import AuditLog
-from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
+from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.means import Means
-from rumi.models import Waiting
 from rumi.sandbox import Refused, parse_command
 from rumi.tools import ToolResult
+
+_OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"
+
+RECORDED = {
+    "turn_started": "turn_started message outside",
+    "waiting": "waiting seconds why",
+    "tool_call": "tool_started call.id tool=call.name call.arguments",
+    "tool_result": f"tool call.id tool=call.name {_OUTCOME}",
+    "confirm": "confirm id text",
+    "confirmed": "confirmed id verdict",
+    "turn_finished": "turn_finished stopped_reason=reason"
+    " usage.prompt_tokens usage.completion_tokens usage.cached_tokens",
+    "reply": "replied messages",
+}
+"""What the audit log and live events have of each kind of event, as `picked` reads it."""
 
 
 def tell(means: Means, chat: str, turn: str, what: Happening) -> None:
@@ -32,51 +47,28 @@ def tell_reply(
     tell(means, chat, turn, replied)
 
 
+def recorded(event: ChatEvent) -> dict[str, Any] | None:
+    """Return what records have of an event; None for what they leave out."""
+    record = picked(event, RECORDED)
+    if isinstance(event.what, ToolFinished) and record is not None and record["tool"] == "bash":
+        record["event"] = "command"
+    return record
+
+
 def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
     """Write the audit line of an event, if it has one."""
-    chat, turn = event.chat, event.turn
+    record = recorded(event)
     match event.what:
-        case TurnStarted(outside=outside):
-            audit.write("turn_started", chat_id=chat, turn=turn, container_id=container_id, outside=outside)
-        case ToolFinished(call, result):
-            audit.write(
-                "command" if call.name == "bash" else "tool",
-                chat_id=chat,
-                turn=turn,
-                container_id=result.trace.container_id if result.trace else container_id or None,
-                argv=_argv(call.arguments, result),
-                command=_command(call.arguments),
-                exit_code=result.exit_code,
-                duration_ms=result.duration_ms,
-                truncated=result.truncated,
-                tool=call.name,
-                ok=result.ok,
-            )
-        case ConfirmationAsked(id, text):
-            audit.write("confirm", chat_id=chat, turn=turn, container_id=container_id, id=id, text=text)
-        case ConfirmationEnded(id, verdict):
-            audit.write(
-                "confirmed", chat_id=chat, turn=turn, container_id=container_id, id=id, verdict=verdict
-            )
-        case Waiting(seconds, why):
-            audit.write(
-                "waiting", chat_id=chat, turn=turn, container_id=container_id, seconds=seconds, why=why
-            )
-        case TurnFinished(reason, _, usage):
-            audit.write(
-                "turn_finished",
-                chat_id=chat,
-                turn=turn,
-                container_id=container_id,
-                stopped_reason=reason,
-                prompt_tokens=usage.prompt_tokens,
-                completion_tokens=usage.completion_tokens,
-                cached_tokens=usage.cached_tokens,
-            )
-        case Replied(_, messages, _) if not turn:
-            audit.write("replied", chat_id=chat, messages=list(messages))
-        case _:
-            pass
+        case ToolStarted():
+            return
+        case Replied() if event.turn:
+            return
+        case ToolFinished(call, result) if record is not None:
+            record |= {"argv": _argv(call.arguments, result), "command": _command(call.arguments)}
+            container_id = result.trace.container_id if result.trace else container_id
+    if record is not None:
+        del record["time"]
+        audit.write(record.pop("event"), chat_id=record.pop("chat"), container_id=container_id, **record)
 
 
 def _command(arguments: str) -> str:

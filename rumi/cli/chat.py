@@ -84,7 +84,7 @@ class _Place:
     engine: str
     ended: Callable[[], Awaitable[None]]
     leave: Callable[[int], Awaitable[None]]
-    gone: "Gone | None" = None
+    over: "Callable[[], Gone | None]" = lambda: None
     """What ends this chat together with that process; None where another one takes its place."""
 
 
@@ -140,8 +140,8 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
                     nursery.start_soon(talk, place)
                 await _first(place.ended, chat.left.wait)
                 if not chat.left.is_set():
-                    if place.gone is not None:
-                        chat.end(place.gone)
+                    if (over := place.over()) is not None:
+                        chat.end(over)
                         await chat.left.wait()
                     else:
                         chat.lose(texts.holder_gone(language))
@@ -225,8 +225,7 @@ async def _attach(home: "Home", wish: "Wish", again: "LastingChat | None") -> "A
             here = Path.cwd()
             if (here / ".rumi" / "skills").is_dir() and chat.project != str(here):
                 _say(texts.other_project(wish.language))
-        gone = chat.gone() if chat.service else None
-        yield _Place(chat, chat.model, chat.engine, chat.ended, _nothing, gone)
+        yield _Place(chat, chat.model, chat.engine, chat.ended, _nothing, chat.over)
 
 
 @asynccontextmanager

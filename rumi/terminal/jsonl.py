@@ -16,9 +16,9 @@ import json
 import re
 from datetime import UTC, datetime
 
-from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted, TurnFinished
-from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
-from rumi.models import Discarded, TextDelta, Waiting
+from rumi.agent import ToolFinished
+from rumi.chats import ChatEvent, Replied, picked
+from rumi.models import Discarded, Waiting
 from rumi.terminal.clean import clean
 from rumi.terminal.conversation import Settled
 from rumi.terminal.streams import Writer
@@ -28,6 +28,19 @@ from rumi.terminal.words import Words
 # U+2028 for the end of a line, and halves of surrogate pairs can't be encoded.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_OUTCOME = "result.ok result.content result.exit_code result.duration_ms result.truncated"
+
+PRINTED = {
+    "turn_started": "turn_started",
+    "text": "text delta=text",
+    "tool_call": "tool_call call.id call.name arguments",
+    "tool_result": f"tool_result call.id {_OUTCOME}",
+    "confirm": "confirm id text",
+    "turn_finished": "turn_finished reason answer usage",
+    "reply": "reply text",
+}
+"""What is printed of each kind of event, as `picked` reads it."""
+
 
 def encode(value: object) -> str:
     """`value` as one line of JSON that is safe to print."""
@@ -35,40 +48,16 @@ def encode(value: object) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def describe(what: Happening) -> dict[str, object] | None:
-    """The event's own fields; None for what is not among the printed events."""
-    match what:
-        case TurnStarted():
-            return {"event": "turn_started"}
-        case TextDelta(text):
-            return {"event": "text", "delta": text}
-        case ToolStarted(call, arguments):
-            return {"event": "tool_call", "id": call.id, "name": call.name, "arguments": dict(arguments)}
-        case ToolFinished(call, result):
-            fields: dict[str, object] = {
-                "event": "tool_result",
-                "id": call.id,
-                "ok": result.ok,
-                "content": result.content,
-            }
-            if call.name == "bash" or result.exit_code is not None:
-                fields |= {
-                    "exit_code": result.exit_code,
-                    "duration_ms": result.duration_ms,
-                    "truncated": result.truncated,
-                }
-            return fields
-        case ConfirmationAsked(id, text):
-            return {"event": "confirm", "id": id, "text": text}
-        case TurnFinished(reason, answer, usage):
-            counted = {
-                "prompt_tokens": usage.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
-                "cached_tokens": usage.cached_tokens,
-            }
-            return {"event": "turn_finished", "reason": reason, "answer": answer, "usage": counted}
-        case _:
-            return None
+def printed(event: ChatEvent) -> dict[str, object] | None:
+    """The event as a printed object; None for what is not among the printed events."""
+    fields = picked(event, PRINTED)
+    if fields is None:
+        return None
+    what, time = event.what, datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+    if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
+        for name in ("exit_code", "duration_ms", "truncated"):
+            del fields[name]
+    return fields | {"time": time.replace("+00:00", "Z")}
 
 
 class JsonView:
@@ -81,9 +70,9 @@ class JsonView:
 
     async def event(self, event: ChatEvent) -> None:
         """One line, if the event is one of those that are printed."""
-        fields = describe(event.what)
+        fields = printed(event)
         if fields is not None:
-            await self._print(event, fields)
+            await self._output.write(encode(fields) + "\n")
         elif isinstance(event.what, Waiting):
             wait = event.what
             await self.notice(self._words.waiting.format(why=wait.why, seconds=round(wait.seconds)))
@@ -93,7 +82,7 @@ class JsonView:
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
         """A turn's reply is the answer of its `turn_finished`; only what was no turn is printed."""
         if settled.finished is None:
-            await self._print(event, {"event": "reply", "text": settled.reply.text})
+            await self._output.write(encode(printed(event)) + "\n")
 
     async def earlier(self, reply: Replied) -> None:
         """A reply of an earlier time: a notice."""
@@ -110,8 +99,3 @@ class JsonView:
     async def notice(self, text: str) -> None:
         """A line on the error output."""
         await self._errors.write(clean(text).rstrip("\n") + "\n")
-
-    async def _print(self, event: ChatEvent, fields: dict[str, object]) -> None:
-        time = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
-        common = {"chat": event.chat, "turn": event.turn, "time": time.replace("+00:00", "Z")}
-        await self._output.write(encode({"event": fields["event"], **common, **fields}) + "\n")

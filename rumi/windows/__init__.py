@@ -8,12 +8,11 @@
                                           ←    {"event": {…}}, as the chat tells them
     {"do":"shown" | "delivered", …}       →
 
-`Windows` is the holder's side of it, `attach` the window's; `shape` is what an event looks like on the way.
-A window that goes, however it does, leaves nothing behind: the turn that it began is stopped. When the
+`Windows` is the holder's side of it, `attach` the window's; `rumi.chats` has what an event looks like on the
+way. A window that goes, however it does, leaves nothing behind: the turn that it began is stopped. When the
 holder ends, one of its windows takes the home and the others attach to that one: `LastingChat` is a chat over
-one process after the other. What it is too
-slow to take is bounded as for everybody who listens, and delays nobody. `live` is the other thing that can be
-followed: what happens in the whole house.
+one process after the other. What it is too slow to take is bounded as for everybody who listens, and delays
+nobody. `live` is the other thing that can be followed: what happens in the whole house.
 """
 
 from rumi.windows.ending import let_windows_finish

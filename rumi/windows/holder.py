@@ -11,11 +11,20 @@ import trio
 
 from actors import ActorError
 from rumi import texts
-from rumi.chats import HubSubscription, Inbox, LocalChat, Means, check_chosen_chat_id
+from rumi.chats import (
+    VERSION,
+    HubSubscription,
+    Inbox,
+    LocalChat,
+    Means,
+    check_chosen_chat_id,
+    plain,
+    to_json,
+)
 from rumi.control import Wire, WireClosed
 from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.texts import Language
-from rumi.windows.shape import VERSION, reply_to_json, to_json, words_from_json
+from rumi.windows.shape import words_from_json
 
 logger = logging.getLogger(__name__)
 
@@ -227,7 +236,7 @@ class Windows:
             logger.warning("a window's chat %s did not start: %r", chat.chat, error)
             return _refused(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
         others = {number for other in self._open if other is not window for number in other.latest}
-        return {"replies": [reply_to_json(reply) for reply in replies if others.isdisjoint(reply.messages)]}
+        return {"replies": [plain(reply) for reply in replies if others.isdisjoint(reply.messages)]}
 
 
 class _Ending(RumiError):

@@ -12,10 +12,8 @@ import trio
 
 from actors import RestartLimitExceeded, TreeEvent
 from rumi import __version__
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
-from rumi.chats import ChatEvent, Hub, HubSubscription, Replied, TurnStarted
+from rumi.chats import Hub, HubSubscription, recorded
 from rumi.control import Wire, WireClosed
-from rumi.models import Waiting
 
 VERSION = 1
 """Goes up when a field goes or means something else, not when one is added."""
@@ -103,9 +101,9 @@ class Live:
 
 async def _hear(events: HubSubscription, reader: _Reader) -> None:
     while True:
-        item = of_a_chat(await events.receive())
+        item = recorded(await events.receive())
         if item is not None:
-            reader.put(item)
+            reader.put(item | {"time": round(item["time"], 3)})
 
 
 async def _send(reader: _Reader, wire: Wire) -> None:
@@ -126,47 +124,6 @@ async def _until_it_goes(wire: Wire, scope: trio.CancelScope) -> None:
             await wire.receive()
     except WireClosed:
         scope.cancel()
-
-
-def of_a_chat(event: ChatEvent) -> Item | None:
-    """An event of a chat, if it is one of those that are told."""
-
-    def item(name: str, **more: object) -> Item:
-        return _item(event.time, name, event.chat, event.turn, **more)
-
-    match event.what:
-        case TurnStarted(_, message):
-            return item("turn_started", message=message)
-        case ToolStarted(call, _):
-            return item("tool_started", id=call.id, tool=call.name, arguments=call.arguments)
-        case ToolFinished(call, result):
-            return item(
-                "command" if call.name == "bash" else "tool",
-                id=call.id,
-                tool=call.name,
-                ok=result.ok,
-                exit_code=result.exit_code,
-                duration_ms=result.duration_ms,
-                truncated=result.truncated,
-            )
-        case Waiting(seconds, why):
-            return item("waiting", seconds=round(seconds, 3), why=why)
-        case ConfirmationAsked(id, text):
-            return item("confirm", id=id, text=text)
-        case ConfirmationEnded(id, verdict):
-            return item("confirmed", id=id, verdict=verdict)
-        case TurnFinished(reason, _, usage):
-            return item(
-                "turn_finished",
-                stopped_reason=reason,
-                prompt_tokens=usage.prompt_tokens,
-                completion_tokens=usage.completion_tokens,
-                cached_tokens=usage.cached_tokens,
-            )
-        case Replied(_, messages, _):
-            return item("replied", messages=list(messages))
-        case _:
-            return None
 
 
 def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:

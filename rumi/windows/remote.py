@@ -1,5 +1,6 @@
 """The window's side: a chat of the process that holds the home, as a front end uses any chat."""
 
+import logging
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -9,18 +10,25 @@ from typing import Any
 
 import trio
 
-from rumi.chats import ChatEvent, Hub, HubSubscription, Replied
+from rumi.chats import VERSION, ChatEvent, Hub, HubSubscription, NotUnderstood, Replied, from_json, made
 from rumi.control import NotRunning, Wire, WireClosed, open_stream
 from rumi.errors import RumiError, error_of
 from rumi.journal import Enclosure
 from rumi.texts import Language
-from rumi.windows.shape import VERSION, from_json, reply_from_json, words_to_json
+from rumi.windows.shape import words_to_json
+
+logger = logging.getLogger(__name__)
 
 OPEN_S = 20.0
 """How long a process may take to open a window; with a new session it may have to end a sandbox."""
 
 LEAVE_S = 1.0
 """How long whoever leaves waits until what was said last is out, such as that a reply was read."""
+
+OTHER_VERSION = (
+    "The Rumi that is running is another version than this one.",
+    "Restart it, then try again.",
+)
 
 LAST_WORDS_S = 0.05
 """Between the last event and the news that there will be no more: what was told is to be settled first."""
@@ -80,8 +88,7 @@ class _Listening:
 class RemoteChat:
     """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
 
-    `model` and `engine` are those of that process, `project` the folder whose skills count there. A `service`
-    that ends is about to be back.
+    `model` and `engine` are those of that process, `project` the folder whose skills count there.
     """
 
     def __init__(self, wire: Wire, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str) -> None:
@@ -89,7 +96,7 @@ class RemoteChat:
         self.model = str(opened.get("model", ""))
         self.engine = str(opened.get("engine", ""))
         self.project = str(opened.get("project", ""))
-        self.service = bool(opened.get("service"))
+        self._last = bool(opened.get("service"))
         self._ended = False
         self._waiting: set[trio.CancelScope] = set()
         self._written = trio.Event()
@@ -105,6 +112,11 @@ class RemoteChat:
     def gone(self) -> Gone:
         """The news that the process has ended."""
         return Gone(*self._gone)
+
+    def over(self) -> Gone | None:
+        """What ends this chat together with the process: a service is about to be back, and needs the home;
+        one that is not understood stays. None where another process takes its place."""
+        return self.gone() if self._last else None
 
     @contextmanager
     def ending(self, scope: trio.CancelScope) -> Iterator[None]:
@@ -125,9 +137,12 @@ class RemoteChat:
     async def follow(self) -> None:
         """Take what comes, until the process ends or this is cancelled."""
         try:
-            with suppress(WireClosed, KeyError, TypeError, ValueError):
+            with suppress(WireClosed, KeyError, TypeError):
                 while True:
                     self._take(await self._wire.receive())
+        except NotUnderstood as error:
+            logger.warning("%s", error)
+            self._gone, self._last = OTHER_VERSION, True
         finally:
             self._ended = True
             for scope in self._waiting:
@@ -195,7 +210,7 @@ class RemoteChat:
 
     async def undelivered(self) -> list[Replied]:
         """Replies that no one has acknowledged, oldest first."""
-        return [reply_from_json(reply) for reply in (await self._ask("undelivered"))["replies"]]
+        return [made(Replied, reply) for reply in (await self._ask("undelivered"))["replies"]]
 
     def shown(self, question: str) -> None:
         """A person can read the question."""
@@ -242,7 +257,5 @@ def _refusal(message: Mapping[str, Any]) -> RumiError:
     if message.get("later"):
         return NotThere(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # as to any request that it does not know
-        return RumiError(
-            "The Rumi that is running is another version than this one.", "Restart it, then try again."
-        )
+        return RumiError(*OTHER_VERSION)
     return error_of(message)

@@ -1,14 +1,16 @@
 import json
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from rumi.agent import Thinking, ToolFinished, ToolStarted
-from rumi.models import Discarded, TextDelta, ToolCall, Waiting
+from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.chats import ChatEvent, Happening, TurnStarted
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.terminal.conversation import Conversation
-from rumi.terminal.jsonl import JsonView, encode
+from rumi.terminal.jsonl import JsonView, encode, printed
 from rumi.terminal.once import once
 from rumi.terminal.plain import converse
 from rumi.terminal.words import words_for
@@ -87,6 +89,34 @@ async def test_a_turn_is_told_in_the_documented_objects(autojump_clock: MockCloc
     ]
     assert "rate limit" in errors
     assert WORDS.discarded in errors
+
+
+CALL = ToolCall("c1", "bash", '{"command": "ls"}')
+LINES: list[tuple[Happening, str]] = [
+    (TurnStarted("go", 1), '{"event":"turn_started",%s}'),
+    (TextDelta("Be"), '{"event":"text",%s,"delta":"Be"}'),
+    (
+        ToolStarted(CALL, {"command": "ls"}),
+        '{"event":"tool_call",%s,"id":"c1","name":"bash","arguments":{"command":"ls"}}',
+    ),
+    (
+        ToolFinished(CALL, ToolResult(True, "a.txt", 0, 12, same_as="a.txt", tainted=True)),
+        '{"event":"tool_result",%s,"id":"c1","ok":true,"content":"a.txt","exit_code":0,"duration_ms":12,'
+        '"truncated":false}',
+    ),
+    (ConfirmationAsked("q1", "Send?"), '{"event":"confirm",%s,"id":"q1","text":"Send?"}'),
+    (
+        TurnFinished("complete", "sent", Usage(3, 2, 1)),
+        '{"event":"turn_finished",%s,"reason":"complete","answer":"sent",'
+        '"usage":{"prompt_tokens":3,"completion_tokens":2,"cached_tokens":1}}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "line"), LINES, ids=lambda each: type(each).__name__)
+def test_each_line_is_written_as_documented_byte_for_byte(what: Happening, line: str) -> None:
+    common = f'"chat":"cli","turn":"t1","time":"{TIME}"'
+    assert encode(printed(ChatEvent("cli", "t1", 1_700_000_000.0, what))) == line % common
 
 
 async def test_a_command_is_told_as_a_reply_outside_of_turns(autojump_clock: MockClock) -> None:

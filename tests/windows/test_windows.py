@@ -1,6 +1,5 @@
 """Windows on the chats of another process: real sockets, the real journal and chats."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,44 +11,21 @@ from rumi.agent import (
     ConfirmationAsked,
     ConfirmationEnded,
     Thinking,
-    ToolFinished,
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
+from rumi.chats import VERSION, Replied, TurnStarted, events
 from rumi.control import ControlServer, WireClosed, open_stream
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Count, Enclosure
-from rumi.models import Discarded, Emit, ModelRequest, Reply, TextDelta, ToolCall, Usage, Waiting
-from rumi.tools import ToolResult
+from rumi.models import Emit, ModelRequest, Reply
 from rumi.windows import About, Gone, NotThere, Windows, Wish, attach, let_windows_finish
-from rumi.windows.shape import VERSION, from_json, to_json
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
 from tests.windows.holding import HOLDER, holding
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."
 STOPPED = "⏹ Stopped."
-CALL = ToolCall("c", "bash", '{"command": "echo \\ud800"}')
-HAPPENINGS: list[Happening] = [
-    TurnStarted("hóla\ud800", 3, "es", 7),
-    Thinking(1),
-    TextDelta("a\n\u2028b"),
-    Discarded(),
-    Waiting(1.5, "rate limit"),
-    ToolStarted(CALL, {"command": "echo"}),
-    ToolFinished(CALL, ToolResult(False, "no", 1, 20, True)),
-    ConfirmationAsked("q", "send it?"),
-    ConfirmationEnded("q", "yes"),
-    TurnFinished("stopped", "⏹", Usage(1, 2, 1)),
-    Replied(4, (1, 2), "⏹"),
-]
-
-
-@pytest.mark.parametrize("what", HAPPENINGS, ids=lambda what: type(what).__name__)
-def test_what_a_chat_tells_comes_through_as_it_is(what: Happening) -> None:
-    event = ChatEvent("cli", "t1", 1.5, what)
-    assert from_json(json.loads(json.dumps(to_json(event)))) == event
 
 
 async def test_a_window_sends_and_sees_the_turn_and_others_see_it_too(tmp_path: Path) -> None:
@@ -293,6 +269,19 @@ async def test_whoever_is_in_a_hurry_to_end_interrupts_them_and_they_are_told(tm
         await let_windows_finish(holder.windows, holder.home.inbox, lambda count: None, 0)
         assert (await one.until(TurnFinished)).reason == "interrupted"
         assert "I was restarted while working on: “sleep 60”" in (await one.until(Replied)).text
+
+
+async def test_a_window_that_does_not_understand_an_event_ends_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(events._NAMES, Thinking, "from the future")
+    async with holding(tmp_path) as holder, holder.window() as window:
+        await window.send("hello")
+        with pytest.raises(Gone, match="another version"):
+            await window.until(Replied)
+        over = window.remote.over()
+    assert over is not None
+    assert "another version" in over.message
 
 
 async def test_nonsense_and_other_versions_are_no_windows(tmp_path: Path) -> None:

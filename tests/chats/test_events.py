@@ -1,0 +1,109 @@
+"""The encoding of what chats tell: every event comes through as it is, and versions get along."""
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from rumi.chats import ChatEvent, Happening, Moved, NotUnderstood, Replied, TurnStarted, from_json, to_json
+from rumi.chats.events import KINDS
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.tools import CommandTrace, ToolResult
+
+anything = st.text(st.characters(codec=None), max_size=20)
+tuples = st.lists(anything, max_size=3).map(tuple)
+numbers = st.integers(0, 2**53)
+arguments = st.dictionaries(anything, st.none() | numbers | anything | st.lists(anything, max_size=2))
+calls = st.builds(ToolCall, anything, anything, anything)
+results = st.builds(
+    ToolResult,
+    st.booleans(),
+    anything,
+    st.none() | numbers,
+    st.none() | numbers,
+    st.booleans(),
+    anything,
+    st.none() | st.builds(CommandTrace, tuples, anything),
+    st.booleans(),
+    tuples,
+)
+verdicts = st.sampled_from(["yes", "no", "expired"])
+reasons = st.sampled_from(["complete", "stopped", "crashed"])
+happenings: dict[str, st.SearchStrategy[Any]] = {
+    "turn_started": st.builds(
+        TurnStarted, anything, numbers, st.sampled_from(["en", "es"]), st.none() | numbers, st.booleans()
+    ),
+    "thinking": st.builds(Thinking, numbers),
+    "text": st.builds(TextDelta, anything),
+    "discarded": st.builds(Discarded),
+    "waiting": st.builds(Waiting, st.floats(0, 1e6), anything),
+    "tool_call": st.builds(ToolStarted, calls, arguments),
+    "tool_result": st.builds(ToolFinished, calls, results),
+    "confirm": st.builds(ConfirmationAsked, anything, anything),
+    "confirmed": st.builds(ConfirmationEnded, anything, verdicts),
+    "turn_finished": st.builds(TurnFinished, reasons, anything, st.builds(Usage, numbers, numbers, numbers)),
+    "reply": st.builds(
+        Replied, numbers, st.lists(numbers, max_size=3).map(tuple), anything, st.none() | reasons
+    ),
+    "moved": st.builds(Moved, anything, st.booleans()),
+}
+events = st.builds(ChatEvent, anything, anything, st.floats(0, 1e10), st.one_of(*happenings.values()))
+
+
+@given(events)
+def test_every_event_comes_through_as_it_is(event: ChatEvent) -> None:
+    assert from_json(json.loads(json.dumps(to_json(event)))) == event
+
+
+def test_every_kind_of_event_has_a_name() -> None:
+    assert set(happenings) == set(KINDS)
+    assert set(KINDS.values()) == set(_members(Happening))
+
+
+def _members(union: Any) -> set[type]:
+    return {each for member in union.__args__ for each in getattr(member, "__args__", (member,))}
+
+
+@given(events, st.sampled_from(["newer", "call", "result"]), anything)
+def test_fields_of_a_newer_version_are_ignored(event: ChatEvent, where: str, newer: str) -> None:
+    data = to_json(event)
+    for part in (data, *(each for name, each in data.items() if name == where and isinstance(each, dict))):
+        part["field of a newer version"] = newer
+    assert from_json(data) == event
+
+
+@given(events)
+def test_fields_with_a_default_may_be_left_out_by_an_older_version(event: ChatEvent) -> None:
+    data = to_json(event)
+    for each in fields(event.what):
+        if each.name in ("outside", "origin", "reason") and not getattr(event.what, each.name):
+            del data[each.name]
+    assert from_json(data) == event
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"event": "from the future"},
+        {"event": None},
+        {"event": ["text"]},
+        {"text": None, "event": "confirm"},
+        {"event": "tool_call", "call": "x"},
+        {"event": "turn_finished", "usage": [1, 2, 3]},
+    ],
+)
+def test_an_unknown_kind_and_a_missing_field_are_a_clear_error(spoilt: dict[str, object]) -> None:
+    data = to_json(ChatEvent("cli", "t1", 1.5, TextDelta("hi"))) | spoilt
+    with pytest.raises(NotUnderstood, match="not an event of version"):
+        from_json(data)
