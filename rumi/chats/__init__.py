@@ -1,5 +1,6 @@
 """Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
 
+from rumi.chats.calls import gist, title_of
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.commands import asks_first
 from rumi.chats.conversation import ended
@@ -11,6 +12,7 @@ from rumi.chats.events import (
     NotUnderstood,
     Replied,
     TurnStarted,
+    TurnState,
     from_json,
     made,
     picked,
@@ -48,17 +50,20 @@ __all__ = [
     "Sandboxes",
     "Subscription",
     "TurnStarted",
+    "TurnState",
     "add_chats",
     "asks_first",
     "check_chat_id",
     "check_chosen_chat_id",
     "ended",
     "from_json",
+    "gist",
     "leave",
     "made",
     "picked",
     "plain",
     "recorded",
+    "title_of",
     "to_json",
     "turn_of",
 ]

@@ -17,13 +17,13 @@ from actors import Actor, Request, answers
 from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.conversation import Conversation
-from rumi.chats.events import Happening, Replied
+from rumi.chats.events import Replied
 from rumi.chats.jobs import EndedBy, Job, JobKind
 from rumi.chats.knowing import about_memory, about_skills
 from rumi.chats.means import Means
 from rumi.chats.orphans import settle_orphans, tell_again
 from rumi.chats.outside import fetched
-from rumi.chats.standing import figures_of, note
+from rumi.chats.standing import figures_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.telling import tell, tell_reply
 from rumi.chats.worker import Worker
@@ -82,7 +82,7 @@ class Chat(Actor[ChatMessage]):
         self._conversation = Conversation(
             chat_id, means.journal, means.limits.context_tokens, self.start_soon
         )
-        self._worker = Worker(chat_id, means, self._conversation, self._tell)
+        self._worker = Worker(chat_id, means, self._conversation, partial(tell, means, chat_id))
         self._summing = Summing(chat_id, means, self._conversation)
         self._job: Job | None = None
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
@@ -111,7 +111,10 @@ class Chat(Actor[ChatMessage]):
     def doing(self) -> str:
         """The job, its phase and its age."""
         job = self._job
-        return f"{job.kind} {job.turn}: {job.phase}, {self._means.now() - job.since:.0f} s" if job else ""
+        if job is None:
+            return ""
+        phase = phase_of(self._means, self._chat, job)
+        return f"{job.kind} {job.turn}: {phase}, {self._means.now() - job.since:.0f} s"
 
     def figures(self) -> Mapping[str, object]:
         """What it works on, for how long, and what it has."""
@@ -241,7 +244,7 @@ class Chat(Actor[ChatMessage]):
         own = texts.chat_status(
             message.language,
             chat=self._chat,
-            phase=job.phase if job else None,
+            phase=phase_of(self._means, self._chat, job) if job else None,
             seconds=self._means.now() - job.since if job else 0.0,
             container=self._means.sandboxes.container_id(self._chat),
             messages=self._conversation.said,
@@ -287,8 +290,3 @@ class Chat(Actor[ChatMessage]):
             self._summing.stop()
         elif self._summing.begin():
             self.start_soon(self._summing.run, language)
-
-    def _tell(self, turn: str, what: Happening) -> None:
-        if self._job is not None:
-            note(self._job, what, self._means.now())
-        tell(self._means, self._chat, turn, what)

@@ -1,8 +1,8 @@
-"""What a chat tells to whoever watches it: its turns' events, and the final reply to each message."""
+"""What a chat tells those who listen: its events, what they say of the turn that runs, and their encoding."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from rumi.agent import (
     ConfirmationAsked,
@@ -18,7 +18,12 @@ from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.texts import Language
 from rumi.tools import CommandTrace, ToolResult
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
+
+Phase: TypeAlias = Literal["starting", "thinking", "answering", "acting", "asking", "waiting"]
+
+PIECE_CHARACTERS: Final = 4096
+"""What was said is kept in pieces of so many characters: each new word is added to the last one."""
 
 
 def turn_of(message: int) -> str:
@@ -78,6 +83,103 @@ class ChatEvent:
     turn: str
     time: float
     what: Happening
+
+
+# What a turn is at.
+
+
+@dataclass(frozen=True, slots=True)
+class At(Generic[T]):
+    """What happened, and when."""
+
+    what: T
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """What a turn is at: the fold of its events. Without a `turn` none runs.
+
+    `thinking` is the model call that runs, or the attempt at it that was begun again; `said` what it said so
+    far, in pieces, since `said_at`. `calls` are the tool calls that run, by id. `waiting` is over with the
+    next event. `finished` stands until the reply.
+    """
+
+    turn: str = ""
+    started: At[TurnStarted] | None = None
+    thinking: At[Thinking | Discarded] | None = None
+    said: tuple[str, ...] = ()
+    said_at: float = 0.0
+    calls: dict[str, At[ToolStarted]] = field(default_factory=dict)
+    question: At[ConfirmationAsked] | None = None
+    waiting: At[Waiting] | None = None
+    finished: At[TurnFinished] | None = None
+
+    def apply(self, event: ChatEvent) -> "TurnState":
+        """Return what the turn is at after the event; of another turn only a beginning or an end counts."""
+        time = event.time
+        match event.what:
+            case _ if not event.turn:
+                return self
+            case TurnStarted() as started:
+                return TurnState(event.turn, At(started, time))
+            case TurnFinished() as finished:
+                began = self.started if event.turn == self.turn else None
+                return TurnState(event.turn, began, finished=At(finished, time))
+            case _ if event.turn != self.turn:
+                return self
+            case Replied():
+                return TurnState()
+            case Thinking() | Discarded() as thinking:
+                return TurnState(self.turn, self.started, At(thinking, time))
+            case TextDelta(text):
+                last = "".join(self.said[-1:]) + text
+                begins = range(0, max(1, len(last)), PIECE_CHARACTERS)
+                pieces = (last[begin : begin + PIECE_CHARACTERS] for begin in begins)
+                said_at = self.said_at if self.said else time
+                return replace(self, said=(*self.said[:-1], *pieces), said_at=said_at, waiting=None)
+            case ToolStarted(call) as called:
+                return replace(self, calls={**self.calls, call.id: At(called, time)}, waiting=None)
+            case ToolFinished(call):
+                calls = {id: other for id, other in self.calls.items() if id != call.id}
+                return replace(self, calls=calls, waiting=None)
+            case ConfirmationAsked() as asked:
+                return replace(self, question=At(asked, time), waiting=None)
+            case ConfirmationEnded(id):
+                ended = self.question is None or self.question.what.id == id
+                return replace(self, question=None if ended else self.question, waiting=None)
+            case Waiting() as waiting:
+                return replace(self, waiting=At(waiting, time))
+            case _:
+                return self
+
+    def catch_up(self, chat: str) -> Iterator[ChatEvent]:
+        """The events that a late subscriber needs: folded, they are this state."""
+        words = (At(TextDelta(piece), self.said_at) for piece in self.said)
+        kept = (self.started, self.thinking, *words, *self.calls.values(), self.question, self.waiting)
+        for each in (*kept, self.finished):
+            if each is not None:
+                yield ChatEvent(chat, self.turn, each.time, each.what)
+
+    def called(self, call: ToolCall) -> ToolStarted:
+        """Return how a call began; without its arguments where that was not told."""
+        return self.calls[call.id].what if call.id in self.calls else ToolStarted(call)
+
+    @property
+    def words(self) -> str:
+        """What was said of the answer, or before the tool calls that run."""
+        return "".join(self.said)
+
+    @property
+    def phase(self) -> Phase:
+        """What the turn does."""
+        if self.question is not None:
+            return "asking"
+        if self.waiting is not None:
+            return "waiting"
+        if self.calls:
+            return "acting"
+        return "answering" if self.said else "thinking" if self.thinking is not None else "starting"
 
 
 # The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.

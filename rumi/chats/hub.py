@@ -6,16 +6,9 @@ from contextlib import contextmanager
 
 import trio
 
-from rumi.agent import (
-    ConfirmationAsked,
-    ConfirmationEnded,
-    Thinking,
-    ToolFinished,
-    ToolStarted,
-    TurnFinished,
-)
-from rumi.chats.events import ChatEvent, Replied, TurnStarted
-from rumi.models import Discarded, TextDelta, ToolCall, Waiting
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
+from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
+from rumi.models import TextDelta, Waiting
 from rumi.texts import Language
 
 MAX_WAITING = 10_000
@@ -24,9 +17,6 @@ MAX_CHARACTERS = 32_000_000
 but nothing that is waited for: no reply and no question."""
 
 NEVER_LOST = (Replied, TurnFinished, ConfirmationAsked, ConfirmationEnded)
-
-PIECE_CHARACTERS = 4096
-"""Of the words of a running turn, which come in much smaller pieces, are joined to be kept."""
 
 IN_A_ROW = 64
 """Events that a reader may take before others get their turn. With one at a time, whoever listens to a
@@ -103,14 +93,6 @@ class HubSubscription:
         return False
 
 
-def _begins(event: ChatEvent, call: ToolCall) -> bool:
-    return isinstance(event.what, ToolStarted) and event.what.call == call
-
-
-def _asks(event: ChatEvent, question: str) -> bool:
-    return isinstance(event.what, ConfirmationAsked) and event.what.id == question
-
-
 def _characters(event: ChatEvent) -> int:
     """How much an event holds, where it may be much."""
     match event.what:
@@ -127,18 +109,23 @@ def _characters(event: ChatEvent) -> int:
 class Hub:
     """Hands each event to those who listen to its chat, and to those who listen to all.
 
+    `turns` has what the turn of a chat is at, until its reply; chats without one are not in it.
     `questions` are those that wait for an answer, each with the number of the message that puts it before a
     person: 0 where front ends number nothing, None where nobody can read it yet.
     """
 
     def __init__(self) -> None:
         self._subscriptions: dict[str | None, set[HubSubscription]] = {}
-        self._standing: dict[str, list[ChatEvent]] = {}
+        self.turns: dict[str, TurnState] = {}
         self.questions: dict[str, int | None] = {}
 
     def publish(self, event: ChatEvent) -> None:
         """Give an event to whoever listens now."""
-        self._stand(event)
+        state = self.turns.get(event.chat, TurnState()).apply(event)
+        if state.turn:
+            self.turns[event.chat] = state
+        else:
+            self.turns.pop(event.chat, None)
         for key in (event.chat, None):
             for subscription in self._subscriptions.get(key, ()):
                 subscription.put(event)
@@ -153,43 +140,15 @@ class Hub:
         shown = self.questions.get(question)
         return shown is not None and (origin is None or origin > shown)
 
-    def _stand(self, event: ChatEvent) -> None:
-        """Note what whoever comes into the middle of a turn has to be told, until the turn's reply."""
-        standing = self._standing.get(event.chat)
-        match event.what:
-            case TurnStarted():
-                self._standing[event.chat] = [event]
-            case _ if standing is None or standing[0].turn != event.turn:
-                pass
-            case Replied():
-                del self._standing[event.chat]
-            case Thinking() | Discarded():
-                standing[1:] = [event]
-            case TextDelta(text):
-                last = standing[-1].what
-                if isinstance(last, TextDelta) and len(last.text) < PIECE_CHARACTERS:
-                    text = last.text + text
-                    del standing[-1]
-                standing.append(ChatEvent(event.chat, event.turn, event.time, TextDelta(text)))
-            case ToolStarted() | ConfirmationAsked():
-                standing.append(event)
-            case ToolFinished(call, _):
-                standing[:] = [each for each in standing if not _begins(each, call)]
-            case ConfirmationEnded(id, _):
-                standing[:] = [each for each in standing if not _asks(each, id)]
-            case _:
-                pass
-
     def tell_running(self, what: Callable[[Language], Waiting], time: float) -> None:
         """Tell every chat with a turn what it waits for, in the language of the turn."""
-        for chat, events in list(self._standing.items()):
-            begun = events[0]
-            if isinstance(begun.what, TurnStarted):
-                self.publish(ChatEvent(chat, begun.turn, time, what(begun.what.language)))
+        for chat, state in list(self.turns.items()):
+            if state.started is not None:
+                self.publish(ChatEvent(chat, state.turn, time, what(state.started.what.language)))
 
     def nothing_runs(self, chat: str) -> None:
         """A chat begins: of a turn that was told before, the end may never be told."""
-        self._standing.pop(chat, None)
+        self.turns.pop(chat, None)
 
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:
         """Listen to one chat, or to all, from now on.
@@ -198,7 +157,7 @@ class Hub:
         """
         subscription = HubSubscription(self, chat)
         if entering and chat is not None:
-            for event in self._standing.get(chat, ()):
+            for event in self.turns.get(chat, TurnState()).catch_up(chat):
                 subscription.put(event)
         self._subscriptions.setdefault(chat, set()).add(subscription)
         return subscription

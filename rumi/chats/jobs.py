@@ -38,15 +38,6 @@ class Asked:
         return "yes" if self._yes else "no"
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A tool call that runs: what is called, and since when, in seconds of the chat's clock."""
-
-    name: str
-    what: str
-    since: float
-
-
 @dataclass(slots=True, eq=False)
 class Job:
     """A turn or a reset, from the hand-over to its final reply.
@@ -54,8 +45,7 @@ class Job:
     The mailbox loop makes it, cancel scope included, before the worker sees it, so that a `/stop` right
     behind a message finds what to cancel. Only the mailbox loop adds to `joined` (the messages that share
     its final reply: stops, answers to questions) and sets `then`, and only until the worker has `sealed`
-    the job. `user` is whose it is, None where there is only one. `tools`: the calls that run, by id. `said`:
-    the words of an answer that is not complete.
+    the job. `user` is whose it is, None where there is only one. `stage`: what it does besides its turn.
     """
 
     kind: JobKind
@@ -71,9 +61,7 @@ class Job:
     then: "Job | None" = None
     begun: bool = False
     sealed: bool = False
-    phase: str = "starting"
-    tools: dict[str, Running] = field(default_factory=dict)
-    said: str = ""
+    stage: str = ""
     ended_by: EndedBy = "stopped"
     asked: Asked | None = None
 

@@ -2,32 +2,38 @@
 
 from collections.abc import Mapping
 
-from rumi.agent import Thinking, ToolFinished, ToolStarted
+from rumi.chats.calls import gist
 from rumi.chats.conversation import Conversation
-from rumi.chats.events import Happening
-from rumi.chats.jobs import Job, Running
+from rumi.chats.events import TurnState
+from rumi.chats.jobs import Job
 from rumi.chats.means import Means
-from rumi.chats.worker import SHOWN
-from rumi.models import Discarded, TextDelta
 
 SHOWN_CHARS = 120
-"""How much of a tool call's most telling argument is kept."""
+"""How much of a tool call's most telling argument is shown."""
+
+PHASE_CHARS = 80
 
 
-def note(job: Job, what: Happening, now: float) -> None:
-    """Follow which tool calls run, and what was said of an answer."""
-    match what:
-        case TextDelta(text):
-            job.said += text
-        case Thinking() | Discarded():
-            job.said = ""
-        case ToolStarted(call, arguments):
-            telling = next((str(arguments[name]) for name in SHOWN if arguments.get(name)), "")
-            job.tools[call.id] = Running(call.name, " ".join(telling.split())[:SHOWN_CHARS], now)
-        case ToolFinished(call, _):
-            job.tools.pop(call.id, None)
-        case _:
-            pass
+def phase_of(means: Means, chat: str, job: Job) -> str:
+    """Return what a job does, in a few words: its own stage, or what its turn is at."""
+    state = _state_of(means, chat, job)
+    match state.phase:
+        case _ if job.stage:
+            return job.stage
+        case "acting":
+            started = next(reversed(state.calls.values())).what
+            return " ".join(f"{started.call.name} {gist(started.arguments)}".split())[:PHASE_CHARS]
+        case "waiting" if state.waiting is not None:
+            return f"waiting: {state.waiting.what.why}"
+        case "asking":
+            return "waiting for a yes or a no"
+        case phase:
+            return phase
+
+
+def _state_of(means: Means, chat: str, job: Job) -> TurnState:
+    state = means.hub.turns.get(chat, TurnState())
+    return state if state.turn == job.turn else TurnState()
 
 
 def figures_of(means: Means, chat: str, conversation: Conversation, job: Job | None) -> Mapping[str, object]:
@@ -44,11 +50,15 @@ def figures_of(means: Means, chat: str, conversation: Conversation, job: Job | N
     return figures | {
         "job": job.kind,
         "turn": job.turn,
-        "phase": job.phase,
+        "phase": phase_of(means, chat, job),
         "age_s": round(now - job.since, 3),
         "tools": [
-            {"name": tool.name, "what": tool.what, "age_s": round(now - tool.since, 3)}
-            for tool in job.tools.values()
+            {
+                "name": called.what.call.name,
+                "what": " ".join(gist(called.what.arguments).split())[:SHOWN_CHARS],
+                "age_s": round(now - called.time, 3),
+            }
+            for called in _state_of(means, chat, job).calls.values()
         ],
         "question": job.asked is not None,
     }

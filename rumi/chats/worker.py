@@ -14,16 +14,14 @@ from rumi.agent import (
     ConfirmationEnded,
     Kept,
     Reason,
-    Thinking,
     ToolFinished,
-    ToolStarted,
     TurnEvent,
     TurnFinished,
     run_turn,
 )
 from rumi.chats.commands import FILES
 from rumi.chats.conversation import Conversation, ending
-from rumi.chats.events import Happening, Replied, TurnStarted
+from rumi.chats.events import Happening, Replied, TurnStarted, TurnState
 from rumi.chats.jobs import Asked, Job
 from rumi.chats.knowing import what_is_known
 from rumi.chats.learning import learn_now, look
@@ -34,16 +32,13 @@ from rumi.chats.prompting import make_room, turn_input
 from rumi.chats.shell import ChatShell
 from rumi.errors import RumiError
 from rumi.journal import Begin, Entry, Retriable, Settle
-from rumi.models import Message, TextDelta, Waiting
+from rumi.models import Message
 from rumi.sandbox import SandboxError, WorkspaceUse, clear_workspace, measure
 from rumi.texts import Verdict
 from rumi.tools import Bash, Tool
 from rumi.web import given_in
 
 logger = logging.getLogger(__name__)
-
-SHOWN = ("command", "url", "query", "path", "key", "name")
-"""The argument of a tool call that tells most about it."""
 
 LEARN_S = 10.0
 """How long the reply to a reset waits for what is learned from the session."""
@@ -134,7 +129,7 @@ class Worker:
         to_fetch = fetched(job.enclosures)
         if not to_fetch:
             return
-        job.phase = "fetching what came with the message"
+        job.stage = "fetching what came with the message"
         if any(each.kind == "file" for each in to_fetch):
             await self._conversation.mark_files(True)  # whatever becomes of it: others wrote what is in it
         came = [brought(each, await self._means.bring(self._chat, each)) for each in to_fetch]
@@ -142,6 +137,7 @@ class Worker:
         for kept in (*came, own):
             if kept.message.content.strip():
                 await self._conversation.keep(job.turn, kept)
+        job.stage = ""
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no. The question can be answered as long as this waits, and once."""
@@ -164,8 +160,9 @@ class Worker:
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
         """The turn's last word: what the history keeps, and the reply that goes with it."""
+        said = self._means.hub.turns.get(self._chat, TurnState()).words
         entry = (
-            ending(job.turn, finished.reason, job.said.strip(), self._conversation.tainted)
+            ending(job.turn, finished.reason, said.strip(), self._conversation.tainted)
             if finished.reason in WITHOUT_ANSWER
             else Entry(job.turn, Message("assistant", finished.answer), self._conversation.tainted)
         )
@@ -210,7 +207,6 @@ class Worker:
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
-        job.phase = phase(event) or job.phase
         # Not only with the history's entry: a tool that calls others goes on before it has a result.
         self._conversation.tainted |= isinstance(event, ToolFinished) and event.result.tainted
         if not isinstance(event, TurnFinished):  # which is told with the reply
@@ -222,7 +218,7 @@ class Worker:
         A sandbox that cannot show it is removed instead, which ends all that is in it. Returns what to
         tell where that is not confirmed either.
         """
-        job.phase = "ending what still runs"
+        job.stage = "ending what still runs"
         try:
             await self._means.sandboxes.quiet(self._chat)
         except SandboxError:
@@ -245,7 +241,7 @@ class Worker:
             if (refused := await self._may_remove_files(job, use)) is not None:
                 return refused
             confirmed = True
-        job.phase = "resetting"
+        job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._conversation.begin_anew(forget=True, learn=self._means.learns)
         if job.text == FILES:
@@ -269,7 +265,6 @@ class Worker:
         text = texts.may_delete_files(job.language, use.files, texts.short_size(use.bytes))
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
-        job.phase = "waiting for a yes or a no"
         self._tell(job.turn, TurnStarted(f"/reset {FILES}", job.message, job.language, job.origin))
         with job.scope:
             await trio.lowlevel.checkpoint()
@@ -293,7 +288,7 @@ class Worker:
 
     async def _learn(self, job: Job) -> int:
         """Wait a while for what is learned from the session that ended; it goes on behind."""
-        job.phase = "learning from the session"
+        job.stage = "learning from the session"
         look(self._means)
         with job.scope, trio.move_on_after(LEARN_S):
             return await learn_now(self._means, self._chat)
@@ -309,23 +304,3 @@ class Worker:
         except RumiError as error:
             return error
         return None
-
-
-def phase(event: TurnEvent) -> str:
-    """What a turn does after this event, in a few words; empty where nothing changes."""
-    match event:
-        case Thinking():
-            return "thinking"
-        case TextDelta():
-            return "answering"
-        case Waiting(_, why):
-            return f"waiting: {why}"
-        case ToolStarted(call, arguments):
-            what = next((arguments[name] for name in SHOWN if arguments.get(name)), "")
-            return " ".join(f"{call.name} {what}".split())[:80]
-        case ConfirmationAsked():
-            return "waiting for a yes or a no"
-        case ToolFinished() | ConfirmationEnded():
-            return "thinking"
-        case _:
-            return ""

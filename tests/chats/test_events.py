@@ -1,4 +1,4 @@
-"""The encoding of what chats tell: every event comes through as it is, and versions get along."""
+"""What chats tell: every event comes through as it is, versions get along, and late subscribers catch up."""
 
 import json
 from dataclasses import fields
@@ -16,7 +16,19 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Happening, Moved, NotUnderstood, Replied, TurnStarted, from_json, to_json
+from rumi.chats import (
+    ChatEvent,
+    Happening,
+    Hub,
+    HubSubscription,
+    Moved,
+    NotUnderstood,
+    Replied,
+    TurnStarted,
+    TurnState,
+    from_json,
+    to_json,
+)
 from rumi.chats.events import KINDS
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import CommandTrace, ToolResult
@@ -107,3 +119,64 @@ def test_an_unknown_kind_and_a_missing_field_are_a_clear_error(spoilt: dict[str,
     data = to_json(ChatEvent("cli", "t1", 1.5, TextDelta("hi"))) | spoilt
     with pytest.raises(NotUnderstood, match="not an event of version"):
         from_json(data)
+
+
+few_calls = st.sampled_from([ToolCall("a", "bash", "{}"), ToolCall("b", "bash", "{}")])
+few_questions = st.sampled_from(["q", "r"])
+steps = st.one_of(
+    st.sampled_from(["", "word ", "x" * 4095, "y" * 5000]).map(TextDelta),
+    st.builds(TurnStarted, st.just("go")),
+    happenings["thinking"],
+    happenings["discarded"],
+    happenings["waiting"],
+    st.builds(ToolStarted, few_calls),
+    st.builds(ToolFinished, few_calls, st.just(ToolResult(True, ""))),
+    st.builds(ConfirmationAsked, few_questions, st.just("may I?")),
+    st.builds(ConfirmationEnded, few_questions, verdicts),
+    happenings["turn_finished"],
+    happenings["reply"],
+    happenings["moved"],
+)
+told = st.lists(st.tuples(st.sampled_from(["t1", "t1", "t1", "t2", ""]), steps), max_size=30)
+
+
+@given(told, told)
+async def test_a_late_subscriber_reaches_the_state_of_one_that_was_there_from_the_start(
+    before: list[tuple[str, Happening]], after: list[tuple[str, Happening]]
+) -> None:
+    hub = Hub()
+    early = hub.subscribe("c")
+    hub.publish(ChatEvent("c", "t1", 0.0, TurnStarted("begin")))
+    for time, (turn, what) in enumerate(before):
+        hub.publish(ChatEvent("c", turn, float(time), what))
+    late = hub.subscribe("c", entering=True)
+    for time, (turn, what) in enumerate(after, len(before)):
+        hub.publish(ChatEvent("c", turn, float(time), what))
+    states = [await folded(each) for each in (early, late)]
+    assert states == [hub.turns.get("c", TurnState())] * 2
+
+
+async def folded(events: HubSubscription) -> TurnState:
+    """What a subscriber makes of all that it was told."""
+    state = TurnState()
+    while events.behind:
+        state = state.apply(await events.receive())
+    return state
+
+
+def test_a_turn_is_at_what_its_events_say() -> None:
+    call = ToolCall("a", "bash", "{}")
+    state, phases = TurnState(), []
+    for what in (
+        TurnStarted("go"), Thinking(1), TextDelta("I "), TextDelta("look"), ToolStarted(call),
+        ConfirmationAsked("q", "may I?"), ConfirmationEnded("q", "yes"),
+        ToolFinished(call, ToolResult(True, "")), Waiting(3, "rate limit"), Thinking(2), Discarded(),
+    ):  # fmt: skip
+        state = state.apply(ChatEvent("c", "t1", 0.0, what))
+        phases.append(f"{state.phase} {state.words}".strip())
+    assert phases == [
+        "starting", "thinking", "answering I", "answering I look", "acting I look", "asking I look",
+        "acting I look", "answering I look", "waiting I look", "thinking", "thinking",
+    ]  # fmt: skip
+    assert state.apply(ChatEvent("c", "t2", 0.0, TextDelta("of another turn"))) == state
+    assert state.apply(ChatEvent("c", "t1", 0.0, Replied(1, (1,), "done"))) == TurnState()

@@ -66,7 +66,7 @@ class Checks:
             "limits": len(limits._windows),
             "boxes": sorted(self._history.daemon.live),
             "questions": process.means.hub.questions,
-            "turns": process.means.hub._standing,
+            "turns": process.means.hub.turns,
             "toasts": sender._toasts._under_way,
             "model calls": +process.calls,
             "permits": process.models.doing() if process.models.busy() else "",
