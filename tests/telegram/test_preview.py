@@ -11,12 +11,15 @@ from trio.testing import MockClock
 
 from actors import ActorError
 from rumi.agent import Thinking, ToolStarted
+from rumi.chats import ChatEvent, TurnStarted, TurnState
 from rumi.journal import JournalError
 from rumi.models import Discarded, TextDelta, ToolCall, Waiting
 from rumi.telegram.formatting import Part
 from rumi.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.telegram.sending import preview
 from rumi.telegram.sending.limits import Limits
-from rumi.telegram.sending.sketch import TOOL_CHARS, Sketch, tool_line
+from rumi.telegram.sending.sketch import TOOL_CHARS, sketch, tool_line
+from rumi.texts import Language
 from tests.chats.house import InPlace
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
@@ -308,10 +311,10 @@ async def test_that_it_only_thinks_needs_no_message(
 
 
 def sketched(*happened: Any) -> str:
-    sketch = Sketch("en")
-    for what in happened:
-        sketch.take(what)
-    return sketch.part().text
+    state = TurnState()
+    for what in (TurnStarted("hi"), *happened):
+        state = state.apply(ChatEvent("tg1", "t1", 0.0, what))
+    return sketch(state, "en").text
 
 
 def test_words_that_are_void_are_taken_back() -> None:
@@ -341,7 +344,7 @@ def test_what_is_too_long_ends_with_its_end_and_the_tool() -> None:
     ],
 )
 def test_a_call_is_told_on_one_short_line(arguments: dict[str, object], line: str) -> None:
-    assert tool_line(ToolCall("c", "bash", ""), arguments) == line
+    assert tool_line(ToolStarted(ToolCall("c", "bash", ""), arguments)) == line
 
 
 # Typing
@@ -632,13 +635,12 @@ async def test_what_could_not_be_shown_now_is_not_formatted_either(
     tmp_path: Path, api: BotApi, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     formatted: list[float] = []
-    part = Sketch.part
 
-    def counted(sketch: Sketch, *, plain: bool = False) -> Part:
+    def counted(state: TurnState, language: Language, *, plain: bool = False) -> Part:
         formatted.append(trio.current_time())
-        return part(sketch, plain=plain)
+        return sketch(state, language, plain=plain)
 
-    monkeypatch.setattr(Sketch, "part", counted)
+    monkeypatch.setattr(preview, "sketch", counted)
     limits = Limits()
     async with post_office(tmp_path, api, limits=limits) as office:
         limits.pause(1, 60)

@@ -18,7 +18,7 @@ import trio
 
 from actors import ActorError, ActorRef, Request
 from rumi.agent import ConfirmationAsked, ConfirmationEnded
-from rumi.chats import Happening, Replied, TurnStarted
+from rumi.chats import ChatEvent, Replied, TurnState
 from rumi.journal import Delivered, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
 from rumi.telegram.sending.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
 from rumi.telegram.sending.destination import Destination
@@ -116,25 +116,25 @@ class Lane:
         self._told += 1
         self._expect(reply.delivery)
 
-    def begin(self, turn: str, started: TurnStarted) -> None:
+    def begin(self, event: ChatEvent) -> None:
         """A turn begins."""
         self._finish_turn()
-        self._show(Preview(self._to, self._journal, turn, started, self._pace))
+        self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace))
 
     def _show(self, preview: Preview) -> None:
         self._turn = preview
         self._start(preview.run)
         self._wake()
 
-    def happened(self, turn: str, what: Happening) -> None:
+    def happened(self, event: ChatEvent) -> None:
         """Something happened in a turn."""
         preview = self._turn
-        if preview is None or preview.turn != turn:
+        if preview is None or preview.turn != event.turn:
             return
-        preview.happened(what)
-        match what:
-            case ConfirmationAsked():
-                self.questions.ask(what, preview)
+        preview.happened(event)
+        match event.what:
+            case ConfirmationAsked() as asked:
+                self.questions.ask(asked, preview)
             case ConfirmationEnded(id, verdict) if self.questions.settle(id, verdict):
                 self._show(preview.again())
             case _:

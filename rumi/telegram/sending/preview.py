@@ -13,7 +13,7 @@ import trio
 from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
 
 from actors import ActorError, ActorRef
-from rumi.chats import Happening, TurnStarted
+from rumi.chats import ChatEvent, TurnState
 from rumi.grace import with_grace
 from rumi.journal import Previewed
 from rumi.telegram.api.bot import in_words
@@ -21,7 +21,7 @@ from rumi.telegram.api.refusals import Refusal, never_left, refusal_of
 from rumi.telegram.formatting import Part
 from rumi.telegram.sending.destination import Destination, Sent
 from rumi.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
-from rumi.telegram.sending.sketch import Sketch
+from rumi.telegram.sending.sketch import sketch, tells
 
 logger = logging.getLogger(__name__)
 
@@ -57,11 +57,12 @@ class Preview:
         self,
         to: Destination,
         journal: ActorRef[Previewed],
-        turn: str,
-        started: TurnStarted,
+        state: TurnState,
         pace: Pace,
     ) -> None:
-        self.turn = turn
+        assert state.started is not None
+        started = state.started.what
+        self.turn = state.turn
         self.message = started.message
         self.language = started.language
         self.origin = started.origin if to.group else None
@@ -69,9 +70,8 @@ class Preview:
         self.doubtful = False
         self._to = to
         self._journal = journal
-        self._started = started
+        self._state = state
         self._pace = pace
-        self._sketch = Sketch(started.language)
         self._above: Preview | None = None  # has to be out of the way before anything is shown
         self._vanished = trio.Event()
         self._plain = False
@@ -86,13 +86,9 @@ class Preview:
         self._typing = trio.CancelScope()
         self._waiting = trio.CancelScope()
 
-    def happened(self, what: Happening) -> None:
+    def happened(self, event: ChatEvent) -> None:
         """Something happened in the turn."""
-        try:
-            self._sketch.take(what)
-        except Exception:  # whoever tells it is not to be troubled either
-            logger.exception("a preview does not understand what happened")
-            self._given_up = True
+        self._state = self._state.apply(event)
         self._part = None
         self._told_at = trio.current_time()
         self._news.set()
@@ -134,8 +130,8 @@ class Preview:
 
     def again(self) -> "Preview":
         """One of the same turn that begins anew, when this one has vanished."""
-        anew = Preview(self._to, self._journal, self.turn, self._started, self._pace)
-        anew._sketch, anew._above = self._sketch, self
+        anew = Preview(self._to, self._journal, self._state, self._pace)
+        anew._above = self
         return anew
 
     async def run(self) -> None:
@@ -171,7 +167,7 @@ class Preview:
             await self._unless_over(self._above._vanished.wait)
         while not self._over and not self._given_up:
             # Formatted only when it could go: many answers that grow at once would hold everybody up.
-            if self._part is None and self._sketch.telling and not self._to.room(NOW_SHARE):
+            if self._part is None and tells(self._state) and not self._to.room(NOW_SHARE):
                 await self._unless_over(partial(trio.sleep, self._pace.again_s))
             elif (part := self._wanted()) is None:
                 await self._unless_over(self._hear)
@@ -201,10 +197,10 @@ class Preview:
 
     def _wanted(self) -> Part | None:
         """What the chat should show now, None where it does already."""
-        if self._last is None and not self._sketch.telling:
+        if self._last is None and not tells(self._state):
             return None
         if self._part is None:
-            self._part = self._sketch.part(plain=self._plain)
+            self._part = sketch(self._state, self.language, plain=self._plain)
         fading = self._drafts and trio.current_time() - self._last_at >= self._pace.draft_s
         return self._part if fading or self._part != self._last else None
 

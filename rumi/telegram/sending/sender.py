@@ -151,15 +151,15 @@ class Sender(Actor[SenderMessage]):
             case Replied() as replied:
                 if (lane := self._lane(event.chat)) is not None:
                     lane.replied(replied)
-            case TurnStarted() as started:
+            case TurnStarted():
                 if (lane := self._lane(event.chat)) is not None:
-                    lane.begin(event.turn, started)
+                    lane.begin(event)
             case TurnFinished():
                 if (lane := self._lanes.get(event.chat)) is not None:
                     lane.finished(event.turn)
-            case what:
+            case _:
                 if (lane := self._lanes.get(event.chat)) is not None:
-                    lane.happened(event.turn, what)
+                    lane.happened(event)
 
     async def _look(self) -> None:
         """Open a lane for each chat that waits for a reply."""

@@ -1,13 +1,10 @@
 """What the user sees of a turn while it runs: the words so far, and which tool works."""
 
-from collections.abc import Mapping
-
 from telegram import MessageEntity
 
 from rumi import texts
-from rumi.agent import Thinking, ToolFinished, ToolStarted
-from rumi.chats import Happening
-from rumi.models import Discarded, TextDelta, ToolCall
+from rumi.agent import ToolStarted
+from rumi.chats import TurnState, gist
 from rumi.telegram.formatting import Part, format_preview
 from rumi.telegram.formatting.characters import blank, clean
 from rumi.telegram.formatting.units import LIMIT_UNITS, units
@@ -16,68 +13,37 @@ from rumi.texts import Language
 TOOL_CHARS = 60
 """How much is shown of what a tool was given."""
 
-_TELLING = ("command", "url", "query", "path", "name", "key")
-"""The arguments that say best what a call does."""
+
+def tells(state: TurnState) -> bool:
+    """Whether there is more to show of a turn than that it thinks."""
+    return bool(state.calls) or not blank(state.words)
 
 
-class Sketch:
-    """The growing answer of one turn. The words of each model call are a piece of their own."""
-
-    def __init__(self, language: Language) -> None:
-        self._language = language
-        self._words: list[str] = []
-        self._tools: dict[str, str] = {}
-
-    def take(self, what: Happening) -> None:
-        """Something happened in the turn."""
-        match what:
-            case TextDelta(text):
-                self._words.append(text)
-            case Thinking() | Discarded():
-                self._words.clear()
-            case ToolStarted(call, arguments):
-                self._tools[call.id] = tool_line(call, arguments)
-            case ToolFinished(call):
-                self._tools.pop(call.id, None)
-            case _:
-                pass
-
-    @property
-    def text(self) -> str:
-        """The words of the current piece."""
-        if len(self._words) > 1:
-            self._words = ["".join(self._words)]
-        return self._words[0] if self._words else ""
-
-    @property
-    def telling(self) -> bool:
-        """Whether there is more to show than that it thinks."""
-        return bool(self._tools) or not blank(self.text)
-
-    def part(self, *, plain: bool = False) -> Part:
-        """The message as it would stand in the chat now; without any formatting if `plain`."""
-        line = self._line()
-        if not blank(self.text):
-            words = format_preview(self.text, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
-            line = _below(words, line) if line else words
-        if line is None:
-            line = Part(texts.thinking(self._language))
-        return line.plain() if plain else line
-
-    def _line(self) -> Part | None:
-        """What works now: the tool that was called last."""
-        if not self._tools:
-            return None
-        what = next(reversed(self._tools.values()))
-        line = texts.tool_runs(self._language, what)
-        code = MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))
-        return Part(line, (code,))
+def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Part:
+    """What the chat sees of a turn: the words so far, and what works. Without any formatting if `plain`."""
+    line, said = _line(state, language), state.words
+    if not blank(said):
+        words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
+        line = _below(words, line) if line else words
+    if line is None:
+        line = Part(texts.thinking(language))
+    return line.plain() if plain else line
 
 
-def tool_line(call: ToolCall, arguments: Mapping[str, object]) -> str:
+def _line(state: TurnState, language: Language) -> Part | None:
+    """What works now: the tool that was called last."""
+    if not state.calls:
+        return None
+    what = tool_line(next(reversed(state.calls.values())).what)
+    line = texts.tool_runs(language, what)
+    code = MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))
+    return Part(line, (code,))
+
+
+def tool_line(started: ToolStarted) -> str:
     """A call in a few words, on one line: `bash: sleep 600`."""
-    told = next((arguments[name] for name in _TELLING if isinstance(arguments.get(name), str)), "")
-    said = " ".join(clean(f"{call.name}: {told}" if told else call.name).split()) or "?"
+    name, told = started.call.name, gist(started.arguments)
+    said = " ".join(clean(f"{name}: {told}" if told else name).split()) or "?"
     return said if len(said) <= TOOL_CHARS else f"{said[: TOOL_CHARS - 1]}…"
 
 
