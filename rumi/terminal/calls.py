@@ -1,41 +1,9 @@
-"""Tool calls in few words: what is called, what came of it, and the first lines of what it said."""
+"""What came of a tool call, in few words, and the first lines of what it said."""
 
-from collections.abc import Mapping
-
-from rumi.models import ToolCall
-from rumi.terminal.clean import clean, one_line
+from rumi.terminal.clean import clean
 from rumi.terminal.words import Words
 from rumi.texts import short_duration, told
 from rumi.tools import ToolResult
-
-
-def title_of(call: ToolCall, arguments: Mapping[str, object]) -> str:
-    """The call on one line, as a person would write it: `$ ls -la`, `web_fetch https://…`."""
-
-    def get(name: str) -> str:
-        return one_line(str(arguments.get(name, "")))
-
-    match call.name:
-        case "bash":
-            given = str(arguments.get("stdin", "") or "")
-            suffix = f"  ← {len(given.encode('utf-8', 'replace'))} B" if given else ""
-            return f"$ {get('command')}{suffix}"
-        case "web_fetch":
-            method = get("method").upper()
-            return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")
-        case "web_search":
-            return f"web_search “{get('query')}”"
-        case "remember":
-            return f"remember {get('key')} = {get('value')}"
-        case "forget":
-            return f"forget {get('key')}"
-        case "use_skill":
-            return f"use_skill {get('name')}: {get('input')}"
-        case "send_file":
-            return f"send_file {get('path')}"
-        case _:
-            return f"{one_line(call.name)} {one_line(call.arguments)}".strip()
-
 
 LINE_CHARS = 160
 """How much of a line an excerpt shows."""

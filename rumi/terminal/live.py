@@ -7,7 +7,7 @@ always smaller than the screen, whatever the length of the answer.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import trio
@@ -16,16 +16,14 @@ from rich.text import Text
 
 from rumi.agent import (
     ConfirmationAsked,
-    ConfirmationEnded,
     Thinking,
     ToolFinished,
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Replied, TurnStarted
-from rumi.models import Discarded, TextDelta, Waiting
+from rumi.chats import ChatEvent, Replied, TurnStarted, TurnState, title_of
+from rumi.models import Discarded, TextDelta
 from rumi.terminal.called import Called
-from rumi.terminal.calls import title_of
 from rumi.terminal.clean import clean, one_line
 from rumi.terminal.conversation import Settled
 from rumi.terminal.growing import GrowingAnswer
@@ -85,11 +83,8 @@ class LiveView:
         self._drawn: list[str] = []
         self._after_blank = True  # of what was laid out; the holder of the lock changes it
         self._after_tool = False  # tool calls that follow each other stand together
-        self._status: tuple[str, float] | None = None
-        self._until = 0.0
-        self._running: dict[str, tuple[str, float]] = {}
+        self._turn = TurnState()
         self._stopping = False
-        self._turn_since: float | None = None
         self._answer = GrowingAnswer()
 
     async def run(self) -> None:
@@ -100,41 +95,27 @@ class LiveView:
 
     async def event(self, event: ChatEvent) -> None:
         """Change what is shown; drawn with the next tick, or now when something became final."""
-        now = trio.current_time()
-        self._until = 0.0
+        before = self._turn
+        self._turn = before.apply(replace(event, time=trio.current_time()))
         match event.what:
             case TurnStarted():
-                self._turn_since = now
                 self._answer.begin()
-                self._status = (self._words.starting, now)
-            case Thinking():
+            case Thinking() | ToolStarted():
                 self._end_piece()
-                self._status = (self._words.thinking, now)
             case TextDelta(text):
-                if self._answer.empty:
-                    self._status = (self._words.writing, now)
                 self._answer.add(text)
             case Discarded():
                 if self._answer.discard():
                     self._print(Text(self._words.discarded, style="dim"), gap=True)
-                self._status = (self._words.thinking, now)
-            case Waiting(seconds, why):
-                self._status, self._until = (one_line(why), now), now + seconds
-            case ToolStarted(call, arguments):
-                self._end_piece()
-                self._running[call.id] = (title_of(call, arguments), now)
-                self._status = (self._words.running, now)
-            case ToolFinished():
-                self._tool_finished(event.what)
-                self._status = (self._words.thinking, now)
+            case ToolFinished(call, result):
+                title = title_of(before.called(call), one_line)
+                self._print(Called(title, result, self._words), gap=not self._after_tool)
+                self._after_tool = True
             case ConfirmationAsked(_, text):
                 self._end_piece()
                 self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
-                self._status = (self._words.awaited, now)
-            case ConfirmationEnded():
-                self._status = (self._words.running, now)
             case TurnFinished() as finished:
-                self._finish(finished, now)
+                self._finish(finished)
             case _:
                 return
         if self._pieces:
@@ -192,7 +173,7 @@ class LiveView:
     async def clear(self) -> None:
         """End with an empty live region."""
         self._end_piece()
-        self._status = None
+        self._turn = TurnState()
         await self._draw()
 
     # What is final
@@ -225,7 +206,7 @@ class LiveView:
 
     async def _end(self) -> None:
         """Draw; what was printed last stands alone."""
-        if self._prompted and self._status is None:
+        if self._prompted and not self._works:
             self._pieces.append(_Piece(None, gap=True))
         await self._draw()
 
@@ -246,12 +227,6 @@ class LiveView:
                 self._after_blank = False
         return above
 
-    def _tool_finished(self, finished: ToolFinished) -> None:
-        call, result = finished.call, finished.result
-        title, _ = self._running.pop(call.id, (call.name, 0.0))
-        self._print(Called(title, result, self._words), gap=not self._after_tool)
-        self._after_tool = True
-
     def _print_finished_blocks(self) -> None:
         if not self._answer.empty and (text := self._answer.take_finished()):
             self._print_answer(text)
@@ -264,13 +239,12 @@ class LiveView:
             self._print_answer(self._answer.take_rest())
         self._pieces += self._take_aside()
 
-    def _finish(self, finished: TurnFinished, now: float) -> None:
+    def _finish(self, finished: TurnFinished) -> None:
         self._end_piece()
-        self._status, self._stopping = None, False
-        self._running.clear()
+        self._stopping = False
         tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
-        since, self._turn_since = self._turn_since, None  # unknown for the turn of an earlier process
-        parts = [] if since is None else [short_duration(now - since)]
+        began = self._turn.started  # unknown for the turn of an earlier process
+        parts = [] if began is None else [short_duration(trio.current_time() - began.time)]
         self.last_turn = " · ".join([*parts, *([f"{tokens} tokens"] if tokens else [])])
 
     # What moves
@@ -294,10 +268,10 @@ class LiveView:
 
     def _live(self) -> list[str]:
         """The live region: the end of the last block, and a line about what goes on."""
-        if self._status is None:
+        if not self._works:
             return []
         width, rows = self._screen.size()
-        room = max(1, rows - 6 - len(self._running))
+        room = max(1, rows - 6 - len(self._turn.calls))
         aside: list[str] = []
         for piece in self._aside:
             aside += [""] if aside and piece.gap else []
@@ -317,23 +291,38 @@ class LiveView:
             lines.insert(0, "")
         return [*lines, *([""] if lines or not self._after_blank else []), *self._status_lines(width)]
 
+    @property
+    def _works(self) -> bool:
+        return bool(self._turn.turn) and self._turn.finished is None
+
+    def _label(self) -> tuple[str, float]:
+        """What the turn does while no tool runs, and since when."""
+        turn, words = self._turn, self._words
+        if turn.question is not None:
+            return words.awaited, turn.question.time
+        if turn.waiting is not None:
+            return one_line(turn.waiting.what.why), turn.waiting.time
+        if not self._answer.empty:
+            return words.writing, turn.said_at
+        begun = turn.thinking or turn.started
+        return words.starting if turn.thinking is None else words.thinking, begun.time if begun else 0.0
+
     def _status_lines(self, width: int) -> list[str]:
-        assert self._status is not None
-        label, since = self._status
+        label, since = self._label()
+        waiting = self._turn.waiting
         now = trio.current_time()
         spinner = _SPINNER[int(now / TICK_S) % len(_SPINNER)]
         lines = []
-        for title, began in self._running.values():
-            line = Text.assemble((f"{spinner} ", "cyan"), title)
+        for called in self._turn.calls.values():
+            line = Text.assemble((f"{spinner} ", "cyan"), title_of(called.what, one_line))
             line.truncate(width - 10, overflow="ellipsis")
-            line.append(f"  {int(now - began)} s", "dim")
+            line.append(f"  {int(now - called.time)} s", "dim")
             lines.append(line)
         if self._stopping:
             lines.append(Text.assemble((f"{spinner} ", "cyan"), (f"{self._words.stopping}…", "yellow")))
-        elif self._until > now:
-            left = math.ceil(self._until - now)
+        elif waiting is not None and (left := math.ceil(since + waiting.what.seconds - now)) > 0:
             lines.append(Text(self._words.waiting.format(why=label, seconds=left), style="yellow"))
-        elif not self._running:
+        elif not self._turn.calls:
             line = Text.assemble((f"{spinner} ", "cyan"), f"{label} ")
             line.append(f"{int(now - since)} s · {self._words.stop_hint}", "dim")
             lines.append(line)

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import trio
 
 from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
-from rumi.chats import ChatEvent, Replied
-from rumi.models import Discarded, TextDelta, Waiting
-from rumi.terminal.calls import excerpt_of, outcome_of, title_of
-from rumi.terminal.clean import clean
+from rumi.chats import ChatEvent, Replied, TurnState, title_of
+from rumi.models import Waiting
+from rumi.terminal.calls import excerpt_of, outcome_of
+from rumi.terminal.clean import clean, one_line
 from rumi.terminal.conversation import Conversation, Settled
 from rumi.terminal.stops import INTERRUPTED, Asked, until_stopped
 from rumi.terminal.streams import Lines, Writer
@@ -34,33 +34,31 @@ class PlainView:
         self._errors = errors
         self._words = words
         self._failures_apart = failures_apart
-        self._running: dict[str, str] = {}
+        self._turn = TurnState()
 
     async def event(self, event: ChatEvent) -> None:
         """Tool calls, waits and questions; the answer comes whole, with the reply."""
+        before = self._turn
+        self._turn = before.apply(event)
         match event.what:
-            case ToolStarted(call, arguments):
-                self._running[call.id] = title_of(call, arguments)
-                await self.notice(self._running[call.id])
+            case ToolStarted() as started:
+                await self.notice(title_of(started, one_line))
             case ToolFinished(call, result):
-                title = self._running.pop(call.id, call.name)
+                title = title_of(before.called(call), one_line)
                 outcome = outcome_of(result, self._words)
                 if not result.ok:
                     outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._words))
                 if outcome:
-                    await self.notice(f"  {outcome}  ({title})" if self._running else f"  {outcome}")
+                    await self.notice(f"  {outcome}  ({title})" if self._turn.calls else f"  {outcome}")
             case Waiting(seconds, why):
                 await self.notice(self._words.waiting.format(why=why, seconds=round(seconds)))
             case ConfirmationAsked(_, text):
                 await self.notice(f"{self._words.asked} {text} ({self._words.yes_or_no})")
-            case Discarded() | TextDelta():
-                pass  # only the final text is written, so there is nothing to take back
             case _:
-                pass
+                pass  # only the final text is written, so there is nothing to take back
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
         """The reply's text and a newline."""
-        self._running.clear()
         failed = settled.finished is not None and settled.finished.reason in FAILURES
         writer = self._errors if failed and self._failures_apart else self._output
         await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")

@@ -14,7 +14,6 @@ class Words:
     leave_hint: str
     thinking: str
     writing: str
-    running: str
     starting: str
     stop_hint: str
     stopping: str
@@ -49,7 +48,6 @@ _WORDS: dict[Language, Words] = {
         leave_hint="Ctrl-D or /exit leaves.",
         thinking="thinking",
         writing="writing",
-        running="running",
         starting="starting",
         stop_hint="Ctrl-C stops",
         stopping="stopping",
@@ -93,7 +91,6 @@ _WORDS: dict[Language, Words] = {
         leave_hint="Se sale con Ctrl-D o /exit.",
         thinking="pensando",
         writing="escribiendo",
-        running="ejecutando",
         starting="empezando",
         stop_hint="Ctrl-C detiene",
         stopping="deteniendo",

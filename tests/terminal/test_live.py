@@ -189,7 +189,7 @@ async def test_printed_words_that_became_void_are_called_so(autojump_clock: Mock
 
 async def test_a_question_is_printed_for_good(autojump_clock: MockClock) -> None:
     sheet = await play(Thinking(1), Ask("Send `a.txt` to x.example?", [1.0, finish("sent")], []))
-    assert sheet.at(0.5) == ["", "* running 0 s · Ctrl-C stops"]  # it was answered at once
+    assert sheet.at(0.5) == ["", "* thinking 0 s · Ctrl-C stops"]  # it was answered at once
     assert sheet.printed == ["? It asks: Send `a.txt` to x.example?", "Yes (--yes).", "", "sent"]
 
 
