@@ -9,7 +9,7 @@ from typing import Protocol
 import trio
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.chats import ChatEvent, ChatPort, Moved, Replied, TurnStarted, turn_of
+from rumi.chats import ChatEvent, ChatPort, Moved, Replied, TurnStarted, TurnState, turn_of
 from rumi.errors import NotTaken
 from rumi.journal import Enclosure
 from rumi.terminal.words import Words, is_stop
@@ -81,22 +81,21 @@ class Conversation:
         self._own: OrderedDict[int, str] = OrderedDict()
         self._results: OrderedDict[int, Settled] = OrderedDict()
         self._seen: set[int] = set()
-        self._turn = ""
+        self._turn = TurnState()
         self._turn_is_own = False
         self._judged = ("", False)
-        self._finished: tuple[str, TurnFinished] | None = None
         self._presses = 0
         self._changed = trio.Event()
 
     @property
     def busy(self) -> bool:
         """Whether something is still to be answered."""
-        return bool(self._open or self._sending or self._turn)
+        return bool(self._open or self._sending or self._turn.turn)
 
     @property
     def owing(self) -> bool:
         """Whether something of its own is still to be answered."""
-        return bool(self._open or self._sending or (self._turn and self._turn_is_own))
+        return bool(self._open or self._sending or (self._turn.turn and self._turn_is_own))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Show earlier replies, then all that happens. Runs until cancelled.
@@ -181,10 +180,10 @@ class Conversation:
         self.confirming = None
         if not moved.back:
             return
-        if self._turn and not self._turn_is_own:
+        if self._turn.turn and not self._turn_is_own:
             ended = TurnFinished("interrupted", "")
-            await self.view.event(ChatEvent(self._port.chat, self._turn, time.time(), ended))
-            self._turn = ""
+            await self.view.event(ChatEvent(self._port.chat, self._turn.turn, time.time(), ended))
+            self._turn = TurnState()
         for reply in await self._port.undelivered():
             own = next((number for number in reply.messages if number in self._open), None)
             if own is None:
@@ -208,17 +207,17 @@ class Conversation:
         own = await self._is_own(event)
         if not own and (self._alone or not event.turn):
             return
-        if event.turn not in ("", self._turn) and not isinstance(event.what, Replied | TurnFinished):
-            self._turn, self._turn_is_own = event.turn, own
+        before, self._turn = self._turn, self._turn.apply(event)
+        if self._turn.turn != before.turn:
+            self._turn_is_own = own
         match event.what:
             case Replied() as reply:
-                await self._reply(event, reply)
+                await self._reply(event, reply, before)
             case TurnStarted(text):
                 if not own:
                     await self.view.elsewhere(text)
                 await self.view.event(event)
-            case TurnFinished() as finished:
-                self._finished = (event.turn, finished)
+            case TurnFinished():
                 self.confirming = None
                 await self.view.event(event)
             case ConfirmationAsked() as asked:
@@ -257,8 +256,8 @@ class Conversation:
             self._judged = (event.turn, own)
         return own
 
-    async def _reply(self, event: ChatEvent, reply: Replied) -> None:
-        finished = await self._end_of_turn(event, reply)
+    async def _reply(self, event: ChatEvent, reply: Replied, turn: TurnState) -> None:
+        finished = await self._end_of_turn(event, reply, turn)
         settled = Settled(reply, finished)
         if reply.delivery not in self._seen:
             self._seen.add(reply.delivery)
@@ -270,18 +269,12 @@ class Conversation:
         while len(self._results) > _KEPT_RESULTS:
             self._results.popitem(last=False)
 
-    async def _end_of_turn(self, event: ChatEvent, reply: Replied) -> TurnFinished | None:
+    async def _end_of_turn(self, event: ChatEvent, reply: Replied, turn: TurnState) -> TurnFinished | None:
         """How the turn ended that this reply belongs to; None for a reply that is no turn's."""
-        if not event.turn:
+        if not event.turn or event.turn != turn.turn:
             return None
-        known, self._finished = self._finished, None
-        began = self._turn == event.turn
-        if began:
-            self._turn = ""
-        if known is not None and known[0] == event.turn:
-            return known[1]
-        if not began:
-            return None
+        if turn.finished is not None:
+            return turn.finished.what
         # A turn whose end nobody told: its chat was started anew and replied in its place.
         finished = TurnFinished("crashed", reply.text)
         await self.view.event(ChatEvent(event.chat, event.turn, event.time, finished))
