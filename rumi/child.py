@@ -1,18 +1,93 @@
-"""What a process that works for us does first: live no longer than we do, and take no more than it may."""
+"""A confined process seen from inside: it lives no longer than its parent, and takes no more than it may.
 
+`rumi.processes` starts it and is the other side. Only the standard library is imported here, so that a child
+that needs nothing else starts soon.
+"""
+
+import ctypes
 import fcntl
+import json
 import os
 import resource
 import select
+import signal
 import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+LENGTH_BYTES: Final = 4
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_END_DESCENDANTS_S: Final = 2.0
+PAUSE_S: Final = 0.005
 
 
-def live_as_long_as(life: int, *, whole_group: bool = False) -> None:
-    """Be ended when the other end of a pipe is closed, also if it has been already.
+def framed(content: bytes) -> bytes:
+    """Return the content behind its length in four bytes: one frame of a pipe between parent and child."""
+    return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
-    `life` is the read end. With `whole_group` what this process starts is ended too.
+
+def framed_json(what: object) -> bytes:
+    """Return a frame of JSON."""
+    return framed(json.dumps(what).encode())
+
+
+class Parent:
+    """The process that started this one, over standard input and output; its frames are read blocking.
+
+    Made first of all: binds this process's life to the parent's, takes `bounds` (by `RLIMIT_…`) for good, and
+    keeps both pipes away from other code: what that prints goes to standard error. With `family` this process
+    may start others, which end with it. The argument of the command line is the read end of a pipe whose
+    other end the parent holds: when that is closed, the kernel ends this process, whatever it is doing.
     """
+
+    def __init__(self, bounds: Mapping[int, int], *, nice: int = 0, family: bool = False) -> None:
+        _live_as_long_as(int(sys.argv[1]), whole_group=family)
+        if family:  # every descendant that loses its parent becomes ours, so that all of them are found
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        os.nice(nice)
+        for kind, bound in {resource.RLIMIT_CORE: 0, **bounds}.items():
+            _, hard = resource.getrlimit(kind)
+            most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+            resource.setrlimit(kind, (most, most))
+        self.requests, self.answers = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+
+    def ready(self) -> None:
+        """Say that requests are welcome."""
+        self.tell({})
+
+    def tell(self, what: object) -> None:
+        """Send a frame of JSON."""
+        frame = memoryview(framed_json(what))
+        while frame:
+            frame = frame[os.write(self.answers, frame) :]
+
+    def hear(self) -> Any:
+        """Return the next frame, which is JSON; without one this process ends."""
+        return json.loads(self.receive())
+
+    def receive(self) -> bytes:
+        """Return the next frame; without one this process ends."""
+        return self._exactly(int.from_bytes(self._exactly(LENGTH_BYTES), "big"))
+
+    def _exactly(self, size: int) -> bytes:
+        got = bytearray()
+        while len(got) < size:
+            more = os.read(self.requests, min(size - len(got), 1 << 18))
+            if not more:
+                os._exit(0)
+            got += more
+        return bytes(got)
+
+
+def _live_as_long_as(life: int, *, whole_group: bool) -> None:
+    """Be ended, with the group if asked, when the other end of a pipe is closed or has been already."""
     fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp() if whole_group else os.getpid())
     # SIGIO's default is to end a process, and no Python is needed for that.
     fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
@@ -20,9 +95,36 @@ def live_as_long_as(life: int, *, whole_group: bool = False) -> None:
         sys.exit(0)
 
 
-def give_up(bounds: Mapping[int, int]) -> None:
-    """Take no more than `bounds`, by `RLIMIT_…`, allow, and never again."""
-    for kind, bound in bounds.items():
-        _, hard = resource.getrlimit(kind)
-        most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        resource.setrlimit(kind, (most, most))
+def end_descendants() -> None:
+    """Kill what descends from this process, until nothing does; for two seconds at the most. Blocks."""
+    begun = time.monotonic()
+    while kill_descendants(os.getpid()) and time.monotonic() < begun + _END_DESCENDANTS_S:
+        time.sleep(PAUSE_S)
+
+
+def kill_descendants(pid: int) -> bool:
+    """Kill what descends from a process, also what left its group; return whether there was anything."""
+    table = processes()
+    children: dict[int, list[int]] = {}
+    for each, (_, parent, _) in table.items():
+        children.setdefault(parent, []).append(each)
+    found, waiting = False, [pid]
+    while waiting:
+        for each in children.get(waiting.pop(), ()):
+            waiting.append(each)
+            if table[each][0] not in "ZX":
+                found = True
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(each, signal.SIGKILL)
+    return found
+
+
+def processes() -> dict[int, tuple[str, int, int]]:
+    """Return the state, the parent and the group of every process of this machine, by its id."""
+    table = {}
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            stat = Path(f"/proc/{number}/stat").read_text("utf-8", "replace")
+            state, parent, group = stat.rpartition(")")[2].split()[:3]
+            table[int(number)] = (state, int(parent), int(group))
+    return table

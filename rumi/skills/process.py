@@ -1,12 +1,9 @@
-"""The process of one code skill: `python -I -B -m rumi.skills.process LIFE`, one run, frames in and out.
-
-`LIFE` is the read end of a pipe whose other end the parent holds. When that is gone the kernel ends this
-process and what it has started, whatever they are doing.
-"""
+"""The process of one code skill: `rumi.child` run once, which starts what it likes and takes it along."""
 
 import importlib.util
 import inspect
 import json
+import math
 import os
 import resource
 import sys
@@ -17,14 +14,12 @@ from typing import Any, Final
 
 import trio
 
-from rumi.child import give_up, live_as_long_as
-from rumi.frames import Frames, NoFrame, framed
+from rumi.child import Parent, end_descendants, framed_json
+from rumi.processes import Frames, NoFrame
 from rumi.skills.context import CannotDo, Context
-from rumi.skills.family import adopt_orphans, end_descendants
 from rumi.skills.format import CODE, class_name
 from rumi.skills.types import Reply
 
-MOST_FRAME_BYTES: Final = 4_000_000
 MEMORY_BYTES: Final = 4_000_000_000
 NICE: Final = 5
 
@@ -33,25 +28,20 @@ class Unfit(Exception):
     """A `skill.py` that cannot be run; says why."""
 
 
-class Parent:
-    """The process that runs the chat, over standard input and a copy of standard output."""
+class Chat:
+    """The chat that the skill runs for, in the process that started this one; to be closed."""
 
-    def __init__(self, answers: int, requests: int) -> None:
-        self._frames = Frames(trio.lowlevel.FdStream(answers), MOST_FRAME_BYTES)
-        self._out = trio.lowlevel.FdStream(requests)
+    def __init__(self, parent: Parent) -> None:
+        # Copies: what trio reads and writes does not block, until it is closed.
+        self._in = trio.lowlevel.FdStream(os.dup(parent.requests))
+        self._out = trio.lowlevel.FdStream(os.dup(parent.answers))
+        self._frames = Frames(self._in, math.inf)
         self._one_by_one = trio.Lock()
 
-    async def receive(self) -> dict[str, Any]:
-        """Its next frame; without one there is nobody to work for."""
-        try:
-            found: dict[str, Any] = json.loads(await self._frames.next())
-        except NoFrame:
-            os._exit(1)
-        return found
-
-    async def tell(self, what: Mapping[str, Any]) -> None:
-        """Send a frame."""
-        await self._out.send_all(framed(json.dumps(what).encode()))
+    def close(self) -> None:
+        """Ask no more."""
+        self._in.close()
+        self._out.close()
 
     async def ask(self, what: Mapping[str, Any]) -> Reply:
         """Send a request, and wait for its answer: one at a time, so that answers need no number.
@@ -60,9 +50,12 @@ class Parent:
         """
         async with self._one_by_one:
             with trio.CancelScope(shield=True):
-                await self.tell(what)
-                answer = await self.receive()
-        return Reply(bool(answer["ok"]), str(answer["content"]), answer["exit_code"])
+                await self._out.send_all(framed_json(what))
+                try:
+                    answer = json.loads(await self._frames.next())
+                except NoFrame:
+                    os._exit(1)
+        return Reply(**answer)
 
 
 def load(folder: Path, name: str) -> Any:
@@ -90,13 +83,14 @@ def load(folder: Path, name: str) -> Any:
 async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
     """Run the skill; what it returned, or what went wrong."""
     folder = Path(job["folder"])
+    chat = Chat(parent)
     try:
         context = Context(
             input=job["input"],
             chat=job["chat"],
             workspace=Path(job["workspace"]),
             language=job["language"],
-            send=parent.ask,
+            send=chat.ask,
         )
         result = await load(folder, job["name"]).run(context)
         if result is not None and not isinstance(result, str):
@@ -105,6 +99,8 @@ async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
         return {"failed": str(error)}
     except BaseException as error:  # noqa: BLE001 - a skill may raise what it likes, and its process ends with it
         return {"failed": described(error, folder)}
+    finally:
+        chat.close()
     return {"done": result or ""}
 
 
@@ -128,26 +124,14 @@ def described(error: BaseException, folder: Path) -> str:
     return f"{what} ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else what
 
 
-async def serve(answers: int, requests: int) -> None:
-    """One run. When it is told how it ended, nothing that it has started is left."""
-    parent = Parent(answers, requests)
-    await parent.tell({"ready": True})
-    said = await work(parent, await parent.receive())
-    end_descendants(os.getpid())
-    await parent.tell(said)
-
-
 def main() -> None:
-    """Keep the two pipes to ourselves: what a skill prints goes to standard error."""
-    live_as_long_as(int(sys.argv[1]), whole_group=True)
-    adopt_orphans()
-    os.nice(NICE)
-    give_up({resource.RLIMIT_AS: MEMORY_BYTES, resource.RLIMIT_CORE: 0})
-    answers, requests = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    trio.run(serve, answers, requests)
+    """One run. When it is told how it ended, nothing that it has started is left."""
+    parent = Parent({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
+    sys.dont_write_bytecode = True
+    parent.ready()
+    said = trio.run(work, parent, parent.hear())
+    end_descendants()
+    parent.tell(said)
     os._exit(0)  # threads that a skill has left behind must not keep this waiting
 
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import trio
 
 from rumi.errors import RumiError
-from rumi.frames import Frames, FrameTooLong, NoFrame, framed
+from rumi.processes import END_S, Child, ChildFailed
 from rumi.skills.actor import Offload
-from rumi.skills.family import PAUSE_S, kill_descendants
 from rumi.skills.folder import snapshot
 from rumi.skills.trust import TrustedSkills
 from rumi.skills.types import Reply, Skill, SkillError
@@ -31,11 +25,11 @@ logger = logging.getLogger(__name__)
 OWN_S: Final = 60.0
 """How long a skill may take itself, without what it waits for tools and the model."""
 AT_ONCE: Final = 8
-START_S: Final = 30.0  # imports, on a machine that is busy
-END_S: Final = 5.0
 MOST_FRAME_BYTES: Final = 4_000_000
 MOST_LOGGED: Final = 100
 MOST_LOG_CHARS: Final = 1_000
+_PROGRAM: Final = ("-m", "rumi.skills.process")
+_PATH: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 CallTool: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Reply]]
 AskModel: TypeAlias = Callable[[str], Awaitable[str]]
@@ -75,10 +69,25 @@ class CodeRunner:
         Raises:
             SkillError: it is not trusted, or it failed; one sentence says how.
         """
-        async with self._permits, self._folder(job.skill) as folder, _process(job.skill.name) as process:
-            said = await _Talk(job, process, call, model, self._own_s).run(folder)
+        async with self._permits, self._folder(job.skill) as folder:
+            said = await self._talk(job, folder, call, model)
         if isinstance(said, SkillError):
             raise said
+        return said
+
+    async def _talk(self, job: Job, folder: Path, call: CallTool, model: AskModel) -> str | SkillError:
+        try:
+            async with (
+                await Child.start(
+                    _PROGRAM, most_bytes=MOST_FRAME_BYTES, environment=_PATH, family=True, printed=True
+                ) as process,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(_drain, job.skill.name, process)
+                said = await _Talk(job, process, call, model, self._own_s).run(folder)
+                nursery.cancel_scope.cancel()
+        except ChildFailed:
+            return SkillError("The process that runs skills does not start.", "Run: rumi doctor")
         return said
 
     @asynccontextmanager
@@ -113,77 +122,12 @@ class CodeRunner:
         return copy
 
 
-@asynccontextmanager
-async def _process(name: str) -> AsyncIterator[trio.Process]:
-    """The process of a skill. At the end it is killed with what it has started, and reaped."""
-    theirs, life = os.pipe()
-    try:
-        try:
-            process = await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-B", "-m", "rumi.skills.process", str(theirs)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(theirs,),
-                cwd="/",
-                env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
-                start_new_session=True,  # a group of its own, that is killed as one
-            )
-        finally:
-            os.close(theirs)
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_drain, name, process)
-                yield process
-                nursery.cancel_scope.cancel()
-        finally:
-            await _end(process)
-    finally:
-        os.close(life)
-
-
-async def _end(process: trio.Process) -> None:
-    with suppress(ProcessLookupError):  # before it is reaped, while the number is still its own
-        os.killpg(process.pid, signal.SIGSTOP)  # it starts nothing more
-        with trio.move_on_after(END_S, shield=True):
-            while kill_descendants(process.pid):  # noqa: ASYNC110  # they go when they go
-                await trio.sleep(PAUSE_S)
-        os.killpg(process.pid, signal.SIGKILL)
-    with trio.move_on_after(END_S, shield=True):
-        await process.wait()
-        await _emptied(process.pid)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with trio.move_on_after(END_S, shield=True):
-                await pipe.aclose()
-
-
-async def _emptied(group: int) -> None:
-    """Return when no process of a group runs; those that were killed take a moment to go."""
-    while _runs(group):  # noqa: ASYNC110  # nobody tells when others' children end
-        await trio.sleep(0.005)
-
-
-def _runs(group: int) -> bool:
-    """Whether the group has a process that is no zombie: how long those stay is up to who adopts them."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):
-            state, _, its_group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
-            if its_group == str(group) and state not in "ZX":
-                return True
-    return False
-
-
-async def _drain(name: str, process: trio.Process) -> None:
+async def _drain(name: str, process: Child) -> None:
     """Take what a skill prints, however much it is; the log gets the beginning."""
-    assert process.stderr is not None
+    assert process.printed is not None
     left = MOST_LOGGED * MOST_LOG_CHARS
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-        async for some in process.stderr:
+        async for some in process.printed:
             if left > 0:
                 logger.info("skill %s printed: %s", name, some[:left].decode("utf-8", "replace").rstrip())
                 left -= len(some)
@@ -192,52 +136,47 @@ async def _drain(name: str, process: trio.Process) -> None:
 class _Talk:
     """What is said between a skill's process and us, in turns."""
 
-    def __init__(
-        self, job: Job, process: trio.Process, call: CallTool, model: AskModel, own_s: float
-    ) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def __init__(self, job: Job, process: Child, call: CallTool, model: AskModel, own_s: float) -> None:
         self._job = job
         self._process = process
-        self._to = process.stdin
-        self._frames = Frames(process.stdout, MOST_FRAME_BYTES)
         self._call = call
         self._model = model
         self._own_s = own_s
-        self._left_s = START_S
-        self._too_late = SkillError("The process that runs skills does not start.", "Run: rumi doctor")
         self._logged = 0
 
     async def run(self, folder: Path) -> str | SkillError:
         """The skill's text, or what went wrong with it."""
         try:
             return await self._run(folder)
-        except SkillError as error:
-            return error
+        except ChildFailed as error:
+            if error.why == "late":
+                name = self._job.skill.name
+                return SkillError(
+                    f"The skill {name} was stopped: it took longer than {self._own_s:g} s by itself."
+                )
+            return self._failed(str(error))
 
-    async def _run(self, folder: Path) -> str:
-        job = self._job
-        await self._hear()
-        self._left_s = self._own_s
-        self._too_late = SkillError(
-            f"The skill {job.skill.name} was stopped: it took longer than {self._own_s:g} s by itself."
-        )
-        await self._say(
-            name=job.skill.name,
-            folder=str(folder),
-            input=job.input,
-            chat=job.chat,
-            workspace=str(job.workspace),
-            language=job.language,
+    async def _run(self, folder: Path) -> str | SkillError:
+        job, process = self._job, self._process
+        process.left_s = self._own_s
+        await process.say(
+            {
+                "name": job.skill.name,
+                "folder": str(folder),
+                "input": job.input,
+                "chat": job.chat,
+                "workspace": str(job.workspace),
+                "language": job.language,
+            }
         )
         while True:
-            heard = await self._hear()
+            heard = await process.hear()
             if "done" in heard:
                 return str(heard["done"])
             if "failed" in heard:
-                raise self._failed(str(heard["failed"])[:MOST_LOG_CHARS])
+                return self._failed(str(heard["failed"])[:MOST_LOG_CHARS])
             reply = await self._answer(heard)
-            await self._say(ok=reply.ok, content=reply.content, exit_code=reply.exit_code)
+            await process.say(asdict(reply))
 
     async def _answer(self, heard: Mapping[str, Any]) -> Reply:
         """What the skill asked for, done. This time is not its own."""
@@ -253,46 +192,6 @@ class _Talk:
             self._logged += 1
             logger.info("skill %s: %s", self._job.skill.name, str(heard["log"])[:MOST_LOG_CHARS])
         return Reply(True, "")
-
-    async def _say(self, **what: object) -> None:
-        try:
-            with self._in_time():
-                await self._to.send_all(framed(json.dumps(what).encode()))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            raise await self._last_words() from None
-
-    async def _hear(self) -> dict[str, Any]:
-        try:
-            with self._in_time():
-                heard = json.loads(await self._frames.next())
-            if isinstance(heard, dict):
-                return heard
-        except FrameTooLong:
-            raise self._failed(f"it says more than {MOST_FRAME_BYTES} bytes at once") from None
-        except NoFrame:
-            raise await self._last_words() from None
-        except (ValueError, RecursionError):
-            pass
-        raise self._failed("it wrote something into the pipe that is not its own")
-
-    @contextmanager
-    def _in_time(self) -> Iterator[None]:
-        """What the skill keeps us waiting for counts as its own time."""
-        begun = trio.current_time()
-        with trio.move_on_after(self._left_s) as scope:
-            yield
-        self._left_s -= trio.current_time() - begun
-        if scope.cancelled_caught:
-            raise self._too_late
-
-    async def _last_words(self) -> SkillError:
-        """Why a process that has closed its end did so."""
-        with trio.move_on_after(END_S):
-            code = await self._process.wait()
-            if code < 0:
-                return self._failed(f"its process was ended by {signal.Signals(-code).name}")
-            return self._failed(f"it ended its process with exit code {code}")
-        return self._failed("it closed the pipe to us")
 
     def _failed(self, why: str) -> SkillError:
         return SkillError(f"The skill {self._job.skill.name} failed: {why}.")

@@ -18,6 +18,8 @@ from rumi.web.search.duck import Duck
 from rumi.web.search.provider import Query
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_engines
 
+ASTRAY = "import os\nfrom rumi.child import Parent, framed\nparent = Parent({})\nparent.ready()\n"
+"""How a process begins that takes a request, and then goes its own way."""
 QUERY = Query("bread", 5, "general")
 ROOT = Path(__file__).resolve().parents[2]
 MOJEEK = b"""
@@ -195,18 +197,18 @@ def _alive(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("import sys; sys.exit(3)", "ddgs ended without an answer"),
-        ("import sys; sys.stdin.readline(); print('junk')", "ddgs ended without an answer"),
-        ("import sys; sys.stdin.readline(); print('[]')", "ddgs ended without an answer"),
-        ("import sys; sys.stdin.readline(); print('{}')", "ddgs does not answer"),
-        ("import sys; sys.stdin.readline()\nwhile True: print('x' * 65536)", "ddgs ended without an answer"),
-        ("import os; os.kill(os.getpid(), 11)", "ddgs ended without an answer"),
+        ("raise SystemExit(3)", "ddgs ended without an answer"),
+        ("parent.hear(); os.write(parent.answers, framed(b'junk'))", "ddgs ended without an answer"),
+        ("parent.hear(); parent.tell([])", "ddgs ended without an answer"),
+        ("parent.hear(); parent.tell({})", "ddgs does not answer"),
+        ("parent.hear()\nwhile True: parent.tell('x' * 2_000_000)", "ddgs ended without an answer"),
+        ("os.kill(os.getpid(), 11)", "ddgs ended without an answer"),
     ],
 )
 async def test_a_process_that_goes_astray_is_a_clear_failure(
     program: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "ddgs_process.py").write_text(program)
+    (tmp_path / "ddgs_process.py").write_text(ASTRAY + program)
     monkeypatch.setattr(duck, "_PROGRAM", tmp_path / "ddgs_process.py")
     with trio.fail_after(30):
         with pytest.raises(FetchError, match=words):
@@ -218,15 +220,13 @@ async def test_the_process_has_no_secret_in_its_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "environment"
-    program = (
-        f"import shutil, sys; sys.stdin.readline(); shutil.copyfile('/proc/self/environ', {str(seen)!r})"
-    )
-    (tmp_path / "ddgs_process.py").write_text(program)
+    program = f"import shutil; parent.hear(); shutil.copyfile('/proc/self/environ', {str(seen)!r})"
+    (tmp_path / "ddgs_process.py").write_text(ASTRAY + program)
     monkeypatch.setattr(duck, "_PROGRAM", tmp_path / "ddgs_process.py")
     monkeypatch.setenv("TAVILY_API_KEY", "canary-0123456789")
     with pytest.raises(FetchError):
         await Duck(timeout_s=10).search(QUERY)
-    assert b"=" not in seen.read_bytes()
+    assert seen.read_bytes().split(b"\0") == [b"LANG=C.UTF-8", b"LC_ALL=C.UTF-8", b""]
 
 
 async def test_no_more_processes_can_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,13 @@
 from typing import Final
 
 RUNNING: Final[dict[str, str]] = {
+    # Why a process of ours gave no answer.
+    "it took too much time": "tardó demasiado",
+    "its process was ended by {signal}": "a su proceso lo terminó {signal}",
+    "it ended its process with exit code {code}": "terminó su proceso con el código de salida {code}",
+    "it closed the pipe to us": "cerró su tubería con nosotros",
+    "it says more than {most} bytes at once": "dice más de {most} bytes de una vez",
+    "it wrote something into the pipe that is not its own": "escribió algo en una tubería que no es suya",
     "{chat} is no chat id.": "{chat} no es un nombre de chat.",
     "Use up to 64 letters, digits, - and _, for example: work-notes.": "Usá hasta 64 letras, dígitos, - y _, por ejemplo: notas-trabajo.",
     "{chat} would be one of Telegram's chats.": "{chat} sería un chat de Telegram.",

@@ -1,25 +1,24 @@
-"""The process that reads pages: `python -I -m rumi.web.reading.process LIFE`, requests in, answers out.
+"""The process that reads pages, one after the other: two frames are a request, JSON and the body.
 
-`LIFE` is the read end of a pipe whose other end the parent holds. When that is gone this process is ended by
-the kernel, whatever it is doing. Pages come from anybody, so it first gives up what it does not need.
+Pages come from anybody, so it first gives up what it does not need. See `rumi.child`.
 """
 
-import json
-import os
 import resource
-import sys
 import time
 from dataclasses import asdict
-from typing import BinaryIO, Final
+from typing import Final
 
-from rumi.child import give_up, live_as_long_as
-from rumi.frames import framed
+from rumi.child import Parent
 from rumi.web.reading.charset import load_codecs
 from rumi.web.reading.confinement import confine
 from rumi.web.reading.page import read_page
 
-MEMORY_BYTES: Final = 512_000_000
-OPEN_FILES: Final = 16
+# No large memory, few files, none that grows.
+_BOUNDS: Final = {
+    resource.RLIMIT_AS: 512_000_000,
+    resource.RLIMIT_NOFILE: 16,
+    resource.RLIMIT_FSIZE: 0,
+}
 CPU_S: Final = 30
 NICE: Final = 10
 # One of each kind, so that what is loaded at first use is loaded.
@@ -30,19 +29,6 @@ _SAMPLES: Final = (
     (b"%PDF-1.4", "application/pdf"),
 )
 _OUT_OF_MEMORY: Final = "it takes too much memory"
-
-
-def give_up_rights() -> None:
-    """No large memory, no file that grows, no core; behind everybody else for the processor."""
-    os.nice(NICE)
-    give_up(
-        {
-            resource.RLIMIT_AS: MEMORY_BYTES,
-            resource.RLIMIT_NOFILE: OPEN_FILES,
-            resource.RLIMIT_FSIZE: 0,
-            resource.RLIMIT_CORE: 0,
-        }
-    )
 
 
 def prepare() -> None:
@@ -83,31 +69,19 @@ def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
     return asdict(text)
 
 
-def _frame(requests: BinaryIO) -> bytes:
-    """The next frame; ends the process where there is none."""
-    length = requests.read(4)
-    if len(length) < 4:
-        sys.exit(0)
-    return requests.read(int.from_bytes(length, "big"))
-
-
 def main() -> None:
-    """Serve until standard input ends."""
-    live_as_long_as(int(sys.argv[1]))
-    give_up_rights()
+    """Serve until there are no more requests."""
+    parent = Parent(_BOUNDS, nice=NICE)
     prepare()
     confine()  # where the kernel cannot, the limits above and the guard around the house remain
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    answers.write(framed(b""))
-    answers.flush()
+    parent.ready()
     while True:
-        request = json.loads(_frame(requests))
-        body = _frame(requests)
+        request = parent.hear()
+        body = parent.receive()
         bound_cpu()
-        said = json.dumps(answer(request, body)).encode()
+        said = answer(request, body)
         del body
-        answers.write(framed(said))
-        answers.flush()
+        parent.tell(said)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import trio
 
-from rumi.web.reading.reader import NoAnswer, Reader
+from rumi.processes import NONSENSE, Child, ChildFailed, signal_name
 from rumi.web.reading.text import Text
 from rumi.web.types import FetchError
 
 READ_S = 10.0
+MOST_ANSWER_BYTES = 32_000_000
+
+WORN_KB = 120_000
+"""A reader that has ever held more than this reads no other page: what it got it does not give back."""
+
+_PROGRAM = ("-m", "rumi.web.reading.process")
 
 AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 """Half of the processors may read: the others are for those who wait for something else than a page."""
@@ -31,7 +39,7 @@ class Readers:
         self._permits = trio.Semaphore(at_once)
         self._idle_s = idle_s
         self._read_s = read_s
-        self._idle: deque[tuple[float, Reader]] = deque()  # the one that was used last is at the right
+        self._idle: deque[tuple[float, Child]] = deque()  # the one that was used last is at the right
         self._parked = trio.Event()
         self._running = False
 
@@ -82,13 +90,8 @@ class Readers:
             reader = await self._one()
             sound = False
             try:
-                with trio.fail_after(self._read_s):
-                    text = await reader.read(request, body)
-                sound = not reader.worn
-            except trio.TooSlowError:
-                raise _too_much(f"it took more than {self._read_s:.0f} seconds") from None
-            except NoAnswer as error:
-                raise _too_much(str(error)) from None
+                text = await self._read(reader, request, body)
+                sound = _peak_kb(reader.pid) <= WORN_KB
             finally:
                 if sound and self._running:
                     self._idle.append((trio.current_time() + self._idle_s, reader))
@@ -97,14 +100,46 @@ class Readers:
                     await reader.end()
         return text
 
-    async def _one(self) -> Reader:
+    async def _one(self) -> Child:
         """The reader that was used last, if it is still alive, or a new one."""
         while self._idle:
             reader = self._idle.pop()[1]
             if reader.alive:
                 return reader
             await reader.end()
-        return await Reader.start()
+        try:
+            return await Child.start(_PROGRAM, most_bytes=MOST_ANSWER_BYTES)
+        except ChildFailed as error:
+            raise FetchError(
+                "The process that reads pages does not start.", "Run: rumi doctor", answered=True
+            ) from error
+
+    async def _read(self, reader: Child, request: dict[str, object], body: bytes) -> Text:
+        """Have a page read. Nothing but JSON comes back, which is not trusted more than the page."""
+        reader.left_s = self._read_s
+        try:
+            await reader.say(request, body)
+            heard = await reader.hear()
+            if heard.get("failed"):
+                raise _too_much(str(heard["failed"]))
+            links = tuple(str(link) for link in heard["links"])
+            return Text(
+                str(heard["title"]), str(heard["text"]), links, str(heard["cut"]), str(heard["described"])
+            )
+        except (KeyError, TypeError):
+            raise _too_much(NONSENSE) from None
+        except ChildFailed as error:
+            raise _too_much(self._why(error)) from None
+
+    def _why(self, error: ChildFailed) -> str:
+        if error.why == "late":
+            return f"it took more than {self._read_s:.0f} seconds"
+        if error.why == "signal" and error.number == signal.SIGXCPU:
+            return "it took too much time"
+        if error.why == "signal":  # what is written in C and C++ ends so where it gets no memory
+            name = signal_name(error.number)
+            return f"it takes too much memory, or is made to break its reader ({name})"
+        return str(error)
 
     async def _end_idle(self) -> None:
         """Wait for what comes first: the end of somebody's idle time, or somebody new who is idle."""
@@ -118,3 +153,15 @@ class Readers:
 
 def _too_much(why: str) -> FetchError:
     return FetchError(f"The page could not be read: {why}.", "Another page may say the same.", answered=True)
+
+
+def _peak_kb(pid: int) -> int:
+    """The most memory that a process has held since its program began, as the kernel counts.
+
+    Not what `getrusage` says in it: that begins with the peak of what it was forked from.
+    """
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:  # it is gone
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)

@@ -1,57 +1,27 @@
-"""One search with ddgs. Run as a file, in a process of its own: it imports nothing of Rumi.
+"""One search with ddgs. Run as a file: of Rumi it imports `rumi.child` alone, so that it starts soon.
 
-Standard input: one line of JSON (see `Duck`), after which it stays open; its end is the end of this process.
-Standard output: `{"results": […]}` as ddgs gives them, or `{"failed": REASON}`, one of unreachable,
-timeout, refused, failed.
+A request is what `Duck` makes of a query. The answer is `{"results": […]}` as ddgs gives them, or
+`{"failed": REASON}`, one of unreachable, timeout, refused, failed.
 """
 
 import functools
-import json
 import os
 import resource
-import signal
-import threading
 from typing import Any
 
-_MEMORY_BYTES = 512 * 1024**2
-_CPU_S = 20
+from rumi.child import Parent
+
+_BOUNDS = {resource.RLIMIT_DATA: 512 * 1024**2, resource.RLIMIT_CPU: 20}
 _FIELD_CHARS = 8000
 _NO_ANSWER = ("ConnectError", "DNSError", "DNSTimeoutError", "RequestError")
 
 
 def main() -> None:
-    """Read the request, search, write what came of it, and end without waiting for threads."""
-    request = json.loads(_line())
-    _bound(request["ends_after_s"])
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    answer = json.dumps(_search(request)).encode()
-    while answer:
-        answer = answer[os.write(1, answer) :]
+    """Search once, say what came of it, and end without waiting for threads."""
+    parent = Parent(_BOUNDS)
+    parent.ready()
+    parent.tell(_search(parent.hear()))
     os._exit(0)
-
-
-def _line() -> bytes:
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        data = os.read(0, 65536)
-        if not data:
-            os._exit(1)
-        line += data
-    return bytes(line)
-
-
-def _bound(ends_after_s: int) -> None:
-    """Whatever becomes of the process that asked, this one ends, and takes no more than its share."""
-    signal.alarm(ends_after_s)
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _end_with_input() -> None:
-    while os.read(0, 65536):
-        pass
-    os._exit(1)
 
 
 def _search(request: dict[str, Any]) -> dict[str, object]:
