@@ -5,6 +5,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rumi import http
 from rumi.config import Loaded
 from rumi.doctor.check import Check, Examination
 from rumi.texts import Language
@@ -62,14 +63,13 @@ async def clock(url: str, language: Language) -> list[Check]:
     """This machine's clock beside a server's. A server that does not say is no finding."""
     import httpx
 
-    local = ("all://localhost", "all://127.0.0.1", "all://[::1]")
     try:
         async with (
-            httpx.AsyncClient(timeout=10, mounts=dict.fromkeys(local)) as client,
+            await http.client(http.plain, http.Tls(), timeout=10) as client,
             client.stream("GET", url) as answer,  # for its headers alone
         ):
             theirs = parsedate_to_datetime(answer.headers["date"]).timestamp()
-    except (httpx.HTTPError, httpx.InvalidURL, KeyError, ValueError, TypeError):
+    except (http.SetupError, httpx.HTTPError, httpx.InvalidURL, KeyError, ValueError, TypeError):
         return []
     off = time.time() - theirs
     if abs(off) > CLOCK_OFF_S:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
+from rumi import http
 from rumi.models.calls import read_failed_generation
 from rumi.models.failures import Failures
 from rumi.models.rates import RateLimits, rate_limits
 from rumi.models.room import Room
-from rumi.models.server import CLOSE_S, Dialect, Server
+from rumi.models.server import Dialect, Server
 from rumi.models.stream import DONE, BadStreamError, EventReader, ReplyBuilder, StreamReportedError
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.models.wire import messages_json, tools_json
@@ -192,8 +193,7 @@ class _Attempt:
         try:
             return await self._read(stream.response, builder)
         finally:
-            with trio.move_on_after(CLOSE_S, shield=True):
-                await stream.close()
+            await http.close(stream.close)
 
     async def _read(self, response: "httpx.Response", builder: ReplyBuilder) -> Reply | ModelError:
         import httpx
@@ -224,7 +224,7 @@ class _Attempt:
         except (httpx.TransportError, httpx.StreamError) as error:
             return self._failures.cut(_words(error))
         finally:
-            await _unwind(chunks)
+            await http.unwind(chunks)
 
     async def _feed(self, chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> bool:
         """Feed the builder until the stream says that it is done (True), or ends."""
@@ -276,24 +276,6 @@ async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except (httpx.TransportError, httpx.StreamError):
         pass  # the reply is complete; what follows it does not matter
-
-
-async def _unwind(chunks: AsyncIterator[bytes]) -> None:
-    """End a body that was not read to its end.
-
-    Half a dozen async generators stand inside each other below it, and closing the outermost leaves
-    the others to the garbage collector. Cancelled at the innermost await, all of them end in order,
-    and the connection with them. One that has ended already ends at once.
-    """
-    import httpx
-
-    with trio.CancelScope(shield=True) as scope:
-        scope.cancel()
-        try:
-            async for _ in chunks:
-                pass
-        except (httpx.HTTPError, httpx.StreamError):
-            pass  # it is being thrown away
 
 
 def _words(error: BaseException) -> str:

@@ -16,6 +16,12 @@ class Client(httpx.AsyncClient):
     connection that had served others, and to which nothing was answered, is sent again, once and at once.
     """
 
+    def __init__(self, **settings: Any) -> None:
+        # Permits bound the calls; a bound here would only make them queue a second time, unfairly.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30.0)
+        # No timeout: the silence is measured around everything, see ChatCompletions.
+        super().__init__(timeout=None, limits=limits, **settings)
+
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Send a request; cancelled, its connection is closed.
 

@@ -708,3 +708,21 @@ async def test_a_proxy_in_the_environment_does_not_stand_before_loopback(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with groq_model(Answer("direct")) as (model, _):
         assert (await model.reply(HELLO, ignore)).text == "direct"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("HTTPS_PROXY", "gopher://user:canary-0123456789@127.0.0.1:1", "The proxy of the environment cannot"),
+        ("SSL_CERT_FILE", "/dev/null", "The certificates to trust cannot be read"),
+    ],
+)
+async def test_an_environment_that_cannot_work_is_an_error_of_the_model(
+    name: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    server = Server("groq", "http://127.0.0.1:1", KEY, dialect="groq")
+    with pytest.raises(ModelError, match=words) as raised:
+        await ChatCompletions(server, "m", name="groq:m", timeout_s=5).reply(HELLO, ignore)
+    assert "canary" not in str(raised.value)
+    assert not raised.value.retriable

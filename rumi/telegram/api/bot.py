@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import httpx
@@ -28,14 +28,12 @@ from telegram.error import (
     TimedOut,
 )
 
+from rumi import http
 from rumi.errors import ConfigError
 from rumi.redact import Redactor
 from rumi.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
 
 OFFICIAL: Final = "https://api.telegram.org"
-
-CLOSE_S: Final = 2.0
-"""How long opening or closing connections may take; what is still open then is left to the kernel."""
 
 POLL_CONNECTIONS: Final = 4
 """One for the poll, and room for one that was given up and has not noticed yet."""
@@ -46,7 +44,6 @@ CALL_CONNECTIONS: Final = 512
 CALL_WAIT_S: Final = 60.0
 """How long a call waits for one of those. Telegram slows a busy bot down, so some must wait."""
 
-LOOPBACK: Final = ("all://localhost", "all://127.0.0.1", "all://[::1]")
 _TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ADVICE: Final = (
     "Set TELEGRAM_TOKEN to the token that @BotFather gave you; TELEGRAM_BASE_URL, if it is set, has to be"
@@ -74,18 +71,18 @@ class Me:
 async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot]:
     """The bot, ready for calls, until the block ends. Nothing is asked of Telegram yet.
 
-    `base_url` is the root of a Bot API server, the official one by default. Proxies of the environment
-    are honoured, but this machine's own loopback never goes through one; redirects are not followed, so
-    the token goes nowhere else. Closing is bounded by `CLOSE_S`, also when cancelled.
+    `base_url` is the root of a Bot API server, the official one by default. See `rumi.http` for where its
+    requests go. Closing is bounded, also when cancelled.
 
     Raises:
         TokenRefused: the token cannot be one.
         ConfigError: `base_url` is no address of a server.
+        SetupError: the environment's certificates cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
         raise TokenRefused("TELEGRAM_TOKEN is no token of a Telegram bot.")
     root = _root(base_url)
-    shared: dict[str, Any] = {"verify": httpx.create_ssl_context(), "mounts": dict.fromkeys(LOOPBACK)}
+    shared = {"verify": await http.Tls().context(), **http.settings()}
     polls = GuardedHTTP(
         connection_pool_size=POLL_CONNECTIONS,
         pool_timeout=CALL_WAIT_S,
@@ -112,12 +109,12 @@ async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot
             request=calls,
             get_updates_request=polls,
         )
-        with trio.fail_after(CLOSE_S):
+        with trio.fail_after(http.CLOSE_S):
             await polls.initialize()
             await calls.initialize()
         yield bot
     finally:
-        with trio.move_on_after(CLOSE_S, shield=True):
+        with trio.move_on_after(http.CLOSE_S, shield=True):
             async with trio.open_nursery() as closing:
                 closing.start_soon(polls.shutdown)
                 closing.start_soon(calls.shutdown)

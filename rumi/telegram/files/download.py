@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,10 @@ import trio
 from telegram import Bot
 from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError
 
+from rumi import http
 from rumi.errors import RumiError
 from rumi.journal import Offload
-from rumi.telegram.api.bot import CLOSE_S, LOOPBACK, in_words, wait_of
+from rumi.telegram.api.bot import in_words, wait_of
 from rumi.telegram.api.guarded import NO_ANSWER
 from rumi.telegram.api.unspoken import UnspokenClient
 
@@ -142,25 +142,19 @@ class _Place:
 
 
 class Downloads:
-    """Fetches files that Telegram keeps for the bot. Whoever made it closes it.
-
-    Proxies of the environment are honoured, except for this machine's own loopback, as for the bot's calls.
-    """
+    """Fetches files that Telegram keeps for the bot. Whoever made it closes it."""
 
     def __init__(self, bot: Bot, *, max_bytes: int = MAX_BYTES, patience: Patience | None = None) -> None:
         self._bot = bot
         self._max_bytes = max_bytes
         self._patience = patience or Patience()
         self._client = UnspokenClient(
-            timeout=httpx.Timeout(self._patience.silence_s, pool=None),
-            follow_redirects=False,
-            mounts=dict.fromkeys(LOOPBACK),
+            timeout=httpx.Timeout(self._patience.silence_s, pool=None), **http.settings()
         )
 
     async def aclose(self) -> None:
         """Close the idle connections; bounded, also when cancelled."""
-        with trio.move_on_after(CLOSE_S, shield=True):
-            await self._client.aclose()
+        await http.close(self._client.aclose)
 
     async def fetch(self, reference: str, landing: Landing) -> None:
         """Fetch the file that Telegram calls `reference`. Cancelled, it closes its connection and leaves.
@@ -199,8 +193,7 @@ class Downloads:
             try:
                 return self._judge(response, place) or await self._receive(response, place, landing)
             finally:
-                with trio.move_on_after(CLOSE_S, shield=True):
-                    await response.aclose()
+                await http.close(response.aclose)
         except httpx.InvalidURL:
             return _Trouble("Telegram does not say where the file is")
         except httpx.TimeoutException:
@@ -251,7 +244,7 @@ class Downloads:
                     return self._too_large()
                 await landing.add(chunk)
         finally:
-            await _unwind(chunks)
+            await http.unwind(chunks)
         await landing.end()
         # A body that just ends with its connection says nothing about how much there was to come.
         framed = {"content-length", "transfer-encoding"} & set(response.headers)
@@ -261,19 +254,6 @@ class Downloads:
 
     def _too_large(self) -> _Trouble:
         return _Trouble(f"It is larger than {self._max_bytes / _MEGA:g} MB")
-
-
-async def _unwind(chunks: AsyncIterator[bytes]) -> None:
-    """End a body that was not read to its end.
-
-    Several async generators stand inside each other below it, and closing the outermost leaves the others to
-    the garbage collector. Cancelled at the innermost await, all of them end in order.
-    """
-    with trio.CancelScope(shield=True) as scope:
-        scope.cancel()
-        with suppress(httpx.HTTPError, httpx.StreamError):
-            async for _ in chunks:
-                pass
 
 
 def let_cancellation_through() -> None:

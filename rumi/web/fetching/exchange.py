@@ -9,6 +9,7 @@ import h11
 import httpcore
 import trio
 
+from rumi.http import SetupError
 from rumi.web.fetching.headers import Headers
 from rumi.web.types import FetchError, Method
 from rumi.web.url import Target
@@ -126,7 +127,11 @@ async def connected(
     stream = tcp = await network.connect_tcp(target.host, target.port)
     try:
         if target.scheme == "https":
-            stream = await _start_tls(tcp, target.host, await tls())
+            try:
+                judged_by = await tls()
+            except SetupError as error:
+                raise FetchError(error.message, error.advice) from None
+            stream = await _start_tls(tcp, target.host, judged_by)
         yield stream
     finally:
         # The socket itself: closing it ends what TLS has begun, and takes no time.

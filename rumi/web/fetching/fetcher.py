@@ -12,12 +12,12 @@ import trio
 
 from actors import Actor, Refused, answers
 from rumi import __version__
+from rumi.http import Tls
 from rumi.web.fetching.body import Body
 from rumi.web.fetching.cache import LONGEST_S, Cache
 from rumi.web.fetching.describing import describe_body, describe_head
 from rumi.web.fetching.download import Download, Downloader
 from rumi.web.fetching.limits import FetchLimits
-from rumi.web.fetching.tls import Tls
 from rumi.web.fetching.turns import Bounds, Turns
 from rumi.web.reading import Readers, Text
 from rumi.web.types import Fetch, FetchError, Page, Search, SearchResults, WebMessage

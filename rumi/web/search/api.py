@@ -1,19 +1,13 @@
-"""One question to a provider's API, and its answer as JSON, within bounds of time and size.
+"""One question to a provider's API, and its answer as JSON, within bounds of time and size."""
 
-Environment: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` and `SSL_CERT_FILE` are honoured, as they
-are for model servers: the address is the provider's own, whatever is searched for. This machine's own
-loopback never goes through a proxy. Redirects are not followed, so the key goes where it belongs.
-"""
-
-import importlib
 import json
 import socket
-import ssl
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
+from rumi import http
 from rumi.web.search.provider import MAX_ANSWER_BYTES, malformed
 from rumi.web.types import FetchError
 
@@ -21,11 +15,6 @@ if TYPE_CHECKING:
     import httpx
 
 Json: TypeAlias = Mapping[str, object]
-
-_CLOSE_S: Final = 2.0
-_LOOPBACK: Final = ("all://localhost", "all://127.0.0.1", "all://[::1]")
-# Loading the client and the certificates takes a while: in a thread, so that chats do not wait for it.
-_PREPARING: Final = trio.CapacityLimiter(1)
 
 
 class Api:
@@ -49,8 +38,7 @@ class Api:
         self._key = key.strip()
         self._key_name = key_name
         self._timeout_s = timeout_s
-        self._ca_file = ca_file
-        self._trust: ssl.SSLContext | None = None
+        self._tls = http.Tls(ca_file=ca_file)
 
     def __repr__(self) -> str:
         return f"<Api {self._provider}>"
@@ -78,9 +66,10 @@ class Api:
         return FetchError(f"{self._provider} did not answer in {self._timeout_s:g} s.")
 
     async def _attempt(self, body: Json) -> Json | FetchError:
-        client = await self._client()
-        if isinstance(client, FetchError):
-            return client
+        try:
+            client = await http.client(http.plain, self._tls, timeout=None)
+        except http.SetupError as error:
+            return FetchError(error.message, error.advice)
         import httpx
 
         try:
@@ -93,25 +82,7 @@ class Api:
             what = type(error).__name__
             return FetchError(f"The connection to {self._provider} broke ({what}).", answered=True)
         finally:
-            with trio.move_on_after(_CLOSE_S, shield=True):
-                await client.aclose()
-
-    async def _client(self) -> "httpx.AsyncClient | FetchError":
-        try:
-            if self._trust is None:
-                self._trust = await trio.to_thread.run_sync(_prepared, self._ca_file, limiter=_PREPARING)
-        except OSError as error:
-            return FetchError(f"The certificates to trust cannot be read: {error}.", "Check SSL_CERT_FILE.")
-        import httpx
-
-        try:
-            return httpx.AsyncClient(
-                verify=self._trust, timeout=None, follow_redirects=False, mounts=dict.fromkeys(_LOOPBACK)
-            )
-        except (httpx.InvalidURL, ValueError, ImportError):  # their words may have its password
-            return FetchError(
-                "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
-            )
+            await http.close(client.aclose)
 
     async def _exchange(self, client: "httpx.AsyncClient", body: Json) -> Json | FetchError:
         headers = {
@@ -169,11 +140,3 @@ def _reason(error: BaseException) -> str:
         words = words or str(cause)
         cause = cause.__cause__ or cause.__context__
     return words or type(error).__name__
-
-
-def _prepared(ca_file: str | None) -> ssl.SSLContext:
-    httpx = importlib.import_module("httpx")
-    if ca_file is not None:
-        return ssl.create_default_context(cafile=ca_file)
-    context: ssl.SSLContext = httpx.create_ssl_context()
-    return context
