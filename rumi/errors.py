@@ -43,6 +43,13 @@ class ConfigError(UsageError):
     """A configuration key that is unknown, or a value that is not allowed."""
 
 
+def single(error: BaseException) -> BaseException:
+    """Return what a group holds, where that is one error only: trio wraps even Ctrl-C."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
 def error_of(answer: Mapping[str, Any]) -> RumiError:
     """What another process has answered instead of a result: its `error`, and the exit `code`."""
     kind = UsageError if answer.get("code") == UsageError.exit_code else RumiError

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rumi
+from actors import ActorCrashed
 from rumi.errors import RumiError
 from rumi.texts import told, told_error
 from rumi.texts.spanish import SENTENCES
@@ -296,3 +297,21 @@ def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program
     finally:
         held.kill()
         held.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (RumiError("The memory does not answer.", "Try again in a moment."),
+         "La memoria no contesta. Probá de nuevo en un momento."),
+        (ExceptionGroup("tasks", [ExceptionGroup("one", [RumiError("Try again.")])]), "Probá de nuevo."),
+        (ValueError("two\n lines"), "ValueError: two lines"),
+        (KeyError(), "KeyError"),
+        (ActorCrashed("rumi/a", ActorCrashed("rumi/b", ValueError("no"))), "ValueError: no"),
+    ],
+)  # fmt: skip
+def test_what_a_person_reads_of_an_error_is_one_text_in_their_language(
+    error: BaseException, text: str
+) -> None:
+    assert told_error("es", error) == text
+    assert len(told_error("es", ValueError("x" * 10_000))) == 300

@@ -8,6 +8,7 @@ from rumi.chats.inbox import Inbox
 from rumi.chats.learning import Learner
 from rumi.chats.means import Failed, Means
 from rumi.chats.orphans import SETTLED_AT_ONCE, ChatGaveUp, Settler
+from rumi.texts import told_error
 
 IDLE_CHAT_S = 300.0
 """A chat with neither work nor sandbox leaves memory after this time; its next message brings it back."""
@@ -35,7 +36,7 @@ def _add_chats(root: Supervisor, means: Means) -> Inbox:
     )
 
     def give_up(chat: str, error: BaseException) -> None:
-        means.failed[chat] = Failed(means.now(), _one_line(error.__cause__ or error))
+        means.failed[chat] = Failed(means.now(), told_error("en", error))
         means.in_hand.lose(chat)  # in the step in which its mailbox was closed
         settler.tell_nowait(ChatGaveUp(chat))
 
@@ -47,11 +48,3 @@ def _add_chats(root: Supervisor, means: Means) -> Inbox:
     chats = root.add_supervisor(DynamicSupervisor("chats", spec, on_limit=give_up))
     inbox = Inbox(means, chats, settler)
     return inbox
-
-
-def _one_line(error: BaseException) -> str:
-    """What went wrong, without the groups that it came in."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__

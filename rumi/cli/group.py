@@ -10,7 +10,7 @@ from difflib import get_close_matches
 import click
 
 from rumi import __version__
-from rumi.errors import RumiError, UsageError
+from rumi.errors import RumiError, UsageError, single
 
 COMMANDS = {
     "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
@@ -132,7 +132,7 @@ def run() -> None:
         show_usage_error(error)
         sys.exit(error.exit_code)
     except BaseException as error:  # noqa: BLE001  # the last place: it is shown, and the exit code says so
-        only = _single(error)
+        only = single(error)
         if isinstance(only, KeyboardInterrupt):
             sys.exit(130)
         if isinstance(only, BrokenPipeError) or (isinstance(only, OSError) and _output_fails()):
@@ -157,7 +157,7 @@ def run() -> None:
             from rumi.cli.speaking import told
 
             advice = "" if debug else " Run it again with --debug to see where."
-            what = f"something unexpected went wrong ({_name(error)})."
+            what = f"something unexpected went wrong ({_explained(error)})."
             _show(f"rumi: {told(f'{what}{advice}')}")
             sys.exit(1)
         _show(f"rumi: {_explained(known)}")
@@ -173,7 +173,7 @@ def _show(text: str) -> None:
     click.echo(Redactor(()).text(text).encode("utf-8", "replace").decode(), err=True)
 
 
-def _explained(error: RumiError) -> str:
+def _explained(error: BaseException) -> str:
     from rumi.cli.speaking import reader
     from rumi.texts import told_error
 
@@ -189,13 +189,6 @@ def _known(error: BaseException) -> Iterator[RumiError]:
             yield from _known(inner)
     if error.__cause__ is not None:
         yield from _known(error.__cause__)
-
-
-def _single(error: BaseException) -> BaseException:
-    """What a group holds, where that is one thing only: trio wraps even Ctrl-C."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 def output_failed(error: OSError) -> int:
@@ -222,9 +215,3 @@ def _forget_output() -> None:
     """Nobody reads our output any more: what is still buffered must not fail once more at the exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-
-
-def _name(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ import trio
 
 from rumi.errors import RumiError
 from rumi.redact import Redactor
-from rumi.texts import Language
+from rumi.texts import Language, told_error
 from rumi.texts import doctor as words
 
 Verdict = Literal["ok", "warning", "failure"]
@@ -71,8 +71,7 @@ class Examination:
         except Exception as error:
             if self.debug:
                 raise
-            told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            found = words.UNFORESEEN.said(self.language, error=told)
+            found = words.UNFORESEEN.said(self.language, error=told_error(self.language, error))
             return [Check(name, "failure", found, words.MEND_UNFORESEEN.said(self.language))]
 
 

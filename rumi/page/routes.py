@@ -114,6 +114,9 @@ class Desk:
     def _words(self, request: Request) -> dict[str, str]:
         return texts.page_words(self._page.entrance.language_of(request))
 
+    def _why(self, request: Request, error: RumiError) -> str:
+        return texts.told_error(self._page.entrance.language_of(request), error)
+
     # The house and the chat
 
     async def events(self, request: Request) -> Response:
@@ -140,8 +143,9 @@ class Desk:
         try:
             number = await self._page.chat_of(request).send(text)
         except RumiError as error:
-            transcript.failed(entry, str(error))
-            raise HTTPException(503, str(error)) from None
+            why = self._why(request, error)
+            transcript.failed(entry, why)
+            raise HTTPException(503, why) from None
         transcript.sent(entry, number)
         return JSONResponse({"number": number})
 
@@ -153,7 +157,7 @@ class Desk:
         try:
             return JSONResponse({"number": await self._page.chat_of(request).send("/stop")})
         except RumiError as error:
-            raise HTTPException(503, str(error)) from None
+            raise HTTPException(503, self._why(request, error)) from None
 
     async def answer(self, request: Request) -> Response:
         """A yes or a no to the question that the turn asks; whether it counts."""

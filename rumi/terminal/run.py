@@ -6,7 +6,7 @@ import trio
 
 from rumi import texts
 from rumi.chats import ChatPort, asks_first
-from rumi.errors import UsageError
+from rumi.errors import UsageError, single
 from rumi.terminal.conversation import Conversation, View
 from rumi.terminal.jsonl import JsonView
 from rumi.terminal.once import once
@@ -38,17 +38,8 @@ async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Stream
             if others is None:
                 return 0
             # An error of the chat passes through nurseries on its way; the caller gets it as it was raised.
-            if (only := _single(others)) is not None:
-                raise only from only.__cause__
-            raise
-
-
-def _single(error: BaseException) -> BaseException | None:
-    while isinstance(error, BaseExceptionGroup):
-        if len(error.exceptions) != 1:
-            return None
-        error = error.exceptions[0]
-    return error
+            only = single(others)
+            raise only from only.__cause__
 
 
 async def _run(

@@ -8,8 +8,9 @@ language. The catalogue `rumi.texts.spanish` has each sentence by its English on
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from rumi.errors import RumiError, single
 from rumi.texts.language import Language
 
 MOST_CHARS: Final = 4000
@@ -21,6 +22,9 @@ MOST_PARTS: Final = 12
 DEEPEST: Final = 4
 """How often a sentence may hold another one."""
 
+MOST_ERROR_CHARS: Final = 300
+"""Of an error that is not one of ours."""
+
 INNER: Final = frozenset({"why", "rest", "advice", "source", "what", "holder"})
 """Places whose values may be sentences of ours themselves. Other values stay as they are."""
 
@@ -30,13 +34,6 @@ _LONG: Final = frozenset({"why", "rest", "advice"})
 _PLACE = re.compile(r"\{(\w+)\}")
 _WITHIN_A_SENTENCE = r"(?:(?![.!?…]\s).)+?"
 _BETWEEN = re.compile(r"(?<=[.!?…])\s+")
-
-
-class Explained(Protocol):
-    """What went wrong, and what to do about it: every error that people are shown."""
-
-    message: str
-    advice: str
 
 
 class _Template(NamedTuple):
@@ -53,9 +50,21 @@ def told(language: Language, text: str) -> str:
     return "\n".join(_line(line, DEEPEST) for line in text.split("\n"))
 
 
-def told_error(language: Language, error: Explained) -> str:
-    """What an error says and advises, in that language."""
-    return f"{told(language, error.message)} {told(language, error.advice)}".strip()
+def told_error(language: Language, error: BaseException) -> str:
+    """Return what a person reads of an error, in that language; every place that shows one asks here.
+
+    One of ours is its sentence and its advice. Any other, which is a fault, is its type and its words on one
+    line of `MOST_ERROR_CHARS`. A group of one error is that error, and the crash of an actor its cause.
+    """
+    error = single(error)
+    if isinstance(error, RumiError):
+        return f"{told(language, error.message)} {told(language, error.advice)}".strip()
+    from actors import ActorError  # behind the start of a command line that fails in no such way
+
+    if isinstance(error, ActorError) and error.__cause__ is not None:
+        return told_error(language, error.__cause__)
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:MOST_ERROR_CHARS] if text else type(error).__name__
 
 
 def _line(line: str, depth: int) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 
 import trio
 
-from actors import RestartLimitExceeded, TreeEvent
+from actors import TreeEvent
 from rumi import __version__
 from rumi.chats import Hub, HubSubscription, recorded
 from rumi.control import Wire, WireClosed
+from rumi.texts import told_error
 
 VERSION = 1
 """Goes up when a field goes or means something else, not when one is added."""
@@ -132,7 +133,11 @@ def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:
     name = names.get(event.kind)
     if name is None:
         return None
-    more = {"actor": event.path, "incarnation": event.incarnation, "error": _one_line(event.error)}
+    more = {
+        "actor": event.path,
+        "incarnation": event.incarnation,
+        "error": told_error("en", event.error) if event.error else "",
+    }
     return name, _chat_of(event.path), more
 
 
@@ -145,18 +150,6 @@ def _chat_of(path: str) -> str:
             return sandbox.removeprefix("sandbox:")
         case _:
             return ""
-
-
-def _one_line(error: BaseException | None) -> str:
-    """What went wrong, without the groups that it came in; of a limit, what led to it."""
-    if isinstance(error, RestartLimitExceeded):
-        error = error.__cause__ or error
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if error is None:
-        return ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__
 
 
 def _item(at: float, name: str, chat: str, turn: str, **more: object) -> Item:
