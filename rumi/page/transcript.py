@@ -1,6 +1,5 @@
 """The talk in the chat `web` as all windows see it: what was said, and what grows."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
@@ -14,8 +13,8 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Replied, TurnStarted, ended
-from rumi.models import Discarded, Message, TextDelta, ToolCall, Waiting
+from rumi.chats import ChatEvent, Replied, TurnStarted, ended, title_of
+from rumi.models import Discarded, Message, TextDelta, Waiting
 from rumi.tools import ToolResult
 
 MOST_ENTRIES = 200
@@ -82,7 +81,6 @@ class Transcript:
         self.entries: dict[str, Entry] = {}
         self.watchers: set[Watcher] = set()
         self._ids = count(1)
-        self._calls: dict[str, dict[str, object]] = {}
 
     @property
     def working(self) -> bool:
@@ -171,42 +169,28 @@ class Transcript:
             case Waiting(seconds, why):
                 entry.parts.append({"kind": "note", "text": f"{why} ({seconds:.0f} s)"})
                 self._changed(entry)
-            case ToolStarted(call, arguments):
-                part: dict[str, object] = {
-                    "kind": "tool",
-                    "title": title_of(call.name, arguments),
-                    "state": "running",
-                }
-                self._calls[call.id] = part
-                entry.parts.append(part)
+            case ToolStarted(call) as started:
+                title = title_of(started, str)
+                title = title if len(title) <= TITLE_CHARS else f"{title[:TITLE_CHARS]}…"
+                entry.parts.append({"kind": "tool", "id": call.id, "title": title, "state": "running"})
                 self._changed(entry)
             case ToolFinished(call, result):
-                self._ended(call, result)
+                for part in entry.parts:
+                    if part.get("id") == call.id and part.get("state") == "running":
+                        part |= _outcome(result)
                 self._changed(entry)
             case ConfirmationAsked(id, text):
                 entry.parts.append({"kind": "question", "id": id, "text": text, "verdict": ""})
                 self._changed(entry)
             case ConfirmationEnded(id, verdict):
                 for part in entry.parts:
-                    if part.get("id") == id:
+                    if part["kind"] == "question" and part["id"] == id:
                         part["verdict"] = verdict
                 self._changed(entry)
             case TurnFinished(reason, answer):
                 self._finish(entry, reason, answer)
             case _:
                 pass
-
-    def _ended(self, call: ToolCall, result: ToolResult) -> None:
-        part = self._calls.pop(call.id, None)
-        if part is not None:
-            good = result.ok and not result.exit_code
-            part |= {
-                "state": "ok" if good else "failed",
-                "exit": result.exit_code,
-                "ms": result.duration_ms,
-                "said": result.content[:SHOWN_CHARS],
-                "cut": len(result.content) > SHOWN_CHARS or result.truncated,
-            }
 
     def _finish(self, entry: Entry, reason: str, answer: str) -> None:
         """The answer stands in place of the words that grew into it."""
@@ -221,7 +205,6 @@ class Transcript:
         if answer:
             entry.parts.append(_text(answer))
         entry.reason, entry.state = reason, "done"
-        self._calls.clear()
         self._changed(entry)
 
     def _said(self, text: str, number: int, at: float) -> None:
@@ -269,18 +252,14 @@ class Transcript:
         return f"e{next(self._ids)}"
 
 
-def title_of(name: str, arguments: object) -> str:
-    """A tool call in a line."""
-    given = arguments if isinstance(arguments, dict) else {}
-    if name == "bash" and "command" in given:
-        said = f"$ {given['command']}" + (f"  ← {len(str(given['stdin']))} B" if given.get("stdin") else "")
-    else:
-        said = " ".join([name, *(_shown(value) for value in given.values())])
-    return said if len(said) <= TITLE_CHARS else f"{said[:TITLE_CHARS]}…"
-
-
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+def _outcome(result: ToolResult) -> dict[str, object]:
+    return {
+        "state": "ok" if result.ok and not result.exit_code else "failed",
+        "exit": result.exit_code,
+        "ms": result.duration_ms,
+        "said": result.content[:SHOWN_CHARS],
+        "cut": len(result.content) > SHOWN_CHARS or result.truncated,
+    }
 
 
 def _text(text: str) -> dict[str, object]:
