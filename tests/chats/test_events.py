@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rumi.agent import (
@@ -123,8 +123,9 @@ def test_an_unknown_kind_and_a_missing_field_are_a_clear_error(spoilt: dict[str,
 
 few_calls = st.sampled_from([ToolCall("a", "bash", "{}"), ToolCall("b", "bash", "{}")])
 few_questions = st.sampled_from(["q", "r"])
+words = st.sampled_from(["", "word ", "x" * 4095, "y" * 5000]).map(TextDelta)
 steps = st.one_of(
-    st.sampled_from(["", "word ", "x" * 4095, "y" * 5000]).map(TextDelta),
+    *(words, words, words, words),
     st.builds(TurnStarted, st.just("go")),
     happenings["thinking"],
     happenings["discarded"],
@@ -140,6 +141,7 @@ steps = st.one_of(
 told = st.lists(st.tuples(st.sampled_from(["t1", "t1", "t1", "t2", ""]), steps), max_size=30)
 
 
+@settings(max_examples=300)
 @given(told, told)
 async def test_a_late_subscriber_reaches_the_state_of_one_that_was_there_from_the_start(
     before: list[tuple[str, Happening]], after: list[tuple[str, Happening]]
