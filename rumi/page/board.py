@@ -3,7 +3,7 @@
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from actors import TreeEvent
@@ -138,15 +138,7 @@ class Board:
         this = int(self._now() // 60)
         return {
             "turns": [
-                {
-                    "chat": turn.chat,
-                    "turn": turn.turn,
-                    "began": round(turn.began, 3),
-                    "seconds": round(turn.seconds, 3),
-                    "reason": turn.reason,
-                    "tools": turn.tools,
-                    "tokens": turn.tokens,
-                }
+                asdict(turn) | {"began": round(turn.began, 3), "seconds": round(turn.seconds, 3)}
                 for turn in self._turns
             ],
             "restarts": list(self._restarts),
