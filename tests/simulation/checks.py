@@ -174,7 +174,7 @@ class Checks:
         known = [said for said in here if said.message.id == origin or not origin]
         if not any(said.place.moved for said in known):
             return known[0] if known else None
-        fits = [said for said in known if said.text in (text, "/retry")]
+        fits = [said for said in known if said.text in (text, "/retry") and said.message.update_id]
         return min(fits, key=lambda said: (bool(found.get(said)), said.text != text), default=None)
 
     def _check_moved(self) -> None:

@@ -89,6 +89,9 @@ class Ledger:
                 if place.has(one.chat):
                     self.excused[place] += _leaves(one.method, one.fault)
         self._faults_seen = len(injected)
+        for place in self._places:
+            self.excused[place] += sum(self._world.undeleted[room.id] for room in place.rooms)
+        self._world.undeleted.clear()
 
     def sender_lost(self) -> None:
         """What stands in the chats and is not in the journal now is known to nobody any more."""

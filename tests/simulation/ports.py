@@ -168,7 +168,13 @@ class Line(Guarded, InMemoryRequest):
         world = life.world
         data: RequestData = kwargs["request_data"]
         chat = data.parameters.get("chat_id")
-        await self._get_through(kwargs.get("read_timeout"))
+        through = False
+        try:
+            await self._get_through(kwargs.get("read_timeout"))
+            through = True
+        finally:
+            if not through and method == "deleteMessage":
+                world.undeleted[chat] += 1
         asked_at, until = self._left_alone.get(chat, (0.0, 0.0))
         if asked_at < trio.current_time() < until - 1e-6 and method not in UNHURRIED:
             world.complain(f"{method} is asked in {chat}, where Telegram wanted to be left alone")

@@ -47,6 +47,8 @@ class World:
         self.full_until = self.cut_until = 0.0
         """When the disk takes something again, and when Telegram can be reached again."""
         self.cut_silently = False
+        self.undeleted: Counter[int] = Counter()
+        """How often Telegram could not be asked to delete a message, by its chat's number."""
         self.waits = Waits()
         self.stuck: str | None = None
         """The chat for which everything hangs, where one is."""

@@ -26,6 +26,7 @@ from telegram.request import BaseRequest
 from rumi.errors import ConfigError
 from rumi.telegram.api.bot import Me, TokenRefused, in_words, introduce, open_bot, wait_of
 from rumi.telegram.api.guarded import Guarded
+from rumi.telegram.api.refusals import refusal_of
 from rumi.telegram.polling.updates import ends_in_album, raw_updates
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Truncated
@@ -270,6 +271,15 @@ async def test_whatever_a_server_sends_is_an_answer_or_a_telegram_error(
         if isinstance(raised.value, RetryAfter):
             assert 0 < wait_of(raised.value) <= 3600
     assert not everything_logged.records
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>403 Forbidden</html>", b'{"ok": false, "error_co', b"[]"])
+@pytest.mark.parametrize("code", [400, 403])
+async def test_a_refusal_that_cannot_be_read_is_trouble_on_the_way(code: int, body: bytes) -> None:
+    with pytest.raises(NetworkError) as raised:
+        await scripted(code, body).send_message(11, "hello")
+    assert type(raised.value) is NetworkError
+    assert refusal_of(raised.value) is None
 
 
 async def test_a_server_that_repeats_the_token_does_not_get_it_into_an_error() -> None:

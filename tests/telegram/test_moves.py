@@ -2,9 +2,11 @@
 
 import sqlite3
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
+from telegram import Bot
 from trio.testing import MockClock
 
 from rumi.journal import AcceptAll, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered
@@ -12,6 +14,8 @@ from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply, TextDelta
 from rumi.telegram.address import Address
 from rumi.telegram.moves import Moves, moves_in
+from rumi.telegram.sending.destination import Destination, Wire
+from rumi.telegram.sending.limits import Limits, Rate
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat
 from tests.telegram.house import ANA, BEN, EVE, telegram_house
@@ -229,6 +233,21 @@ async def test_topics_of_the_new_group_are_chats_of_the_old_one(
         assert new.said[0].topic == topic
         await house.idle()
     assert chats_stored(tmp_path) == {"tg-5", f"tg-5_{topic}"}
+
+
+async def test_who_waits_for_a_turn_while_the_group_moves_waits_for_one_in_the_new_group(
+    autojump_clock: MockClock,
+) -> None:
+    moves, limits = Moves(), Limits(chat=(Rate(1, 10.0),), group=(Rate(1, 10.0),), margin=1.0)
+    to = Destination(Wire(cast(Bot, None), limits, moves=moves), Address(OLD))
+    await to.turn()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(to.turn)
+        await trio.sleep(8)
+        moves.learn(OLD, NEW)
+        await limits.turn(NEW)
+    assert trio.current_time() == 18.0
+    assert not to.take()
 
 
 # What is stored

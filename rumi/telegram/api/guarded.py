@@ -19,6 +19,9 @@ MAX_WORDS: Final = 300
 MAX_WAIT_S: Final = 3600.0
 """However long Telegram wants to be left alone, somebody looks again after this time."""
 
+REFUSALS: Final = (400, 403)
+"""What Telegram answers where a request is not to be made again."""
+
 NO_ANSWER: Final = "the answer cannot be read"
 _TOKEN_IN_URL: Final = re.compile(r"/bot([^/]+)/")
 
@@ -42,7 +45,7 @@ class Guarded(BaseRequest):
         code, payload = await super().do_request(url, *args, **kwargs)  # type: ignore[safe-super]
         if 200 <= code <= 299:
             return code, payload
-        return code, self._error_of(payload, url)
+        return code, self._error_of(code, payload, url)
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
@@ -55,11 +58,17 @@ class Guarded(BaseRequest):
             raise NetworkError(NO_ANSWER)
         return _Answer(found)
 
-    def _error_of(self, payload: bytes, url: str) -> bytes:
-        """An error's body as the library takes it, with nothing in it but what is known of Telegram's."""
+    def _error_of(self, code: int, payload: bytes, url: str) -> bytes:
+        """An error's body as the library takes it, with nothing in it but what is known of Telegram's.
+
+        Raises:
+            NetworkError: the body of a refusal was lost, or is a proxy's: it says nothing about the request.
+        """
         try:
             found = self.parse_json_payload(payload)
         except NetworkError:
+            if code in REFUSALS:
+                raise
             return b"{}"
         kept: dict[str, Any] = {}
         if isinstance(description := found.get("description"), str):

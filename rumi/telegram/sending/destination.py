@@ -107,8 +107,11 @@ class Destination:
         return self.wire.limits.closed_until(self.number)
 
     async def turn(self) -> None:
-        """Wait until a message may go."""
-        await self.wire.limits.turn(self.number)
+        """Wait until a message may go, which counts for the number that the chat has by then."""
+        number = None
+        while number != self.number:
+            number = self.number
+            await self.wire.limits.turn(number)
 
     def take(self, share: float = NOW_SHARE) -> bool:
         """Whether something less important may go now; then it is counted."""
