@@ -1,7 +1,7 @@
 """One history: some processes after each other on one home, people all the while, and a calm ending."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import trio
@@ -9,6 +9,8 @@ import trio
 from actors import ActorError, RestartLimitExceeded
 from rumi.errors import RumiError
 from rumi.home import Home
+from rumi.journal import Unwritable
+from rumi.memory.types import MemoryUnwritable
 from tests.fakes.bot_api import Answer, BotApi, Delayed
 from tests.fakes.bot_api_rates import UNLIMITED, Limits
 from tests.fakes.bot_api_updates import Poll
@@ -48,6 +50,17 @@ GAPS_S = (0.3, 0.3, 2, 30)
 QUIET_WEEK_S = 8 * 24 * 3600.0
 
 LIFETIMES_S = (0.05, 0.6, 3, 8, 20, 60)
+
+
+UNWRITABLE = (Unwritable, MemoryUnwritable)
+
+
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, all that it holds, and what these were raised because of."""
+    if error is not None:
+        yield error
+        for each in (error.__cause__, *getattr(error, "exceptions", ())):
+            yield from causes_of(each)
 
 
 class Telegram(BotApi):
@@ -169,6 +182,8 @@ class History:
         world = self.world
         world.note("weather", "is calm from now on")
         world.calm = True
+        if world.measure["disk"] and world.random.random() < 0.5:
+            world.fails_behind = "a reply"  # nobody says anything more that would have it told
         self._calm_at = min(self._calm_at, trio.current_time())
         world.full_until = world.cut_until = 0.0
         weather.clear(self.api)
@@ -211,7 +226,7 @@ class History:
                 await self._until(process, end, last)
             failed = False
         except Exception as error:  # noqa: BLE001  # judged below
-            if not process.life.dead and not self._excusable(error):
+            if not process.life.dead and not self._excusable(error, process):
                 self.world.complain(f"the process ended with {error!r}")
         if process.life.dead or failed:
             return
@@ -232,8 +247,13 @@ class History:
                 self.world.complain(f"boxes without a chat: {sorted(alone & now)}")
             alone = now
 
-    def _excusable(self, error: Exception) -> bool:
-        """Whether the program may end by itself because of what was done to it."""
+    def _excusable(self, error: Exception, process: Process) -> bool:
+        """Whether the program may end by itself because of what was done to it.
+
+        A disk on which nothing can be written may keep it from starting, and never ends it.
+        """
+        if process.started and any(isinstance(each, UNWRITABLE) for each in causes_of(error)):
+            return False
         while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
         expected = isinstance(error, RestartLimitExceeded | RumiError | ActorError)

@@ -107,6 +107,10 @@ class Disk:
             fails, written = self._fails()
             if written:
                 done = work()
+            if world.fails_behind == "now":
+                fails, world.fails_behind = True, ""
+                world.counts["disk"] += 1
+                world.note("disk", "fails, after it wrote a reply")
             life.moment("written")
             await trio.sleep(0 if world.calm else world.random.choice((0, 0, 0, 0.001, 0.3)))
             if fails or life.dead:

@@ -108,6 +108,7 @@ class Process:
         self.calls: Counter[str] = Counter()
         self.shaken = False
         """Something above the sender, or the sender itself, has crashed."""
+        self.started = False
         self._broken_since = inf
         self.scope = trio.CancelScope()
         self.callers: trio.Nursery
@@ -213,6 +214,7 @@ class Process:
             await trio.lowlevel.checkpoint()
 
     def _observe(self, event: TreeEvent) -> None:
+        self.started |= event.path == "rumi" and event.kind == "started"
         if event.path.count("/") == 1:
             if event.kind == "crashed":
                 self._broken_since = min(self._broken_since, trio.current_time())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,10 +17,11 @@ from rumi.chats import tree as chats_tree
 from rumi.chats.chat import Chat
 from rumi.chats.jobs import Job
 from rumi.chats.learning import Learner
+from rumi.chats.orphans import Settler
 from rumi.chats.telling import tell_reply
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
-from rumi.journal import Delivered, Journal, Settle, Undelivered, forgetting
+from rumi.journal import Delivered, Journal, OpenChats, Settle, Undelivered, Unwritable, forgetting
 from rumi.journal import inbox as journal_inbox
 from rumi.models import limits
 from rumi.models.limits import Limits as PermitLimits
@@ -266,6 +268,14 @@ def takes_one_box_at_a_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sandboxes, "AT_ONCE", 1)
 
 
+def leaves_a_reply_untold_that_a_failing_journal_wrote(patch: pytest.MonkeyPatch) -> None:
+    async def open_all(self: Settler) -> None:
+        for chat in await self._means.journal.ask(OpenChats()):
+            await self._settle(chat, partial(self._open, chat))
+
+    patch.setattr(Settler, "_open_all", open_all)
+
+
 def takes_a_lost_mailbox_for_full(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InHand, "lose", lambda self, chat: None)
 
@@ -335,6 +345,13 @@ def confirms_what_a_full_disk_refused(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Poller, "_store", confirmed_all_the_same)
 
 
+def crashes_on_a_full_disk(patch: pytest.MonkeyPatch) -> None:
+    async def put_off(self: Journal, store: Any, trouble: Any) -> None:
+        raise Unwritable(self._path, trouble)
+
+    patch.setattr(Journal, "_put_off", put_off)
+
+
 def forgets_what_a_full_disk_refused(patch: pytest.MonkeyPatch) -> None:
     put_off = Journal._put_off
 
@@ -356,6 +373,7 @@ pytestmark = pytest.mark.long
     [
         (confirms_what_a_full_disk_refused, "was confirmed and not stored"),
         (forgets_what_a_full_disk_refused, "is told and not stored"),
+        (crashes_on_a_full_disk, "the process ended with"),
         (confirms_before_it_stores, "was confirmed and not stored"),
         (stores_again_what_it_knows, "was stored more than once"),
         (tells_strangers_each_time, "the stranger"),
@@ -384,6 +402,7 @@ pytestmark = pytest.mark.long
         (leaves_the_buttons, "questions kept their buttons"),
         (takes_old_buttons_for_nothing, "has kept its buttons"),
         (says_nothing_to_a_press, "was told nothing"),
+        (leaves_a_reply_untold_that_a_failing_journal_wrote, "kept for ever: messages in hand"),
         (keeps_permits, "kept for ever: permits"),
         (counts_no_model_calls, "model calls at once, and only"),
     ],

@@ -47,6 +47,8 @@ class World:
         self.full_until = self.cut_until = 0.0
         """When the disk takes something again, and when Telegram can be reached again."""
         self.cut_silently = False
+        self.fails_behind: Literal["", "a reply", "now"] = ""
+        """The disk is to fail once more when the next reply is written, or with what is being written."""
         self.undeleted: Counter[int] = Counter()
         """How often Telegram could not be asked to delete a message, by its chat's number."""
         self.waits = Waits()
