@@ -20,6 +20,7 @@ from trio._core import _io_epoll
 from rumi.chats import chat as chat_module
 from rumi.chats import tree as chats_tree
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
+from rumi.models.limits import Limits
 from rumi.telegram import room
 from rumi.telegram.polling.poller import Poller
 from rumi.telegram.sending import delivery, sender
@@ -27,6 +28,7 @@ from tests.fakes import bot_api_updates
 from tests.fakes.virtual_time import run
 from tests.simulation.databases import on_the_disk_of
 from tests.simulation.history import History
+from tests.simulation.model import MANY
 from tests.simulation.world import Fault, World
 
 LONG_POLL_S = 600.0
@@ -57,6 +59,20 @@ def seldom_asked() -> Callable[[object, float], Sequence[object]]:
     return get_events
 
 
+def told_when_few(world: World) -> Callable[[Limits, float], float]:
+    """In place of the permits' pump: a server that refused calls gets few at once, and then chats wait for
+    each other as they should, also for a call that hangs."""
+    pump = Limits.pump
+
+    def pump_and_tell(self: Limits, now: float) -> float:
+        again = pump(self, now)
+        servers = [(each.running, each.concurrency.now) for each in self._servers.values()]
+        world.waits.hold(any(running >= most and most < MANY for running, most in servers))
+        return again
+
+    return pump_and_tell
+
+
 @contextmanager
 def simulated(world: World) -> Iterator[None]:
     """Chance and time are the simulation's."""
@@ -77,6 +93,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(trio._core._run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
         patch.object(bot_api_updates, "POLL_LIMIT_S", LONG_POLL_S),
         patch.dict(Poller.__init__.__kwdefaults__ or {}, {"poll_s": poll_s}),
+        patch.object(Limits, "pump", told_when_few(world)),
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),

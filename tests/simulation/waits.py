@@ -22,6 +22,7 @@ class Waits:
 
     def __init__(self) -> None:
         self._spans: defaultdict[str, list[list[float]]] = defaultdict(list)
+        self._held: list[float] | None = None
 
     @contextmanager
     def of(self, chat: str = EVERYBODY, *, after_s: float = 0.0) -> Iterator[None]:
@@ -38,6 +39,15 @@ class Waits:
     def until(self, end: float, chat: str = EVERYBODY, *, since: float | None = None) -> None:
         """It has to wait until then, from now on or since that moment."""
         self._spans[chat].append([trio.current_time() if since is None else since, end])
+
+    def hold(self, held: bool) -> None:
+        """All wait for something from now on, until that is said to be over."""
+        if held and self._held is None:
+            self._held = [trio.current_time(), inf]
+            self._spans[EVERYBODY].append(self._held)
+        elif not held and self._held is not None:
+            self._held[1] = trio.current_time()
+            self._held = None
 
     def unexplained_s(
         self, begin: float, end: float, *chats: str, besides: Iterable[Sequence[float]] = ()
