@@ -304,8 +304,9 @@ def trusts_the_preview_of_an_earlier_sender(patch: pytest.MonkeyPatch) -> None:
     claim = Delivery._claim
 
     async def there(self: Delivery) -> None:
+        noted = self._reply.preview
         if self._preview is None and not self._taken:
-            self._shown = self._reply.preview
+            self._shown = None if noted is None else self._to.found(noted)
         else:
             await claim(self)
 
