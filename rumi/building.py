@@ -1,6 +1,5 @@
 """What commands run in, made ready: the engine, its image or root file system, and what is known of them."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,6 @@ from rumi.config import Loaded
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.sandbox import Backend, Engine, Limits, choose_engine, free_on
-from rumi.texts import Language, detect_language
-from rumi.texts import doctor_sandbox as words
 
 if TYPE_CHECKING:
     from rumi.sandbox.docker.image import ImageState
@@ -139,8 +136,8 @@ async def remove_leftovers(engine: Engine) -> list[str]:
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
     """What `rumi sandbox status` shows, as names and values."""
     facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
-    facts.append(("files", files_bound(loaded, detect_language(loaded.settings.language, os.environ))))
-    facts.append(("disk", room_left(home, loaded, detect_language(loaded.settings.language, os.environ))[0]))
+    facts.append(("files", files_bound(loaded)))
+    facts.append(("disk", room_left(home, loaded)[0]))
     facts.extend(("degraded", why) for why in engine.degraded)
     made_elsewhere = False
     if engine.kind == "docker":
@@ -158,18 +155,19 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     return facts
 
 
-def files_bound(loaded: Loaded, language: Language) -> str:
+def files_bound(loaded: Loaded) -> str:
     """What bounds a chat's files, in words."""
     given = loaded.settings.sandbox
-    return words.FILES_BOUND.said(language, megabytes=given.workspace_mb, files=given.workspace_files)
+    return (
+        f"{given.workspace_mb} MB and {given.workspace_files} files a chat, watched while a "
+        "command runs (no disk quotas)"
+    )
 
 
-def room_left(home: Home, loaded: Loaded, language: Language) -> tuple[str, bool]:
+def room_left(home: Home, loaded: Loaded) -> tuple[str, bool]:
     """What is free on the disk of the chats' files and what of it is kept; whether that is touched."""
     free = free_on(home.workspaces, sandbox_limits(loaded).reserve_bytes)
-    said = words.ROOM_LEFT.said(
-        language, free=f"{free.bytes / 1e9:.1f}", reserve=f"{free.reserve_bytes / 1e9:.1f}"
-    )
+    said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"
     return said, free.low
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from rumi import unsafe
 from rumi.errors import UsageError
-from rumi.texts import Language
 
 BRIEFLY = "rumi memory ("
 BRIEF_S = 3.0
@@ -41,30 +40,26 @@ class Danger:
     path: Path
     number: int
 
-    def said(self, language: Language) -> tuple[str, str]:
+    def said(self) -> tuple[str, str]:
         """What was found, and what to do about it."""
-        from rumi.texts import doctor as words
-
         folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
         match self.kind:
             case unsafe.ANOTHERS:
-                user = os.geteuid()
-                found = words.ANOTHERS_HOME.said(language, home=self.home, owner=self.number, user=user)
-                return found, words.MEND_ANOTHERS_HOME.said(language)
+                found = f"{self.home} belongs to user {self.number}, and this is user {os.geteuid()};"
+                mend = "Run Rumi as its owner, or set RUMI_HOME to a folder you own."
+                return f"{found} nothing in it was looked at.", mend
             case unsafe.WRITABLE:
-                found = words.WRITABLE_HOME.said(language, home=self.home, mode=f"{self.number:o}")
-                return found, words.MEND_WRITABLE_HOME.said(language, folder=folder)
+                mend = f"Make sure that nothing in it comes from somebody else, then: chmod 700 {folder}"
+                return f"{self.home} can be written by others (mode {self.number:o}).", mend
             case unsafe.READABLE:
-                found = words.OPEN_HOME.said(language, home=self.home, mode=f"{self.number:o}")
-                return found, f"chmod 700 {folder}"
+                return f"{self.home} can be read by others (mode {self.number:o}).", f"chmod 700 {folder}"
             case unsafe.LINK:
-                target = os.readlink(self.path)
-                found = words.LINK_IN_HOME.said(language, path=self.path, target=target)
-                return found, words.MEND_LINK_IN_HOME.said(language, path=path)
+                found = f"{self.path} is a link: what Rumi writes there would go to {os.readlink(self.path)}."
+                mend = f"Remove it: rm {path}. If it has to be on another disk, mount that disk there."
+                return found, mend
             case _:
-                name = self.path.relative_to(self.home)
-                found = words.FOREIGN_FILES.said(language, home=self.home, names=name)
-                return found, words.MEND_FOREIGN_FILES.said(language, change=f"{os.geteuid()} {path}")
+                found = f"{self.home} has files of another user: {self.path.relative_to(self.home)}."
+                return found, f"As root: chown -R {os.geteuid()} {path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +128,7 @@ class Home:
             for kind, path, number in unsafe.dangers(str(self.root))
         ]
 
-    def refuse_if_unsafe(self, language: Language) -> bool:
+    def refuse_if_unsafe(self) -> bool:
         """Refuse a home that others may have changed; close one that they can only read.
 
         Return whether it was closed. One that holds other things too is left to its user.
@@ -148,8 +143,7 @@ class Home:
                 self.root.chmod(0o700)
                 return True
         for danger in refused or found:
-            sentence, advice = danger.said(language)
-            raise UnsafeHome(f"{sentence[:1].upper()}{sentence[1:]}.", advice)
+            raise UnsafeHome(*danger.said())
         return False
 
     def installation(self) -> str:

@@ -6,8 +6,6 @@ import sqlite3
 import time
 from email.utils import formatdate
 from pathlib import Path
-from string import Formatter
-from types import ModuleType
 
 import pytest
 import trio
@@ -18,7 +16,6 @@ from rumi.home import Home, UnsafeHome
 from rumi.journal import STATE
 from rumi.journal.store import Store
 from rumi.sandbox import sandbox_user
-from rumi.texts import doctor, doctor_sandbox
 from tests.doctoring import by_name, failures, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.groq_server import KEY, Answer, Plan, serve_groq
@@ -88,16 +85,16 @@ def test_a_damaged_database_is_found_and_can_be_put_aside(home: Home, name: str,
         db.execute("CREATE INDEX by_word ON words (word)")
     db.close()
     path.chmod(0o600)
-    assert "sound" in by_name(databases(home, "en"), name).found
+    assert "sound" in by_name(databases(home), name).found
     with path.open("r+b") as file:
         file.seek(0 if damage == "head" else 5 * 4096)
         file.write(secrets.token_bytes(4096))
-    checks = databases(home, "en")
+    checks = databases(home)
     assert failures(checks) == [name]
     assert by_name(checks, name).mend.endswith(f"mv {path} {path}.damaged")
     path.with_name(f"{name}-wal").touch(0o600)
     log = f" && mv {path}-wal {path}.damaged-wal"
-    assert log in by_name(databases(home, "en"), name).mend, "an old log would spoil what takes its place"
+    assert log in by_name(databases(home), name).mend, "an old log would spoil what takes its place"
 
 
 async def test_a_database_of_a_newer_program_is_a_failure_and_an_upgrades_copy_is_told(home: Home) -> None:
@@ -125,7 +122,7 @@ def test_looking_at_databases_leaves_them_as_they_are_also_while_others_write(ho
     writer.execute("BEGIN IMMEDIATE")
     writer.execute("INSERT INTO words VALUES ('not yet there')")
     before = {path.name: path.read_bytes() for path in home.root.glob("*.db*") if "-shm" not in path.name}
-    checks = databases(home, "en")
+    checks = databases(home)
     assert f"of schema 1: the next start brings it to {STATE.version}" in by_name(checks, "state.db").found
     assert "sound" in by_name(checks, "memory.db").found
     after = {path.name: path.read_bytes() for path in home.root.glob("*.db*") if "-shm" not in path.name}
@@ -137,7 +134,7 @@ def test_looking_at_databases_leaves_them_as_they_are_also_while_others_write(ho
 def test_what_is_no_file_is_not_waited_for(home: Home) -> None:
     os.mkfifo(home.state_db, 0o600)
     home.memory_db.mkdir()
-    checks = databases(home, "en")
+    checks = databases(home)
     assert failures(checks) == ["state.db", "memory.db"]
     assert by_name(checks, "state.db").found == "it is no file"
 
@@ -247,7 +244,7 @@ async def test_the_clock_is_compared_with_a_servers(off_s: int, verdict: str) ->
 
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(trio.serve_tcp, answer, 0)
-        (found,) = await clock(f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}", "en")
+        (found,) = await clock(f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}")
         nursery.cancel_scope.cancel()
     assert found.verdict == verdict
     assert ("set-ntp" in found.mend) == (verdict == "failure")
@@ -284,9 +281,9 @@ async def test_what_every_command_refuses_is_a_failure_and_nothing_says_that_all
     assert sorted(home.root.iterdir()) == before
     for danger in home.dangers():
         with pytest.raises(UnsafeHome) as refused:
-            home.refuse_if_unsafe("en")
-        assert danger.said("en") in [(check.found, check.mend) for check in checks]
-        assert refused.value.message.rstrip(".") == checks[-2].found
+            home.refuse_if_unsafe()
+        assert danger.said() in [(f"{check.found}.", check.mend) for check in checks]
+        assert refused.value.message == f"{checks[-2].found}."
 
 
 async def test_a_home_that_others_can_read_has_no_line_that_says_it_is_its_owners_alone(home: Home) -> None:
@@ -328,15 +325,5 @@ async def test_it_speaks_the_persons_language(home: Home, monkeypatch: pytest.Mo
     told: list[Check] = []
     checks = await examine(home, tell=told.append)
     assert told == checks
-    assert by_name(checks, "home").found == f"otros pueden leer {home.root} (modo 755)"
+    assert by_name(checks, "home").found == f"Otros pueden leer {home.root} (modo 755)"
     assert by_name(checks, "model").mend.startswith("Poné GROQ_API_KEY=… en")
-
-
-@pytest.mark.parametrize("texts", [doctor, doctor_sandbox], ids=lambda texts: texts.__name__)
-def test_every_text_is_there_in_both_languages_with_the_same_values(texts: ModuleType) -> None:
-    sentences = {name: text for name, text in vars(texts).items() if isinstance(text, doctor.Sentence)}
-    assert len(sentences) > 30
-    for name, text in sentences.items():
-        places = [{field for _, field, *_ in Formatter().parse(each) if field} for each in text]
-        assert places[0] == places[1], name
-        assert text.es != text.en, name

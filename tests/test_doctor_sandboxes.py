@@ -69,7 +69,7 @@ async def test_what_bounds_the_files_is_said_and_a_disk_without_room_for_them(
 def test_why_docker_cannot_be_used_decides_what_to_do(home: Home, cause: Exception | None, mend: str) -> None:
     error = SandboxError("No.", "as the error says")
     error.__cause__ = cause
-    assert mend in why_not(error, load_settings(home.root, {}, {}), "en").mend
+    assert mend in why_not(error, load_settings(home.root, {}, {})).mend
 
 
 @pytest.mark.bubblewrap
@@ -151,7 +151,7 @@ async def test_an_image_in_which_nothing_runs_is_a_failure_with_the_command_that
     checks = await examine(home)
     assert failures(checks) == [name]
     assert "rumi sandbox build" in by_name(checks, name).mend
-    assert (await leftovers(home, "en"))[0].verdict == "ok", "what it tried is gone"
+    assert (await leftovers(home))[0].verdict == "ok", "what it tried is gone"
 
 
 @pytest.mark.docker
@@ -200,5 +200,5 @@ def test_what_a_container_says_of_itself_is_judged() -> None:
         (f"Bound-pids: {limits.pids}", f"Bound-pids: {limits.pids + 1}", "processes"),
     ):
         (told,) = broken_promises(sound.replace(old, new), limits)
-        assert says in told.en
+        assert says in told
     assert len(broken_promises("", limits)) >= 4, "what is not said is not promised"

@@ -42,7 +42,9 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
     try:
         home = Home(find_home(os.environ))
     except ConfigError as error:
-        checks = [Check("home", "failure", error.message.rstrip("."), error.advice)]
+        from rumi.cli.speaking import told
+
+        checks = [Check("home", "failure", told(error.message).rstrip("."), told(error.advice))]
         tell(checks[0])
     else:
         checks = run_async(partial(examine, home, ask_servers=online, tell=tell, debug=debug))

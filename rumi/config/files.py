@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.texts import detect_language
+from rumi.texts import detect_language, told
 
 _MOST_BYTES = 1_000_000
 
@@ -26,11 +26,9 @@ def home_from(environment: Mapping[str, str], tell: Callable[[str], None] | None
         UnsafeHome: others may have changed what is in it; says what to do.
     """
     home = find_home(environment)
-    language = detect_language("auto", environment)  # what config.toml says counts only in a safe home
-    if Home(home).refuse_if_unsafe(language):
-        from rumi.texts.doctor import CLOSED_HOME
-
-        (tell or _to_stderr)(CLOSED_HOME.said(language, home=home))
+    if Home(home).refuse_if_unsafe():
+        sentence = f"Others could read {home}: it is its owner's alone now (mode 700)."
+        (tell or _to_stderr)(told(detect_language("auto", environment), sentence))
     return home
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rumi.texts import Language, phase_in, pick, told
+from rumi.texts import Language, pick, told
 
 Item = dict[str, Any]
 
@@ -63,7 +63,7 @@ def _chat(item: Item, language: Language) -> str:
         return f"{figures['turn']} {waits} · {age}"
     tools = sorted(figures["tools"], key=lambda tool: -tool["age_s"])
     if not tools:
-        return f"{figures['turn']} {phase_in(language, figures['phase'])} · {age}"
+        return f"{figures['turn']} {told(language, figures['phase'])} · {age}"
     longest = tools[0]
     more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
     # The age stands first: of a long command its beginning is enough.

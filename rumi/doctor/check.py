@@ -8,8 +8,7 @@ import trio
 
 from rumi.errors import RumiError
 from rumi.redact import Redactor
-from rumi.texts import Language, told_error
-from rumi.texts import doctor as words
+from rumi.texts import Language, told, told_error
 
 Verdict = Literal["ok", "warning", "failure"]
 
@@ -41,10 +40,14 @@ class Examination:
     checks: list[Check] = field(default_factory=list)
 
     def add(self, *checks: Check) -> None:
-        """Keep findings and tell them, without what looks like a key: some words are other programs'."""
+        """Keep findings and tell them in the reader's language.
+
+        What looks like a key is left out: some words are other programs'.
+        """
         hide = Redactor(()).text
         for each in checks:
-            check = Check(each.name, each.verdict, hide(each.found), hide(each.mend))
+            found, mend = told(self.language, each.found).rstrip("."), told(self.language, each.mend)
+            check = Check(each.name, each.verdict, hide(found), hide(mend))
             self.checks.append(check)
             self.tell(check)
 
@@ -57,22 +60,35 @@ class Examination:
         with trio.move_on_after(CHECK_S):
             found = await self._found(name, look, verdict)
         if found is None:
-            late = words.LATE.said(self.language, seconds=f"{CHECK_S:.0f}")
-            found = [Check(name, verdict, late, words.MEND_LATE.said(self.language))]
+            late = f"no answer within {CHECK_S:.0f} s"
+            found = [
+                Check(name, verdict, late, "Something hangs: look at the machine's load, then try again.")
+            ]
         self.add(*found)
 
     async def _found(self, name: str, look: Look, verdict: Verdict) -> list[Check]:
         try:
             return await look()
         except RumiError as error:
-            return [Check(name, verdict, error.message.rstrip("."), error.advice)]
+            return [Check(name, verdict, error.message, error.advice)]
         except OSError as error:
-            return [Check(name, "failure", str(error), words.MEND_READING.said(self.language))]
+            return [
+                Check(
+                    name, "failure", str(error), "Look at the disk, and at the owner and mode of that file."
+                )
+            ]
         except Exception as error:
             if self.debug:
                 raise
-            found = words.UNFORESEEN.said(self.language, error=told_error(self.language, error))
-            return [Check(name, "failure", found, words.MEND_UNFORESEEN.said(self.language))]
+            found = f"it could not be checked: {told_error('en', error)}"
+            return [
+                Check(
+                    name,
+                    "failure",
+                    found,
+                    "That is a fault of Rumi's. Report it, with what this says: rumi --debug doctor",
+                )
+            ]
 
 
 async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:

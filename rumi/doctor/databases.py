@@ -12,37 +12,40 @@ from rumi.doctor.check import Check
 from rumi.home import Home
 from rumi.journal import STATE
 from rumi.memory import MEMORY
-from rumi.texts import Language
-from rumi.texts import doctor as words
 
 READ_S = 10.0
 """How long a file is read for damage. Both have to fit into the time of a check."""
 
 
-def databases(home: Home, language: Language) -> list[Check]:
+def databases(home: Home) -> list[Check]:
     """Both files, read only: who holds the home goes on writing."""
-    return [*_database(home.state_db, STATE, language), *_database(home.memory_db, MEMORY, language)]
+    return [*_database(home.state_db, STATE), *_database(home.memory_db, MEMORY)]
 
 
-def _database(path: Path, schema: Schema, language: Language) -> list[Check]:
+def _database(path: Path, schema: Schema) -> list[Check]:
     if not path.exists():
-        return [Check(path.name, "ok", words.NOT_THERE.said(language)), *_copies(path, language)]
+        return [Check(path.name, "ok", "not there yet"), *_copies(path)]
     if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
-        return [Check(path.name, "failure", words.NO_FILE.said(language), words.MEND_NO_FILE.said(language))]
+        return [Check(path.name, "failure", "it is no file", "Stop Rumi and move it away.")]
     try:
-        check = _read(path, schema, language)
+        check = _read(path, schema)
     except NewerSchema as error:
-        found = words.NEWER.said(language, found=error.found, known=schema.version)
-        check = Check(path.name, "failure", found, words.MEND_NEWER.said(language))
+        found = f"a newer Rumi made it (schema {error.found}, this one knows {schema.version})"
+        check = Check(path.name, "failure", found, "Use the newer program, or another RUMI_HOME.")
     except sqlite3.OperationalError as error:
-        found = words.UNREADABLE.said(language, error=error)
-        check = Check(path.name, "failure", found, words.MEND_UNREADABLE.said(language))
+        found = f"cannot be read: {error}"
+        check = Check(
+            path.name,
+            "failure",
+            found,
+            "Make room on the disk and look at the file's owner and mode, then try again.",
+        )
     except sqlite3.Error as error:
-        check = _damaged(path, str(error), language)
-    return [check, *_copies(path, language)]
+        check = _damaged(path, str(error))
+    return [check, *_copies(path)]
 
 
-def _read(path: Path, schema: Schema, language: Language) -> Check:
+def _read(path: Path, schema: Schema) -> Check:
     # Where nobody has it open, it is read as it lies: SQLite would put files beside it, and disks get full.
     lies = not path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro&immutable=1" if lies else "mode=ro"
@@ -50,17 +53,17 @@ def _read(path: Path, schema: Schema, language: Language) -> Check:
         version = checked_version(db, path, schema)
         found = _integrity(db)
     if lies and path.with_name(f"{path.name}-wal").exists():  # somebody began to write meanwhile
-        return _read(path, schema, language)
+        return _read(path, schema)
     size_bytes = path.stat().st_size
     size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
     if found == "":
-        said = words.SOUND_IN_PART.said(language, size=size, seconds=f"{READ_S:.0f}")
+        said = f"{size}, no damage found in {READ_S:.0f} s, which was not all of it"
     elif found != "ok":
-        return _damaged(path, found, language)
+        return _damaged(path, found)
     elif 0 < version < schema.version:
-        said = words.SOUND_OLDER.said(language, size=size, version=version, known=schema.version)
+        said = f"{size}, sound, of schema {version}: the next start brings it to {schema.version}"
     else:
-        said = words.SOUND.said(language, size=size, version=version)
+        said = f"{size}, sound, schema {version}"
     return Check(path.name, "ok", said)
 
 
@@ -77,7 +80,7 @@ def _integrity(db: sqlite3.Connection) -> str:
     return str(found)
 
 
-def _damaged(path: Path, found: str, language: Language) -> Check:
+def _damaged(path: Path, found: str) -> Check:
     """The log goes along: SQLite would write an old one into whatever takes the file's place."""
     beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
@@ -85,9 +88,22 @@ def _damaged(path: Path, found: str, language: Language) -> Check:
     commands = " && ".join(
         f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()
     )
-    said = words.DAMAGED.said(language, error=" ".join(found.split()))
-    return Check(path.name, "failure", said, words.MEND_DAMAGED.said(language, commands=commands))
+    said = f"damaged: {' '.join(found.split())}"
+    return Check(
+        path.name,
+        "failure",
+        said,
+        (
+            "Stop Rumi, run this, then put a backup's copy in its place (without one it begins "
+            f"empty): {commands}"
+        ),
+    )
 
 
-def _copies(path: Path, language: Language) -> list[Check]:
-    return [Check(path.name, "ok", words.COPY.said(language, name=copy.name)) for copy in copies_of(path)]
+def _copies(path: Path) -> list[Check]:
+    return [
+        Check(
+            path.name, "ok", f"{copy.name}: the copy from before the last upgrade; remove it when all is well"
+        )
+        for copy in copies_of(path)
+    ]

@@ -15,9 +15,6 @@ from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
 from rumi.sandbox import Command, Engine, Limits, SandboxError
-from rumi.texts import Language
-from rumi.texts import doctor_sandbox as words
-from rumi.texts.doctor import Sentence
 
 REMOVAL_S = 25.0
 BOUNDS = {
@@ -40,47 +37,51 @@ SELF_VIEW = (
 """What a command in the sandbox says about itself."""
 
 
-async def docker(home: Home, loaded: Loaded, language: Language) -> list[Check]:
+async def docker(home: Home, loaded: Loaded) -> list[Check]:
     """The daemon, and whether a container as chats get it is what was promised."""
     try:
         engine = await find_engine(home, loaded, "docker")
         try:
-            return await _examined(engine, home, loaded, language)
+            return await _examined(engine, home, loaded)
         finally:
             with trio.move_on_after(5, shield=True):
                 await engine.aclose()
     except SandboxError as error:
-        return [why_not(error, loaded, language)]
+        return [why_not(error, loaded)]
 
 
-async def _examined(engine: Engine, home: Home, loaded: Loaded, language: Language) -> list[Check]:
-    checks = [Check("docker", "ok", words.DOCKER.said(language))]
-    mend = words.MEND_DOCKER_DEGRADED.said(language)
-    checks += [
-        Check("docker", "warning", words.DEGRADED.said(language, why=why), mend) for why in engine.degraded
-    ]
-    image = await _image(engine, loaded, language)
+async def _examined(engine: Engine, home: Home, loaded: Loaded) -> list[Check]:
+    checks = [Check("docker", "ok", "the daemon answers")]
+    mend = "Change that in the kernel's settings (cgroups, swap): docs/operations.md, Docker."
+    checks += [Check("docker", "warning", f"degraded: {why}", mend) for why in engine.degraded]
+    image = await _image(engine, loaded)
     checks.append(image)
     if image.verdict == "ok":
-        checks.append(await _container(engine, home, sandbox_limits(loaded), language))
+        checks += await _container(engine, home, sandbox_limits(loaded))
     return checks
 
 
-def why_not(error: SandboxError, loaded: Loaded, language: Language) -> Check:
+def why_not(error: SandboxError, loaded: Loaded) -> Check:
     """There is none, it is not ours to use, it hangs, or it is of a kind that cannot be used."""
     address, cause = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock", error.__cause__
     if isinstance(cause, httpx.ConnectError) and "Permission denied" in str(cause):
-        found = words.NOT_ALLOWED.said(language, address=address)
-        mend = words.MEND_DOCKER_GROUP.said(language, user=_user())
+        found = f"this user may not use the daemon at {address}"
+        mend = (
+            f"As root: usermod -aG docker {_user()}, then log in anew. That gives root's power: "
+            "docs/operations.md."
+        )
     elif isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout):
-        found = words.NO_DAEMON.said(language, address=address)
-        mend = words.MEND_NO_DAEMON.said(language)
+        found = f"no daemon answers at {address}"
+        mend = "Install Docker, or start its daemon: systemctl start docker."
         if loaded.settings.sandbox.backend != "docker":
-            mend += words.OTHERWISE_BUBBLEWRAP.said(language)
+            mend += " Without Docker bubblewrap is used."
     elif cause is not None:
-        found, mend = words.DOCKER_HANGS.said(language), words.MEND_DOCKER_HANGS.said(language)
+        found, mend = (
+            "the daemon does not answer in time",
+            "Restart the daemon if this lasts: systemctl restart docker",
+        )
     else:
-        found, mend = error.message.rstrip("."), error.advice
+        found, mend = error.message, error.advice
     return Check("docker", "warning", found, mend)
 
 
@@ -91,35 +92,35 @@ def _user() -> str:
         return str(os.geteuid())
 
 
-async def _image(engine: Engine, loaded: Loaded, language: Language) -> Check:
+async def _image(engine: Engine, loaded: Loaded) -> Check:
     """One that is missing or old is made at the first chat; what is not ours was put there by somebody."""
     image = await image_state(engine, loaded)
     if not image.image_id:
-        found = words.NO_IMAGE.said(language, image=image.image)
-        return Check("image", "warning", found, words.MEND_NO_IMAGE.said(language))
-    rebuild = words.REBUILD.said(language)
+        found = f"the image {image.image} is not there"
+        return Check("image", "warning", found, "The first chat builds it. At once: rumi sandbox build")
+    rebuild = "Make it anew: rumi sandbox build"
     if image.fault and not image.source:
-        return Check("image", "failure", words.FOREIGN_IMAGE.said(language, image=image.image), rebuild)
+        return Check("image", "failure", f"the image {image.image} is none that Rumi made", rebuild)
     if image.fault:
-        return Check("image", "warning", words.OLD_IMAGE.said(language, image=image.image), rebuild)
-    source = "runner/Dockerfile" if image.source == "alpine" else words.FROM_HOST.said(language)
-    return Check("image", "ok", words.IMAGE.said(language, image=image.image, source=source))
+        return Check("image", "warning", f"the image {image.image} is another version's of Rumi", rebuild)
+    source = "runner/Dockerfile" if image.source == "alpine" else "this host's own programs"
+    return Check("image", "ok", f"{image.image}, made of {source}")
 
 
-async def _container(engine: Engine, home: Home, limits: Limits, language: Language) -> Check:
+async def _container(engine: Engine, home: Home, limits: Limits) -> list[Check]:
     """Start one as chats do, let it look at itself, and remove it."""
     chat = f"doctor-{secrets.token_hex(4)}"
     workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=home.run))
     said = bytearray()
-    rebuild = words.REBUILD.said(language)
+    rebuild = "Make it anew: rumi sandbox build"
     try:
         if os.geteuid() == 0:
             os.chown(workspace, *engine.user)
         box = await engine.create(chat, workspace)
         code = await box.execute(Command(("sh", "-c", SELF_VIEW)), said.extend, said.extend)
     except SandboxError as error:
-        found = words.UNUSABLE.said(language, error=error.message.rstrip("."))
-        return Check("container", "failure", found, error.advice or rebuild)
+        found = f"none can be used: {error.message}"
+        return [Check("container", "failure", found, error.advice or rebuild)]
     finally:
         with trio.move_on_after(REMOVAL_S, shield=True):
             await engine.remove(chat)
@@ -127,20 +128,26 @@ async def _container(engine: Engine, home: Home, limits: Limits, language: Langu
     text = said.decode("utf-8", "replace")
     if code != 0 or "Seen: all" not in text:
         first = next(iter(text.strip().splitlines()), "-")
-        found = words.NOTHING_RUNS.said(language, code=code, said=first)
-        return Check("container", "failure", found, rebuild)
+        found = f"commands do not run in it (exit {code}: {first})"
+        return [Check("container", "failure", found, rebuild)]
     missing = broken_promises(text, limits)
     if missing:
-        found = "; ".join(each.said(language) for each in missing)
-        return Check("container", "failure", found, words.MEND_PROMISES.said(language))
+        held = "Commands are not held as promised: do not use it. Look at the daemon's version and settings."
+        return [Check("container", "failure", each, held) for each in missing]
     if "Workspace: writable" not in text:
-        found, mend = words.NO_FILES.said(language), words.MEND_NO_FILES.said(language)
-        return Check("container", "failure", found, mend)
-    bounds = {"memory": limits.memory_bytes // 2**20, "pids": limits.pids}
-    return Check("container", "ok", words.CONTAINER.said(language, **bounds))
+        found, mend = (
+            "commands cannot write their chat's files (/workspace)",
+            "Does the daemon run on another machine, or map users? docs/operations.md, Docker.",
+        )
+        return [Check("container", "failure", found, mend)]
+    found = (
+        "no capabilities, no new privileges, system calls filtered, no network, root "
+        f"read-only; {limits.memory_bytes // 2**20} MB, {limits.pids} processes"
+    )
+    return [Check("container", "ok", found)]
 
 
-def broken_promises(text: str, limits: Limits) -> list[Sentence]:
+def broken_promises(text: str, limits: Limits) -> list[str]:
     """What the container's own view lacks. `text` has what `SELF_VIEW` prints.
 
     A bound that it does not see is not judged: the daemon says itself which ones it cannot keep.
@@ -149,16 +156,16 @@ def broken_promises(text: str, limits: Limits) -> list[Sentence]:
     status = {name.strip(): value.split() for name, value in fields.items()}
     wanted = [
         (
-            words.CAPABILITIES,
+            "it has capabilities",
             all(set(status.get(f"Cap{kind}", ["?"])[0]) == {"0"} for kind in ("Eff", "Prm", "Bnd")),
         ),
-        (words.PRIVILEGES, status.get("NoNewPrivs") == ["1"]),
-        (words.NO_FILTER, status.get("Seccomp") == ["2"]),
-        (words.ROOT_USER, status.get("Uid", ["0"])[0] != "0"),
-        (words.ROOT_WRITABLE, "Root" not in status),
-        (words.NETWORK, not any(name.startswith(("eth", "en", "wl")) for name in status)),
-        (words.MEMORY_UNBOUND, _within(status.get("Bound-memory"), limits.memory_bytes)),
-        (words.PIDS_UNBOUND, _within(status.get("Bound-pids"), limits.pids)),
+        ("commands may gain privileges", status.get("NoNewPrivs") == ["1"]),
+        ("system calls are not filtered", status.get("Seccomp") == ["2"]),
+        ("commands run as root", status.get("Uid", ["0"])[0] != "0"),
+        ("its root can be written", "Root" not in status),
+        ("it has a network", not any(name.startswith(("eth", "en", "wl")) for name in status)),
+        ("its memory is not bounded", _within(status.get("Bound-memory"), limits.memory_bytes)),
+        ("its processes are not bounded", _within(status.get("Bound-pids"), limits.pids)),
     ]
     return [what for what, kept in wanted if not kept]
 

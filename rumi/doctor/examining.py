@@ -12,8 +12,6 @@ from rumi.doctor.check import Check, Examination, Tell, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.home import Home
 from rumi.texts import Language, detect_language, waits_for_the_disk
-from rumi.texts import doctor as words
-from rumi.texts import doctor_sandbox as sandbox_words
 
 ANSWER_S = 3.0
 """How long a running Rumi may take to say that it is well."""
@@ -31,7 +29,7 @@ async def examine(
     """
     from rumi.doctor.files import refused
 
-    unsafe = refused(home, detect_language("auto", os.environ))
+    unsafe = refused(home)
     loaded, fault = (None, None) if unsafe else _configuration(home)
     language = detect_language(loaded.settings.language if loaded else "auto", os.environ)
     examination = Examination(language, tell, debug)
@@ -61,24 +59,24 @@ async def _examine(
     from rumi.doctor.settings import settings
 
     language = examination.language
-    await examination.look("machine", partial(blocking, partial(machine, home, language)))
-    await examination.look("disk", partial(blocking, partial(disk, home, language)))
+    await examination.look("machine", partial(blocking, partial(machine, home)))
+    await examination.look("disk", partial(blocking, partial(disk, home)))
     if unsafe:
         examination.add(*unsafe)
         return
     try:
         home.make().installation()
     except RumiError as error:
-        examination.add(Check("home", "failure", error.message.rstrip("."), error.advice))
+        examination.add(Check("home", "failure", error.message, error.advice))
         return
-    await examination.look("home", partial(blocking, partial(files, home, language)))
-    await examination.look("databases", partial(blocking, partial(databases, home, language)))
+    await examination.look("home", partial(blocking, partial(files, home)))
+    await examination.look("databases", partial(blocking, partial(databases, home)))
     await examination.look("running", partial(_holder, home, language))
     if loaded is None:
         assert fault is not None
         examination.add(fault)
         return
-    examination.add(*settings(home, loaded, language))
+    examination.add(*settings(home, loaded))
     await _sandboxes(examination, home, loaded)
     if ask_servers:
         from rumi.doctor.online import online
@@ -89,7 +87,7 @@ async def _examine(
 async def _holder(home: Home, language: Language) -> list[Check]:
     holder = home.holder()
     if not holder:
-        return [Check("running", "ok", words.NOBODY.said(language))]
+        return [Check("running", "ok", "no Rumi runs on this home")]
     status = None
     with trio.move_on_after(ANSWER_S):
         try:
@@ -98,17 +96,34 @@ async def _holder(home: Home, language: Language) -> list[Check]:
         except RumiError:
             pass
     if not isinstance(status, dict):
-        found = words.SILENT.said(language, holder=holder)
-        return [Check("running", "warning", found, words.MEND_SILENT.said(language))]
+        found = f"{holder}, and it does not answer"
+        return [
+            Check(
+                "running",
+                "warning",
+                found,
+                ("It may be starting or ending. If this lasts, look into logs/rumi.jsonl and start it anew."),
+            )
+        ]
     trouble = (status.get("storage") or {}).get("trouble")
     if trouble:
-        found = words.NOT_WRITTEN.said(language, holder=holder, why=waits_for_the_disk(language, trouble))
-        return [Check("running", "failure", found, words.MEND_NOT_WRITTEN.said(language, home=home.root))]
+        found = f"{holder} cannot store anything: {waits_for_the_disk(language, trouble)}"
+        return [
+            Check(
+                "running",
+                "failure",
+                found,
+                (
+                    f"See what takes up room: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
+                    "and who uses state.db."
+                ),
+            )
+        ]
     theirs = status.get("program", "")
     if theirs != rumi.__version__:
-        found = words.OTHER_VERSION.said(language, holder=holder, theirs=theirs, ours=rumi.__version__)
-        return [Check("running", "warning", found, words.MEND_OTHER_VERSION.said(language))]
-    return [Check("running", "ok", words.RUNNING.said(language, holder=holder))]
+        found = f"{holder} is version {theirs}, this is {rumi.__version__}"
+        return [Check("running", "warning", found, "Restart it, so that it is what is installed.")]
+    return [Check("running", "ok", f"{holder}, and it answers")]
 
 
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
@@ -116,21 +131,27 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
     from rumi.doctor.docker import docker
     from rumi.doctor.sandboxes import bubblewrap, files, leftovers, user
 
-    language = examination.language
-    await examination.look("user", partial(blocking, partial(user, home, language)))
-    await examination.look("files", partial(blocking, partial(files, home, loaded, language)))
-    await examination.look("leftovers", partial(leftovers, home, language), "warning")
-    await examination.look("docker", partial(docker, home, loaded, language), "warning")
-    await examination.look("bubblewrap", partial(bubblewrap, home, loaded, language), "warning")
+    await examination.look("user", partial(blocking, partial(user, home)))
+    await examination.look("files", partial(blocking, partial(files, home, loaded)))
+    await examination.look("leftovers", partial(leftovers, home), "warning")
+    await examination.look("docker", partial(docker, home, loaded), "warning")
+    await examination.look("bubblewrap", partial(bubblewrap, home, loaded), "warning")
     works = {check.name for check in examination.checks if check.verdict == "ok"}
     wanted = loaded.settings.sandbox.backend
     engines = {"docker", "bubblewrap"} if wanted == "auto" else {wanted}
     if not engines & works:
-        said = sandbox_words.NO_SANDBOX if wanted == "auto" else sandbox_words.NOT_THE_NAMED
-        found, mend = said.said(language, backend=wanted), sandbox_words.MEND_NO_SANDBOX.said(language)
+        found = (
+            "neither Docker nor bubblewrap works here" if wanted == "auto" else f"{wanted} does not work here"
+        )
+        mend = "Mend one of them: commands need a sandbox."
         examination.add(Check("sandbox", "failure", found, mend))
     elif wanted == "auto" and "docker" not in works and loaded.secrets.telegram_token is not None:
-        found = sandbox_words.BOT_NEEDS_DOCKER.said(language)
+        found = "there is a Telegram token, and rumi telegram wants Docker"
         examination.add(
-            Check("sandbox", "failure", found, sandbox_words.MEND_BOT_NEEDS_DOCKER.said(language))
+            Check(
+                "sandbox",
+                "failure",
+                found,
+                'Mend Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"',
+            )
         )

@@ -9,39 +9,37 @@ from pathlib import Path
 from rumi.control import socket_path
 from rumi.doctor.check import Check
 from rumi.home import Danger, Home
-from rumi.texts import Language
-from rumi.texts import doctor as words
 from rumi.unsafe import FOREIGN, READABLE
 
 NAMED = 5
 """More files than that are told as a number; the command has them all."""
 
 
-def refused(home: Home, language: Language) -> list[Check]:
+def refused(home: Home) -> list[Check]:
     """Why every other command refuses the home, in their words; empty where they use it."""
     dangers = [danger for danger in home.dangers() if danger.kind != READABLE]
-    return [_check(danger, language) for danger in dangers]
+    return [_check(danger) for danger in dangers]
 
 
-def files(home: Home, language: Language) -> list[Check]:
+def files(home: Home) -> list[Check]:
     """Whether a home that is not refused is its owner's alone."""
-    if readable := [_check(danger, language) for danger in home.dangers()]:
-        return [*readable, *(each for each in _permissions(home, language) if each.verdict != "ok")]
-    return [_home(home, language), *_permissions(home, language)]
+    if readable := [_check(danger) for danger in home.dangers()]:
+        return [*readable, *(each for each in _permissions(home) if each.verdict != "ok")]
+    return [_home(home), *_permissions(home)]
 
 
-def _check(danger: Danger, language: Language) -> Check:
-    return Check("permissions" if danger.kind == FOREIGN else "home", "failure", *danger.said(language))
+def _check(danger: Danger) -> Check:
+    return Check("permissions" if danger.kind == FOREIGN else "home", "failure", *danger.said())
 
 
-def _home(home: Home, language: Language) -> Check:
+def _home(home: Home) -> Check:
     if not os.access(home.root, os.W_OK):
-        found = words.UNWRITABLE_HOME.said(language, home=home.root)
-        return Check("home", "failure", found, words.MEND_UNWRITABLE_HOME.said(language))
+        found = f"{home.root} cannot be written"
+        return Check("home", "failure", found, "Set RUMI_HOME to a folder you own.")
     return Check("home", "ok", str(home.root))
 
 
-def _permissions(home: Home, language: Language) -> list[Check]:
+def _permissions(home: Home) -> list[Check]:
     """What is secret should not depend on the folder around it alone."""
     open_to_others, foreign = [], []
     for path in _kept(home):
@@ -55,13 +53,13 @@ def _permissions(home: Home, language: Language) -> list[Check]:
             open_to_others.append(path)
     checks = []
     if foreign:
-        said = words.FOREIGN_FILES.said(language, home=home.root, names=_names(home, foreign, language))
-        mend = words.MEND_FOREIGN_FILES.said(language, change=f"{os.geteuid()} {_quoted(foreign)}")
+        said = f"{home.root} has files of another user: {_names(home, foreign)}"
+        mend = f"As root: chown -R {os.geteuid()} {_quoted(foreign)}"
         checks.append(Check("permissions", "failure", said, mend))
     if open_to_others:
-        said = words.OPEN_FILES.said(language, names=_names(home, open_to_others, language))
+        said = f"open to others: {_names(home, open_to_others)}"
         checks.append(Check("permissions", "warning", said, f"chmod go= {_quoted(open_to_others)}"))
-    return checks or [Check("permissions", "ok", words.PERMISSIONS.said(language))]
+    return checks or [Check("permissions", "ok", "what is in the home is its owner's alone")]
 
 
 def _kept(home: Home) -> Iterator[Path]:
@@ -84,11 +82,11 @@ def _secret(home: Home, path: Path) -> bool:
     return path.name.endswith((".sock", ".jsonl"))
 
 
-def _names(home: Home, paths: list[Path], language: Language) -> str:
+def _names(home: Home, paths: list[Path]) -> str:
     names = [
         str(path.relative_to(home.root)) if path.is_relative_to(home.root) else str(path) for path in paths
     ]
-    more = words.AND_MORE.said(language, count=len(names) - NAMED) if len(names) > NAMED else ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 
 

@@ -9,32 +9,27 @@ from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
 from rumi.sandbox import Limits, SandboxError, sandbox_user
-from rumi.texts import Language
-from rumi.texts import doctor_sandbox as words
 
 
-async def bubblewrap(home: Home, loaded: Loaded, language: Language) -> list[Check]:
+async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
     """Whether a sandbox starts, and what it cannot bound here."""
     try:
         engine = await find_engine(home, loaded, "bubblewrap")
     except SandboxError as error:
-        mend = error.advice or words.MEND_BUBBLEWRAP.said(language)
-        return [Check("bubblewrap", "warning", error.message.rstrip("."), mend)]
+        mend = error.advice or "Let the kernel make user namespaces, or use Docker."
+        return [Check("bubblewrap", "warning", error.message, mend)]
     try:
-        mend = words.MEND_DEGRADED.said(language)
+        mend = "Use Docker, or let Rumi make control groups: as a service, with Delegate=yes in its unit."
         return [
-            Check("bubblewrap", "ok", words.BUBBLEWRAP.said(language)),
-            *(
-                Check("bubblewrap", "warning", words.DEGRADED.said(language, why=why), mend)
-                for why in engine.degraded
-            ),
+            Check("bubblewrap", "ok", "a sandbox starts"),
+            *(Check("bubblewrap", "warning", f"degraded: {why}", mend) for why in engine.degraded),
         ]
     finally:
         with trio.move_on_after(5, shield=True):
             await engine.aclose()
 
 
-def user(home: Home, language: Language) -> list[Check]:
+def user(home: Home) -> list[Check]:
     """Who commands run as, and how many workspaces are still a former user's. Blocking.
 
     Raises:
@@ -42,41 +37,50 @@ def user(home: Home, language: Language) -> list[Check]:
     """
     uid, _ = sandbox_user(home.installation(), home.root)
     if uid == os.getuid():
-        return [Check("user", "ok", words.OWN_USER.said(language, uid=uid))]
+        return [Check("user", "ok", f"commands run as this user ({uid})")]
     with os.scandir(home.workspaces) as entries:
         former = sum(each.stat(follow_symlinks=False).st_uid not in (0, uid) for each in entries)
-    found = words.USER_APART.said(language, uid=uid)
+    found = f"commands run as {uid}, which no account of this machine has"
     if former:
-        found += words.TO_BE_HANDED_OVER.said(language, count=former)
+        found += (
+            f"; chats whose files are still a former user's: {former} (their next command hands them over)"
+        )
     return [Check("user", "ok", found)]
 
 
-def files(home: Home, loaded: Loaded, language: Language) -> list[Check]:
+def files(home: Home, loaded: Loaded) -> list[Check]:
     """What bounds the chats' files, and whether the disk has more than its reserve. Blocking, briefly."""
-    left, low = room_left(home, loaded, language)
-    checks = [Check("files", "ok", files_bound(loaded, language))]
+    left, low = room_left(home, loaded)
+    checks = [Check("files", "ok", files_bound(loaded))]
     if low:
-        checks.append(Check("files", "failure", left, words.MEND_ROOM_LEFT.said(language)))
+        checks.append(
+            Check(
+                "files",
+                "failure",
+                left,
+                (
+                    "Until there is room only commands that delete or read run. Make room, or change "
+                    "[sandbox] reserve_mb."
+                ),
+            )
+        )
     return checks
 
 
-async def leftovers(home: Home, language: Language) -> list[Check]:
+async def leftovers(home: Home) -> list[Check]:
     """Containers, processes and control groups of this installation, while nobody is there to use them."""
     from rumi.sandbox.bubblewrap.cgroups import Cgroups
     from rumi.sandbox.bubblewrap.processes import named
 
     if home.holder():
-        return [Check("leftovers", "ok", words.IN_USE.said(language))]
+        return [Check("leftovers", "ok", "what there is belongs to the running Rumi")]
     installation = home.installation()
-    found = [words.LEFT_PROCESS.said(language, name=pid) for pid in named(f"-{installation}")]
-    found += [
-        words.LEFT_GROUP.said(language, name=group.folders[0].name)
-        for group in Cgroups(installation).leftovers()
-    ]
-    found += [words.LEFT_CONTAINER.said(language, name=name) for name in await _containers(installation)]
+    found = [f"process {pid}" for pid in named(f"-{installation}")]
+    found += [f"control group {group.folders[0].name}" for group in Cgroups(installation).leftovers()]
+    found += [f"container {name}" for name in await _containers(installation)]
     if found:
-        return [Check("leftovers", "warning", ", ".join(found), "rumi sandbox clean")]
-    return [Check("leftovers", "ok", words.NOTHING_LEFT.said(language))]
+        return [Check("leftovers", "warning", each, "rumi sandbox clean") for each in found]
+    return [Check("leftovers", "ok", "nothing of this installation is left over")]
 
 
 async def _containers(installation: str) -> list[str]:

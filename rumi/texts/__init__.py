@@ -1,7 +1,14 @@
 """What people read, in Spanish and English: the one place that says it."""
 
 from rumi.texts.durations import short_duration, short_size
-from rumi.texts.language import Language, LanguageSetting, detect_language, language_of_browser, pick
+from rumi.texts.language import (
+    Language,
+    LanguageSetting,
+    detect_language,
+    in_language,
+    language_of_browser,
+    pick,
+)
 from rumi.texts.learning import saving
 from rumi.texts.memory import (
     fact_columns,
@@ -68,7 +75,6 @@ from rumi.texts.replies import (
     nothing_deleted,
     nothing_running,
     nothing_to_retry,
-    phase_in,
     reset,
     reset_needs_yes,
     restarted,
@@ -144,6 +150,7 @@ __all__ = [
     "holder_gone",
     "how_to_forget",
     "how_to_use_skills",
+    "in_language",
     "kept_at_telegram",
     "language_of_browser",
     "left_out",
@@ -188,7 +195,6 @@ __all__ = [
     "page_link",
     "page_words",
     "perhaps_lost",
-    "phase_in",
     "pick",
     "question",
     "question_closed",

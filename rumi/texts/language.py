@@ -40,3 +40,8 @@ def language_of_browser(accepted: str, default: Language) -> Language:
 def pick(language: Language, es: str, en: str) -> str:
     """The one of two texts that is in that language."""
     return es if language == "es" else en
+
+
+def in_language(language: Language, table: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return a table's texts in that language, by their names; each is written as Spanish, English."""
+    return {name: pick(language, *texts) for name, texts in table.items()}

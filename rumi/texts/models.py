@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from rumi.texts.language import Language, pick
+from rumi.texts.told import told
 
 _REASONS_ES: Final[Mapping[str, str]] = {
     "auth": "el servidor rechazó la clave",
@@ -35,15 +36,17 @@ def model_reason(language: Language, kind: str, model: str, message: str, detail
 
     `message` is the error's own sentence, `detail` what the server said, in its own words.
     """
-    if language == "en":
-        return message.rstrip(". ")
+    said = told(language, message)
+    if language == "en" or said != message:
+        return said.rstrip(". ")
     text = f"{model}: {_REASONS_ES[kind]}" if model else _REASONS_ES[kind]
     return f"{text} ({detail.rstrip('. ')})" if detail else text
 
 
 def model_advice(language: Language, kind: str, advice: str) -> str:
     """What to do about it, or nothing. `advice` is the error's own."""
-    return pick(language, _ADVICE_ES.get(kind, ""), advice)
+    said = told(language, advice)
+    return said if said != advice else pick(language, _ADVICE_ES.get(kind, ""), advice)
 
 
 def model_retrying(language: Language, why: str) -> str:

@@ -1,6 +1,6 @@
 """What the page says, and what is said of it where the program was started."""
 
-from rumi.texts.language import Language, pick
+from rumi.texts.language import Language, in_language, pick
 
 
 def page_link(language: Language, link: str, minutes: int) -> str:
@@ -113,4 +113,4 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 def page_words(language: Language) -> dict[str, str]:
     """The page's words by their names. What stands in braces is filled in by its script."""
-    return {name: pick(language, es, en) for name, (es, en) in _WORDS.items()}
+    return in_language(language, _WORDS)

@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 from rumi.texts.language import Language, pick
+from rumi.texts.told import told
 
 Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout"]
 
@@ -198,28 +199,11 @@ def help_text(language: Language) -> str:
     return "\n".join([first, "", *(f"- `{name}`: {does}" for name, does in commands(language))])
 
 
-_PHASES_ES = {
-    "starting": "empezando",
-    "thinking": "pensando",
-    "answering": "respondiendo",
-    "waiting for a yes or a no": "esperando un sí o un no",
-    "fetching what came with the message": "bajando lo que vino con el mensaje",
-    "ending what still runs": "terminando lo que todavía corre",
-    "resetting": "reiniciando la sesión",
-    "learning from the session": "aprendiendo de la sesión",
-}
-
-
-def phase_in(language: Language, phase: str) -> str:
-    """What a chat does; a tool's call stands as it is."""
-    return pick(language, _PHASES_ES.get(phase, phase), phase)
-
-
 def chat_status(
     language: Language, *, chat: str, phase: str | None, seconds: float, container: str, messages: int
 ) -> str:
     """One chat in a line or two. `phase` is None when nothing runs; a tool's call stands as it is."""
-    phase = phase and phase_in(language, phase)
+    phase = phase and told(language, phase)
     doing = (
         pick(language, "libre", "idle")
         if phase is None

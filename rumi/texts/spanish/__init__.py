@@ -7,10 +7,11 @@ command line to be here.
 from typing import Final
 
 from rumi.texts.spanish.commands import COMMANDS
+from rumi.texts.spanish.doctor import DOCTOR
 from rumi.texts.spanish.running import RUNNING
 from rumi.texts.spanish.sandbox import SANDBOX
 from rumi.texts.spanish.settings import SETTINGS
 from rumi.texts.spanish.skills import SKILLS
 from rumi.texts.spanish.web import WEB
 
-SENTENCES: Final[dict[str, str]] = {**SETTINGS, **RUNNING, **SANDBOX, **SKILLS, **WEB, **COMMANDS}
+SENTENCES: Final[dict[str, str]] = {**SETTINGS, **RUNNING, **SANDBOX, **SKILLS, **WEB, **COMMANDS, **DOCTOR}

@@ -10,6 +10,13 @@ RUNNING: Final[dict[str, str]] = {
     "it closed the pipe to us": "cerró su tubería con nosotros",
     "it says more than {most} bytes at once": "dice más de {most} bytes de una vez",
     "it wrote something into the pipe that is not its own": "escribió algo en una tubería que no es suya",
+    # What a chat does.
+    "answering": "respondiendo",
+    "waiting for a yes or a no": "esperando un sí o un no",
+    "fetching what came with the message": "bajando lo que vino con el mensaje",
+    "ending what still runs": "terminando lo que todavía corre",
+    "resetting": "reiniciando la sesión",
+    "learning from the session": "aprendiendo de la sesión",
     "{chat} is no chat id.": "{chat} no es un nombre de chat.",
     "Use up to 64 letters, digits, - and _, for example: work-notes.": "Usá hasta 64 letras, dígitos, - y _, por ejemplo: notas-trabajo.",
     "{chat} would be one of Telegram's chats.": "{chat} sería un chat de Telegram.",
