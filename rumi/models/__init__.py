@@ -45,13 +45,20 @@ from rumi.models.build import (
 )
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions, Sampling
-from rumi.models.fitting import SHORT_CHARS, cut_to, shortened
+from rumi.models.fitting import (
+    SHORT_CHARS,
+    cut_to,
+    message_tokens,
+    messages_tokens,
+    request_tokens,
+    shortened,
+    text_tokens,
+)
 from rumi.models.limits import Wait
 from rumi.models.offline import Offline
 from rumi.models.rates import RateLimits
 from rumi.models.room import Room, context_of, prompt_share
 from rumi.models.server import Server
-from rumi.models.tokens import message_tokens, messages_tokens, request_tokens, text_tokens
 from rumi.models.transcription import Transcriber
 
 __all__ = [

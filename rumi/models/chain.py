@@ -13,10 +13,9 @@ from actors import ActorCrashed, ActorStopped, MailboxFull
 from rumi import texts
 from rumi.models.actor import CallEnded, HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.chat_completions import Seen
-from rumi.models.fitting import fitted
+from rumi.models.fitting import fitted, request_tokens
 from rumi.models.rates import RateLimits
 from rumi.models.room import Room
-from rumi.models.tokens import request_tokens
 from rumi.models.types import (
     Discarded,
     Emit,

@@ -7,12 +7,11 @@ only since the server refused, results that pile up. What the model has read lon
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rumi.models.tokens import BYTES_PER_TOKEN, message_tokens, request_tokens, text_tokens
-from rumi.models.types import Message, ModelRequest, ToolCall
+from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec
 
 SHORT_CHARS: Final = 400
 """What is left of a result, or of a long argument, that had to make room."""
@@ -173,3 +172,39 @@ def _short_call(call: ToolCall) -> ToolCall:
         for name, value in arguments.items()
     }
     return replace(call, arguments=json.dumps(short, ensure_ascii=False))
+
+
+BYTES_PER_TOKEN = 3
+PER_MESSAGE = 4
+PER_CALL = 8
+PER_TOOL = 16
+
+
+def text_tokens(text: str) -> int:
+    """About how many tokens `text` is; 0 for no text."""
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return -(-length // BYTES_PER_TOKEN)
+
+
+def message_tokens(message: Message) -> int:
+    """About how many tokens a message takes in a prompt, its tool calls and what led to them included."""
+    total = PER_MESSAGE + text_tokens(message.content) + text_tokens(message.reasoning)
+    for call in message.tool_calls:
+        total += PER_CALL + text_tokens(call.name) + text_tokens(call.arguments)
+    return total
+
+
+def tool_tokens(tool: ToolSpec) -> int:
+    """About how many tokens a tool's description takes in a prompt."""
+    schema = json.dumps(tool.parameters, default=dict)
+    return PER_TOOL + text_tokens(tool.name) + text_tokens(tool.description) + text_tokens(schema)
+
+
+def messages_tokens(messages: Iterable[Message]) -> int:
+    """About how many tokens these messages take together."""
+    return sum(map(message_tokens, messages))
+
+
+def request_tokens(request: ModelRequest) -> int:
+    """About how many tokens a whole request takes, its tools included."""
+    return messages_tokens(request.messages) + sum(map(tool_tokens, request.tools))

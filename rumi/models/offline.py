@@ -14,8 +14,8 @@ from typing import Final
 import trio
 
 from rumi.marked import opened
+from rumi.models.fitting import message_tokens, request_tokens
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
-from rumi.models.tokens import message_tokens, request_tokens
 from rumi.models.types import (
     Emit,
     Message,

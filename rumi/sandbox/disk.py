@@ -19,9 +19,8 @@ from typing import Never, TypeAlias
 import trio
 
 from actors import Actor
-from rumi.sandbox.signals import signal_all
 from rumi.sandbox.types import Ending
-from rumi.sandbox.use import Measure, Processes, Use, nobody
+from rumi.sandbox.use import Measure, Processes, Use, nobody, signal_all
 
 log = logging.getLogger("rumi.sandbox")
 

@@ -10,14 +10,22 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
-from rumi.sandbox.collect import HeadTail
 from rumi.sandbox.disk import Disk, Free, Running
 from rumi.sandbox.handover import Workspaces
 from rumi.sandbox.intents import IntentMessage, Make, Remove
 from rumi.sandbox.open_files import ShowsProcesses
-from rumi.sandbox.signals import signal_all
-from rumi.sandbox.types import Box, BoxGoneError, Command, CommandResult, Ending, Limits, Output, SandboxError
-from rumi.sandbox.use import Measure, Use, nobody, only_frees, over_limits, with_room_to_free
+from rumi.sandbox.types import (
+    Box,
+    BoxGoneError,
+    Command,
+    CommandResult,
+    Ending,
+    HeadTail,
+    Limits,
+    Output,
+    SandboxError,
+)
+from rumi.sandbox.use import Measure, Use, nobody, only_frees, over_limits, signal_all, with_room_to_free
 
 MAKE_S = 30.0
 """How long a chat waits for its box: a daemon that hangs is told after this."""

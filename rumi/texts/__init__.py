@@ -1,6 +1,5 @@
 """What people read, in Spanish and English: the one place that says it."""
 
-from rumi.texts.durations import short_duration, short_size
 from rumi.texts.language import (
     Language,
     LanguageSetting,
@@ -9,7 +8,6 @@ from rumi.texts.language import (
     language_of_browser,
     pick,
 )
-from rumi.texts.learning import saving
 from rumi.texts.memory import (
     fact_columns,
     fact_origin,
@@ -23,6 +21,7 @@ from rumi.texts.memory import (
     memory_title,
     memory_usage,
     remembered,
+    saving,
     still_learning,
 )
 from rumi.texts.models import (
@@ -51,6 +50,8 @@ from rumi.texts.operating import (
     moved,
     other_project,
     perhaps_lost,
+    short_duration,
+    short_size,
     waiting_for,
     windows_at_work,
 )

@@ -107,3 +107,8 @@ def fact_origin(language: Language, explicit: bool, tainted: bool) -> str:
     """How a fact is known: it was said to be remembered, or drawn from a conversation."""
     how = pick(language, "pedido", "asked") if explicit else pick(language, "deducido", "inferred")
     return f"{how}, web" if tainted else how
+
+
+def saving(language: Language) -> str:
+    """Somebody leaves, and what is worth remembering of their session is still being saved."""
+    return pick(language, "Guardando lo que conviene recordar…", "Saving what is worth remembering…")

@@ -13,9 +13,9 @@ from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.build import ModelSet
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import Seen
+from rumi.models.fitting import request_tokens
 from rumi.models.rates import RateLimits
 from rumi.models.room import Room
-from rumi.models.tokens import request_tokens
 from rumi.models.types import (
     Discarded,
     Emit,

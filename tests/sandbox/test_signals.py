@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rumi.sandbox.signals import ROUNDS, signal_all
+from rumi.sandbox.use import ROUNDS, signal_all
 
 
 @pytest.fixture

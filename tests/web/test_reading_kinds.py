@@ -7,7 +7,7 @@ import pytest
 
 from rumi.web.reading import kind_of, readable
 from rumi.web.reading.page import read_page
-from rumi.web.reading.text import Text
+from rumi.web.types import Text
 from tests.web.pdfs import pdf
 
 URL = "https://site.example/feed"

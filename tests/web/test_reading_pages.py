@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rumi.web.reading.page import read_page
-from rumi.web.reading.text import Text
+from rumi.web.types import Text
 from tests.web.saved_pages import MENDED_AFTER, SavedPage, missing, noise_in, saved_pages
 
 URL = "https://site.example/folder/page.html"

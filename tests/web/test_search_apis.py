@@ -12,9 +12,8 @@ import trio
 import trustme
 
 from rumi.web import FetchError, Found
-from rumi.web.search.kagi import Kagi
+from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.provider import Query
-from rumi.web.search.tavily import Tavily
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api, serve_engines
 
 KEY = "tvly-canary-0123456789abcdef"

@@ -2,6 +2,6 @@
 
 from rumi.web.reading.kinds import Kind, kind_of, readable
 from rumi.web.reading.readers import Readers
-from rumi.web.reading.text import Text
+from rumi.web.types import Text
 
 __all__ = ["Kind", "Readers", "Text", "kind_of", "readable"]

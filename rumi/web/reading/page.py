@@ -7,7 +7,7 @@ from rumi.web.links import links_in
 from rumi.web.reading.charset import decode
 from rumi.web.reading.cleaning import clean, cut_to, one_line
 from rumi.web.reading.kinds import SNIFFED_BYTES, kind_of, looks_like
-from rumi.web.reading.text import Text
+from rumi.web.types import Text
 
 _TOO_DEEP: Final = "it is nested too deeply, and all from there on is missing"
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")

@@ -6,7 +6,7 @@ from typing import Final
 
 from rumi.web.links import links_in
 from rumi.web.reading.cleaning import clean, cut_to, one_line
-from rumi.web.reading.text import Text
+from rumi.web.types import Text
 
 _PATIENCE_S: Final = 6.0  # then what has been read so far is what there is
 _DIVIDED: Final = re.compile("[\ufffe\x02](?:\r?\n)?")

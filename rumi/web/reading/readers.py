@@ -13,8 +13,7 @@ from pathlib import Path
 import trio
 
 from rumi.processes import NONSENSE, Child, ChildFailed, signal_name
-from rumi.web.reading.text import Text
-from rumi.web.types import FetchError
+from rumi.web.types import FetchError, Text
 
 READ_S = 10.0
 MOST_ANSWER_BYTES = 32_000_000

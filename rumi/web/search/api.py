@@ -1,15 +1,15 @@
-"""One question to a provider's API, and its answer as JSON, within bounds of time and size."""
+"""Providers with a key: one question to an API, and its answer as JSON, within bounds of time and size."""
 
 import json
 import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import trio
 
 from rumi import http
-from rumi.web.search.provider import MAX_ANSWER_BYTES, malformed
-from rumi.web.types import FetchError
+from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, Query, found, malformed
+from rumi.web.types import FetchError, Found
 
 if TYPE_CHECKING:
     import httpx
@@ -24,14 +24,7 @@ class Api:
     """
 
     def __init__(
-        self,
-        provider: str,
-        url: str,
-        key: str,
-        key_name: str,
-        *,
-        timeout_s: float,
-        ca_file: str | None = None,
+        self, provider: str, url: str, key: str, key_name: str, *, timeout_s: float, ca_file: str | None
     ) -> None:
         self._provider = provider
         self._url = url
@@ -126,6 +119,55 @@ class Api:
             )
         verb = "failed" if status >= 500 else "refused the search"
         return FetchError(f"{self._provider} {verb} (HTTP {status}).", answered=True)
+
+
+class _Keyed:
+    """A provider with a key; see `Provider`."""
+
+    TITLE: ClassVar[str]
+    URL: ClassVar[str]
+    KEY_NAME: ClassVar[str]
+
+    def __init__(self, key: str, *, timeout_s: float, url: str = "", ca_file: str | None = None) -> None:
+        where = url or self.URL
+        self._api = Api(self.TITLE, where, key, self.KEY_NAME, timeout_s=timeout_s, ca_file=ca_file)
+
+
+class Tavily(_Keyed):
+    """Tavily's search, https://docs.tavily.com/documentation/api-reference/endpoint/search."""
+
+    name = "tavily"
+    TITLE = "Tavily"
+    URL = "https://api.tavily.com/search"
+    KEY_NAME = "TAVILY_API_KEY"
+    _FIELDS: Final = Fields(title="title", url="url", snippet="content", date="published_date")
+
+    async def search(self, query: Query) -> tuple[Found, ...]:
+        """What Tavily found; dates come with the topic news only."""
+        answer = await self._api.ask(
+            {"query": query.text, "topic": query.topic, "max_results": query.max_results}
+        )
+        return found(self.TITLE, answer.get("results"), self._FIELDS, query.max_results)
+
+
+class Kagi(_Keyed):
+    """Kagi's search, version 1, https://kagi.com/api/docs/openapi/search."""
+
+    name = "kagi"
+    TITLE = "Kagi"
+    URL = "https://kagi.com/api/v1/search"
+    KEY_NAME = "KAGI_API_KEY"
+    _FIELDS: Final = Fields(title="title", url="url", snippet="snippet", date="time")
+
+    async def search(self, query: Query) -> tuple[Found, ...]:
+        """What Kagi found, with the settings of the key's account."""
+        workflow = "news" if query.topic == "news" else "search"
+        answer = await self._api.ask({"query": query.text, "workflow": workflow, "limit": query.max_results})
+        data = answer.get("data")
+        if not isinstance(data, dict):
+            raise malformed(self.TITLE)
+        # Each kind of result has a list of its own; one without results may be missing.
+        return found(self.TITLE, data.get(workflow) or [], self._FIELDS, query.max_results)
 
 
 def _reason(error: BaseException) -> str:

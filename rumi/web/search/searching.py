@@ -4,11 +4,9 @@ from typing import Final, Literal, TypeAlias
 
 import trio
 
-from rumi.web.search import kagi, tavily
+from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.duck import Duck
-from rumi.web.search.kagi import Kagi
 from rumi.web.search.provider import Provider, Query
-from rumi.web.search.tavily import Tavily
 from rumi.web.types import FetchError, Search, SearchResults
 
 ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
@@ -37,8 +35,8 @@ class Searching:
         tavily_key: str = "",
         kagi_key: str = "",
         timeout_s: float = 10.0,
-        tavily_url: str = tavily.URL,
-        kagi_url: str = kagi.URL,
+        tavily_url: str = Tavily.URL,
+        kagi_url: str = Kagi.URL,
         ca_file: str | None = None,
         proxy: str | None = None,
     ) -> None:
@@ -73,7 +71,7 @@ class Searching:
         if self._provider == "auto":
             return list(self._known.values())
         if self._provider not in self._known:
-            key_name = {"tavily": tavily.KEY_NAME, "kagi": kagi.KEY_NAME}[self._provider]
+            key_name = {"tavily": Tavily.KEY_NAME, "kagi": Kagi.KEY_NAME}[self._provider]
             raise FetchError(
                 f"search.provider is {self._provider}, and there is no key for it.",
                 _NO_KEY_ADVICE.format(key_name=key_name),
