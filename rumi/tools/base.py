@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
+import trio
+
 from rumi.models import ToolSpec
 from rumi.texts import Deed
 
@@ -62,9 +64,10 @@ class Tool(Protocol):
     async def prepare(self) -> None:
         """Get ready: called as soon as a reply names the tool, before its arguments are complete.
 
-        Whatever goes wrong here is told by the call that follows, so a `RumiError` is dropped.
+        Whatever goes wrong here is told by the call that follows, so a `RumiError` is dropped. Most tools
+        have nothing to get ready.
         """
-        ...
+        await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """What the user has to say yes to before this call may run in a turn that is tainted.

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-import trio
-
 from rumi import texts
 from rumi.memory import Ask, Forget, written
 from rumi.models import ToolSpec
 from rumi.texts import Language
-from rumi.tools.base import Question, ToolResult
+from rumi.tools.base import Question, Tool, ToolResult
 
 SPEC = ToolSpec(
     name="forget",
@@ -26,7 +24,7 @@ SPEC = ToolSpec(
 )
 
 
-class ForgetTool:
+class ForgetTool(Tool):
     """Forgets for one owner. `language` is asked when it is called; `ask` reaches the memory."""
 
     spec = SPEC
@@ -36,10 +34,6 @@ class ForgetTool:
         self._ask = ask
         self._owner = owner
         self._language = language
-
-    async def prepare(self) -> None:
-        """Nothing needs to be made ready."""
-        await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Which key."""

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-import trio
-
 from rumi import texts
 from rumi.memory import Ask, FactRefused, Remember, checked
 from rumi.models import ToolSpec
 from rumi.texts import Language
-from rumi.tools.base import Question, ToolResult
+from rumi.tools.base import Question, Tool, ToolResult
 
 SPEC = ToolSpec(
     name="remember",
@@ -39,7 +37,7 @@ MAX_OTHERS = 20
 """How many other values of a key a confirmation lists."""
 
 
-class RememberTool:
+class RememberTool(Tool):
     """Remembers for one owner. `tainted` and `language` are those of the call; `ask` reaches the memory."""
 
     spec = SPEC
@@ -53,10 +51,6 @@ class RememberTool:
         self._chat = chat
         self._tainted = tainted
         self._language = language
-
-    async def prepare(self) -> None:
-        """Nothing needs to be made ready."""
-        await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """What would be kept, as it would be kept."""

@@ -10,7 +10,7 @@ import trio
 from rumi.errors import RumiError
 from rumi.models import ToolSpec
 from rumi.sandbox import WorkspaceError, open_beneath, safe_name, shown
-from rumi.tools.base import Question, ToolResult
+from rumi.tools.base import Question, Tool, ToolResult
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Offload(Protocol):
         ...
 
 
-class SendFile:
+class SendFile(Tool):
     """Sends files of the one workspace that it was given, through `send(name, content)`.
 
     `send` returns when the user has the file, or raises a `RumiError`. Files are read by `offload`, which
@@ -67,10 +67,6 @@ class SendFile:
         self._send = send
         self._offload = offload
         self._max_bytes = max_bytes
-
-    async def prepare(self) -> None:
-        """Nothing needs to be made ready."""
-        await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Which file."""

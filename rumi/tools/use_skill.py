@@ -10,7 +10,7 @@ from rumi.errors import RumiError
 from rumi.models import ToolSpec
 from rumi.skills import Ask, AskModel, Body, CodeRunner, FileOf, Job, Opened, Reply, Skill, SkillError
 from rumi.texts import Language
-from rumi.tools.base import Calls, Question, ToolResult
+from rumi.tools.base import Calls, Question, Tool, ToolResult
 from rumi.web import links_in
 
 MOST_CHARS: Final = 60_000
@@ -37,7 +37,7 @@ SPEC = ToolSpec(
 )
 
 
-class UseSkill:
+class UseSkill(Tool):
     """Uses skills for the one chat that it is bound to. `ask` reaches the skills.
 
     `tools` are the names of the chat's tools, `model` asks its model without any; `outside` says whether the
@@ -70,10 +70,6 @@ class UseSkill:
         self._model = model
         self._outside = outside
         self._touches = touches
-
-    async def prepare(self) -> None:
-        """Nothing needs to be made ready."""
-        await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """None: what a skill's code calls is asked about itself."""

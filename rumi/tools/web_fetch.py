@@ -4,11 +4,9 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
-import trio
-
 from rumi.marked import block, one_line
 from rumi.models import ToolSpec
-from rumi.tools.base import Question, ToolResult
+from rumi.tools.base import Question, Tool, ToolResult
 from rumi.web import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
@@ -39,7 +37,7 @@ SPEC = ToolSpec(
 )
 
 
-class WebFetch:
+class WebFetch(Tool):
     """Fetches for the one chat that `fetch` is bound to; see `Fetch` for what it does and raises."""
 
     spec = SPEC
@@ -50,10 +48,6 @@ class WebFetch:
     ) -> None:
         self._fetch = fetch
         self._max_chars = max_chars
-
-    async def prepare(self) -> None:
-        """Nothing needs to be made ready."""
-        await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Ask about an address that nobody gave word for word: what is added to one can carry data away.

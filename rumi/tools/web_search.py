@@ -5,11 +5,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 from urllib.parse import unquote
 
-import trio
-
 from rumi.marked import block
 from rumi.models import ToolSpec
-from rumi.tools.base import Question, ToolResult
+from rumi.tools.base import Question, Tool, ToolResult
 from rumi.web import FetchError, Found, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400
@@ -40,7 +38,7 @@ SPEC = ToolSpec(
 )
 
 
-class WebSearch:
+class WebSearch(Tool):
     """Searches for the one chat that `search(query, max_results, topic)` is bound to; see `Search`."""
 
     spec = SPEC
@@ -48,10 +46,6 @@ class WebSearch:
 
     def __init__(self, search: Callable[[str, int, Topic], Awaitable[SearchResults]]) -> None:
         self._search = search
-
-    async def prepare(self) -> None:
-        """Nothing needs to be made ready."""
-        await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """None: a query goes to the provider that the configuration names, and nowhere else."""
