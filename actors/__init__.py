@@ -32,6 +32,7 @@ from actors.status import (
     TreeEvent,
 )
 from actors.supervisor import Strategy, Supervisor
+from actors.topic import Backlog, Subscription, Topic
 
 __all__ = [
     "Actor",
@@ -40,6 +41,7 @@ __all__ = [
     "ActorRef",
     "ActorStopped",
     "AskedItself",
+    "Backlog",
     "Backoff",
     "ChildSpec",
     "DynamicSupervisor",
@@ -56,8 +58,10 @@ __all__ = [
     "RestartLimitExceeded",
     "StopReason",
     "Strategy",
+    "Subscription",
     "Supervisor",
     "TooManyChildren",
+    "Topic",
     "TreeEvent",
     "answers",
 ]

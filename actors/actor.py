@@ -1,11 +1,14 @@
 """What users of the runtime write: the actor."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple, get_args, get_origin
 
-from actors.errors import Refused
+import trio
+
+from actors.errors import ActorStopped, MailboxFull, Refused
 from actors.own_tasks import OwnTasks
 from actors.ref import ActorRef
 from actors.request import Request
@@ -13,6 +16,7 @@ from actors.status import StopReason
 
 M_contra = TypeVar("M_contra", contravariant=True)
 A = TypeVar("A")
+M = TypeVar("M")
 Q = TypeVar("Q")
 Q_co = TypeVar("Q_co", covariant=True)
 R = TypeVar("R")
@@ -66,6 +70,9 @@ class Actor(Generic[M_contra]):
     up, the method is cancelled; the actor then goes on with the next message, so state must be sound at
     every checkpoint.
     """
+
+    concurrency: ClassVar[int] = 1
+    """How many messages an object of this class handles at once, each in a task of its own."""
 
     _methods: ClassVar[Mapping[type, str]] = {}
     _life: Life | None = None
@@ -127,6 +134,28 @@ class Actor(Generic[M_contra]):
         """
         return await self._bound.tasks.start(fn, *args)
 
+    def tell_after(self, seconds: float, message: M_contra) -> trio.CancelScope:
+        """Tell this actor `message` in so many seconds; cancel what is returned to prevent that.
+
+        A timer belongs to the incarnation: it is cancelled at its end, and the next one has none.
+        """
+        return self._start_timer(seconds, message, again=False)
+
+    def tell_every(self, seconds: float, message: M_contra) -> trio.CancelScope:
+        """Tell this actor `message` every so many seconds, as `tell_after` does.
+
+        The pause begins when the mailbox has taken the message: ticks do not pile up before a busy actor.
+        With overflow="reject", a tick that finds the mailbox full is left out.
+        """
+        if not seconds > 0:
+            raise ValueError("a timer that repeats needs more than 0 seconds")
+        return self._start_timer(seconds, message, again=True)
+
+    def _start_timer(self, seconds: float, message: M_contra, *, again: bool) -> trio.CancelScope:
+        scope = trio.CancelScope()
+        self.start_soon(_tick, self.ref, scope, seconds, message, again)
+        return scope
+
     def stop(self) -> None:
         """End normally once the message in hand is done; "permanent" children then restart.
 
@@ -137,9 +166,12 @@ class Actor(Generic[M_contra]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect what `answers` marked.
 
-        Raises TypeError when a request that the class names among its messages has no method.
+        Raises TypeError when a request that the class names among its messages has no method, and
+        ValueError when `concurrency` is less than 1.
         """
         super().__init_subclass__(**kwargs)
+        if cls.concurrency < 1:
+            raise ValueError(f"{cls.__name__}: concurrency must be 1 or more")
         cls._methods = {
             kind: name
             for base in reversed(cls.__mro__)
@@ -172,3 +204,13 @@ class Actor(Generic[M_contra]):
         if self._life is None:
             raise RuntimeError(f"{type(self).__name__} is not running: use it from started() on")
         return self._life
+
+
+async def _tick(ref: ActorRef[M], scope: trio.CancelScope, seconds: float, message: M, again: bool) -> None:
+    with scope, suppress(ActorStopped):
+        while True:
+            await trio.sleep(seconds)
+            with suppress(MailboxFull):
+                await ref.tell(message)
+            if not again:
+                return

@@ -80,12 +80,12 @@ class Incarnation(Generic[M]):
             async with trio.open_nursery() as nursery:
                 self._tasks = OwnTasks(nursery, self._failed)
                 await self._start(self._tasks)
-                if self._started:
+                if self._started and self._actor is not None:
                     self._came_up()
-                    if self._spec.concurrency == 1:
-                        await self._serve()
+                    if self._actor.concurrency == 1:
+                        await self._serve(self._actor)
                     else:
-                        await self._serve_many()
+                        await self._serve_many(self._actor)
                 self._ending = True
                 self._cancel_tasks()
         except BaseExceptionGroup as group:
@@ -108,15 +108,14 @@ class Incarnation(Generic[M]):
         except Exception as error:  # noqa: BLE001  # the actor's own code: whatever it raises is a crash
             self._failed(error)
 
-    async def _serve(self) -> None:
+    async def _serve(self, actor: Actor[M]) -> None:
         """A message at a time, in the incarnation's own task, with exactly one checkpoint for each.
 
         The work scope is what an asker that gives up cancels. Many messages share one: it is replaced only
         after it was used.
         """
-        assert self._actor is not None
         mailbox = self._mailbox
-        handle = self._actor._handle
+        handle = actor._handle
         now = trio.lowlevel.current_clock().current_time
         queue = mailbox.queue
         while not self._ending:
@@ -147,11 +146,11 @@ class Incarnation(Generic[M]):
             item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
 
-    async def _serve_many(self) -> None:
+    async def _serve_many(self, actor: Actor[M]) -> None:
         """Up to `concurrency` messages at once, each in a task of its own."""
         assert self._tasks is not None
         mailbox = self._mailbox
-        limit = self._spec.concurrency
+        limit = actor.concurrency
         in_hands: dict[Handling, None] = {}
         self._in_hands = in_hands
         while not self._ending:

@@ -21,8 +21,8 @@ class ChildSpec(Generic[M_contra]):
     `factory` makes a new actor for each incarnation. `restart`: "permanent" restarts after every end,
     "transient" after crashes only, "temporary" never. `capacity` counts queued messages; when they fill it,
     senders wait, or get `MailboxFull` with overflow="reject". `shutdown` (seconds) bounds, one after the
-    other, the current message at a stop and the `stopped` hook. `concurrency` messages are handled at once.
-    A keyed child without messages for `idle_s` seconds that is not busy stops.
+    other, the current message at a stop and the `stopped` hook. A keyed child
+    without messages for `idle_s` seconds that is not busy stops.
     """
 
     id: str
@@ -32,14 +32,13 @@ class ChildSpec(Generic[M_contra]):
     overflow: Overflow = "wait"
     shutdown: float = 5.0
     backoff: Backoff | None = None
-    concurrency: int = 1
     idle_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.id:
             raise ValueError("a child needs an id")
-        if self.capacity < 1 or self.concurrency < 1:
-            raise ValueError(f"{self.id}: capacity and concurrency must be 1 or more")
+        if self.capacity < 1:
+            raise ValueError(f"{self.id}: capacity must be 1 or more")
         if math.isnan(self.shutdown) or self.shutdown < 0:
             raise ValueError(f"{self.id}: shutdown must be 0 seconds or more")
         if self.idle_s is not None and not self.idle_s > 0:

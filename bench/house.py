@@ -10,6 +10,7 @@ import trio
 
 from rumi.app import App, open_app
 from rumi.building import ready_engine
+from rumi.chats import reply_to
 from rumi.config import load_settings
 from rumi.home import Home
 
@@ -29,7 +30,7 @@ async def app(flags: Mapping[str, object], env: Mapping[str, str] | None = None)
 async def turn(running: App, chat: str, text: str) -> str:
     """One message and its reply."""
     with running.means.hub.listening(chat) as events:
-        return (await events.reply_to(await running.inbox.accept(chat, text))).text
+        return (await reply_to(events, await running.inbox.accept(chat, text))).text
 
 
 def run(main: object) -> None:

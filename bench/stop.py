@@ -13,6 +13,7 @@ from bench import house
 from bench.rounds import percentile, row
 from rumi.agent import ToolStarted
 from rumi.app import App
+from rumi.chats import reply_to
 
 BUBBLEWRAP_CHATS = 200
 DOCKER_CHATS = 20
@@ -32,7 +33,7 @@ async def stop(app: App, chat: str) -> float:
     with app.means.hub.listening(chat) as events:
         began = time.perf_counter()
         number = await app.inbox.accept(chat, "/stop")
-        replied = await events.reply_to(number)
+        replied = await reply_to(events, number)
         took = time.perf_counter() - began
     assert len(replied.messages) == 2, replied
     return took

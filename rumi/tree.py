@@ -191,7 +191,6 @@ class Tree:
                 "journal",
                 lambda: Journal(home.state_db, offload, time.time, self._shelf, keep_s),
                 capacity=1024,
-                concurrency=Journal.CONCURRENCY,
                 shutdown=JOURNAL_SHUTDOWN_S,
             )
         )

@@ -20,7 +20,7 @@ from rumi.chats.events import (
     to_json,
     turn_of,
 )
-from rumi.chats.hub import Hub, HubSubscription
+from rumi.chats.hub import Hub, HubSubscription, reply_to
 from rumi.chats.ids import check_chat_id, check_chosen_chat_id
 from rumi.chats.inbox import Arrival, Inbox
 from rumi.chats.leaving import leave
@@ -63,6 +63,7 @@ __all__ = [
     "picked",
     "plain",
     "recorded",
+    "reply_to",
     "title_of",
     "to_json",
     "turn_of",

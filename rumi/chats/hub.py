@@ -1,11 +1,10 @@
 """Where chats tell what happens and front ends listen. Publishing never waits for anyone."""
 
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TypeAlias
 
-import trio
-
+from actors import Backlog, Subscription, Topic
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
 from rumi.models import TextDelta, Waiting
@@ -18,79 +17,8 @@ but nothing that is waited for: no reply and no question."""
 
 NEVER_LOST = (Replied, TurnFinished, ConfirmationAsked, ConfirmationEnded)
 
-IN_A_ROW = 64
-"""Events that a reader may take before others get their turn. With one at a time, whoever listens to a
-hundred busy chats would get one in each round of all their tasks, and fall behind by seconds."""
-
-
-class HubSubscription:
-    """One reader's queue. Neighbouring text deltas of a turn are joined while it is slow."""
-
-    def __init__(self, hub: "Hub", chat: str | None) -> None:
-        self._hub = hub
-        self.chat = chat
-        self._queue: deque[ChatEvent] = deque()
-        self._characters = 0
-        self._arrived = trio.Event()
-        self._in_a_row = 0
-
-    async def receive(self) -> ChatEvent:
-        """The next event. Cancelled, it loses nothing. It lets others run when it waits, and now and then."""
-        while not self._queue:
-            self._in_a_row = 0
-            await self._arrived.wait()
-            self._arrived = trio.Event()
-        self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
-        if self._in_a_row:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        else:
-            await trio.lowlevel.checkpoint()
-        event = self._queue.popleft()
-        self._characters -= _characters(event)
-        return event
-
-    @property
-    def behind(self) -> int:
-        """How many events wait to be received."""
-        return len(self._queue)
-
-    async def reply_to(self, number: int) -> Replied:
-        """The final reply to a message; what comes before it is dropped."""
-        while True:
-            what = (await self.receive()).what
-            if isinstance(what, Replied) and number in what.messages:
-                return what
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._hub.forget(self)
-
-    def put(self, event: ChatEvent) -> None:
-        """Add an event for the reader."""
-        last = self._queue[-1] if self._queue else None
-        if last is not None and last.turn == event.turn:
-            older, newer = last.what, event.what
-            if isinstance(older, TextDelta) and isinstance(newer, TextDelta):
-                joined = TextDelta(older.text + newer.text)
-                self._characters += len(newer.text)
-                self._queue[-1] = ChatEvent(last.chat, last.turn, last.time, joined)
-                return
-        self._characters += _characters(event)
-        self._queue.append(event)
-        if len(self._queue) > MAX_WAITING:
-            self._lose_one()
-        while self._characters > MAX_CHARACTERS and self._lose_one():
-            pass
-        self._arrived.set()
-
-    def _lose_one(self) -> bool:
-        """Forget the oldest event that nobody waits for, if there is one: a final reply is told once."""
-        for place, event in enumerate(self._queue):
-            if not isinstance(event.what, NEVER_LOST):
-                del self._queue[place]
-                self._characters -= _characters(event)
-                return True
-        return False
+HubSubscription: TypeAlias = Subscription[ChatEvent]
+"""One reader's queue. Neighbouring text deltas of a turn are joined while it is slow."""
 
 
 def _characters(event: ChatEvent) -> int:
@@ -106,6 +34,21 @@ def _characters(event: ChatEvent) -> int:
             return 0
 
 
+def _joined(older: ChatEvent, newer: ChatEvent) -> ChatEvent | None:
+    first, second = older.what, newer.what
+    if older.turn == newer.turn and isinstance(first, TextDelta) and isinstance(second, TextDelta):
+        return ChatEvent(older.chat, older.turn, older.time, TextDelta(first.text + second.text))
+    return None
+
+
+async def reply_to(events: HubSubscription, number: int) -> Replied:
+    """The final reply to a message; what comes before it is dropped."""
+    while True:
+        what = (await events.receive()).what
+        if isinstance(what, Replied) and number in what.messages:
+            return what
+
+
 class Hub:
     """Hands each event to those who listen to its chat, and to those who listen to all.
 
@@ -115,7 +58,15 @@ class Hub:
     """
 
     def __init__(self) -> None:
-        self._subscriptions: dict[str | None, set[HubSubscription]] = {}
+        self._topic: Topic[str, ChatEvent] = Topic(
+            Backlog(
+                most=MAX_WAITING,
+                most_weight=MAX_CHARACTERS,
+                weight=_characters,
+                keeps=lambda event: isinstance(event.what, NEVER_LOST),
+                joins=_joined,
+            )
+        )
         self.turns: dict[str, TurnState] = {}
         self.questions: dict[str, int | None] = {}
 
@@ -126,9 +77,7 @@ class Hub:
             self.turns[event.chat] = state
         else:
             self.turns.pop(event.chat, None)
-        for key in (event.chat, None):
-            for subscription in self._subscriptions.get(key, ()):
-                subscription.put(event)
+        self._topic.publish(event.chat, event)
 
     def has_shown(self, question: str, message: int = 0) -> None:
         """A person can read the question of that id. One that waits no more is forgotten already."""
@@ -155,25 +104,12 @@ class Hub:
 
         Whoever is `entering` a chat is told first what its turn is at, if one runs.
         """
-        subscription = HubSubscription(self, chat)
+        subscription = self._topic.subscribe(chat)
         if entering and chat is not None:
             for event in self.turns.get(chat, TurnState()).catch_up(chat):
                 subscription.put(event)
-        self._subscriptions.setdefault(chat, set()).add(subscription)
         return subscription
 
-    @contextmanager
-    def listening(self, chat: str | None = None) -> Iterator[HubSubscription]:
+    def listening(self, chat: str | None = None) -> AbstractContextManager[HubSubscription]:
         """Listen within a block."""
-        subscription = self.subscribe(chat)
-        try:
-            yield subscription
-        finally:
-            subscription.close()
-
-    def forget(self, subscription: HubSubscription) -> None:
-        """Stop giving events to it."""
-        listeners = self._subscriptions.get(subscription.chat, set())
-        listeners.discard(subscription)
-        if not listeners:
-            self._subscriptions.pop(subscription.chat, None)
+        return self._topic.listening(chat)

@@ -13,6 +13,7 @@ from rumi.chats.chat import Answer, ChatMessage, Deliver, EndTurn
 from rumi.chats.commands import ChatCommand, parse_chat_command
 from rumi.chats.delivery import Delivery
 from rumi.chats.events import Replied
+from rumi.chats.hub import reply_to
 from rumi.chats.ids import DEFAULT_CHAT
 from rumi.chats.jobs import EndedBy
 from rumi.chats.learning import learn_now, learn_of, look
@@ -272,7 +273,7 @@ class Inbox:
         """
         with self._means.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
-            return (await events.reply_to(number)).text
+            return (await reply_to(events, number)).text
         raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
 
     async def reset(self, chat: str, language: Language | None = None) -> str:

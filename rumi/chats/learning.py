@@ -67,7 +67,7 @@ class _Try:
 class Learner(Actor[LearnerMessage]):
     """Learns from sessions as they come due. Nothing that fails in it is a crash: it is tried again later."""
 
-    CONCURRENCY = 1000
+    concurrency = 1000
 
     def __init__(self, means: "Means") -> None:
         self._means = means

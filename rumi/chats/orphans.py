@@ -124,6 +124,8 @@ class Stray:
 class Settler(Actor[ChatGaveUp | Stray]):
     """Sees to messages whose chat or whose sender is gone. Starts before anything is accepted."""
 
+    concurrency = SETTLED_AT_ONCE
+
     def __init__(self, means: Means, open_chat: Callable[[str], Awaitable[None]]) -> None:
         self._means = means
         self._open = open_chat

@@ -7,7 +7,7 @@ from rumi.chats.chat import Chat, ChatMessage
 from rumi.chats.inbox import Inbox
 from rumi.chats.learning import Learner
 from rumi.chats.means import Failed, Means
-from rumi.chats.orphans import SETTLED_AT_ONCE, ChatGaveUp, Settler
+from rumi.chats.orphans import ChatGaveUp, Settler
 from rumi.texts import told_error
 
 IDLE_CHAT_S = 300.0
@@ -20,9 +20,7 @@ SHUTDOWN_S = 15.0
 def add_chats(root: Supervisor, means: Means) -> Inbox:
     """Add the chats below what they depend on, and return what accepts messages for them."""
     if means.memory is not None:
-        learner = root.add(
-            ChildSpec("learner", lambda: Learner(means), capacity=1024, concurrency=Learner.CONCURRENCY)
-        )
+        learner = root.add(ChildSpec("learner", lambda: Learner(means), capacity=1024))
         return _add_chats(root, replace(means, learner=learner))
     return _add_chats(root, means)
 
@@ -31,9 +29,7 @@ def _add_chats(root: Supervisor, means: Means) -> Inbox:
     async def open_chat(chat: str) -> None:
         await inbox.open(chat)
 
-    settler = root.add(
-        ChildSpec("settler", lambda: Settler(means, open_chat), capacity=10_000, concurrency=SETTLED_AT_ONCE)
-    )
+    settler = root.add(ChildSpec("settler", lambda: Settler(means, open_chat), capacity=10_000))
 
     def give_up(chat: str, error: BaseException) -> None:
         means.failed[chat] = Failed(means.now(), told_error("en", error))

@@ -134,15 +134,15 @@ class _Job:
 class Journal(Actor[JournalMessage]):
     """Group commit: what arrives while one transaction is written goes into the next, all together.
 
-    It is started with a concurrency of many, so that requests reach it while others wait for the
-    disk; one sender's are written in the order of its asks; tells have no order.
+    Many requests reach it at once, while others wait for the disk; one sender's are written in the order of
+    its asks; tells have no order.
 
     A file that cannot be written now (a full disk, another program's lock) is no crash: what was to be
     written is kept and tried again until it is written, whatever can be read is answered, and new messages
     are refused with `NotStored`, for a lock only after `LOCKED_S`. Any other error is a crash.
     """
 
-    CONCURRENCY = 4096
+    concurrency = 4096
 
     def __init__(
         self,

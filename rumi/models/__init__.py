@@ -26,7 +26,6 @@ from rumi.models.types import (  # isort: skip  the contract, which the other mo
     Waiting,
 )
 from rumi.models.actor import (
-    CONCURRENT_MESSAGES,
     HoldPermit,
     HowLong,
     LimitsSeen,
@@ -62,7 +61,6 @@ from rumi.models.server import Server
 from rumi.models.transcription import Transcriber
 
 __all__ = [
-    "CONCURRENT_MESSAGES",
     "OFFLINE",
     "SHORT_CHARS",
     "Chain",

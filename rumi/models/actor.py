@@ -62,16 +62,15 @@ class CallEnded(Request[None]):
 ModelsMessage: TypeAlias = HoldPermit | HowLong | LimitsSeen | CallEnded
 ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 
-CONCURRENT_MESSAGES = 100_000
-"""For the actor's `ChildSpec`: every held permit is a message in progress."""
-
 
 class Models(Actor[ModelsMessage]):
     """Hands out permits, and owns the clients of the model servers.
 
-    Its `ChildSpec` needs `concurrency=CONCURRENT_MESSAGES`. After a crash it starts with no permits
+    After a crash it starts with no permits
     held: calls that run go on, uncounted.
     """
+
+    concurrency = 100_000  # every permit that is held is a message in progress
 
     def __init__(self, servers: Sequence[Server] = (), *, max_concurrent: int | None = None) -> None:
         self._servers = servers

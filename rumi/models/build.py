@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from actors import ChildSpec
 from rumi.errors import ConfigError
-from rumi.models.actor import CONCURRENT_MESSAGES, Models, ModelsMessage, ModelsRef
+from rumi.models.actor import Models, ModelsMessage, ModelsRef
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions, Sampling
 from rumi.models.offline import Offline
@@ -96,11 +96,7 @@ class ModelSet:
         `max_concurrent` is how many calls may run at once at one server, instead of the configuration's.
         """
         most = self.max_concurrent if max_concurrent is None else max_concurrent
-        return ChildSpec(
-            "models",
-            lambda: Models(self.servers, max_concurrent=most),
-            concurrency=CONCURRENT_MESSAGES,
-        )
+        return ChildSpec("models", lambda: Models(self.servers, max_concurrent=most))
 
     def bind(self, chat: str, permits: ModelsRef | None = None, *, language: Language | None = None) -> Model:
         """The model for a chat. Without `permits` its calls are not counted against anyone."""

@@ -92,6 +92,8 @@ class _Intent:
 class Intents(Actor[IntentMessage]):
     """Makes and removes boxes for the sandboxes, which are its siblings and stop before it does."""
 
+    concurrency = 4096  # creates and removals under way at the same time, waiting ones included
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._intents: dict[str, _Intent] = {}

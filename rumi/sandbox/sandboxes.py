@@ -35,8 +35,6 @@ from rumi.sandbox.use import Measure, Processes, Use
 R = TypeVar("R")
 
 INTENTS_SHUTDOWN_S = 15.0
-AT_ONCE = 4096
-"""Creates and removals under way at the same time, waiting ones included."""
 
 
 class Sandboxes:
@@ -170,8 +168,7 @@ def add_sandboxes(
         ChildSpec(
             "intents",
             lambda: Intents(engine),
-            capacity=AT_ONCE,
-            concurrency=AT_ONCE,
+            capacity=Intents.concurrency,
             shutdown=INTENTS_SHUTDOWN_S,
         )
     )

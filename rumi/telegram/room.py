@@ -113,7 +113,6 @@ class Telegram:
                     statistics=self.statistics,
                 ),
                 capacity=1024,
-                concurrency=Sender.CONCURRENCY,
                 shutdown=Sender.SHUTDOWN_S,
             )
         )

@@ -81,7 +81,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
 
     # Outlives incarnations, as the threads do that lookups without an answer have left behind.
     lookups = trio.CapacityLimiter(64)
-    return Web(root.add(ChildSpec("fetcher", make, capacity=10_000, concurrency=100_000)))
+    return Web(root.add(ChildSpec("fetcher", make, capacity=10_000)))
 
 
 async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:

@@ -4,13 +4,12 @@
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import trio
 
-from actors import TreeEvent
+from actors import Backlog, Subscription, Topic, TreeEvent
 from rumi import __version__
 from rumi.chats import Hub, HubSubscription, recorded
 from rumi.control import Wire, WireClosed
@@ -28,37 +27,10 @@ STUCK_S = 300.0
 Item = dict[str, Any]
 
 
-class _Reader:
-    """What waits for one reader, and what it wants to hear of."""
-
-    def __init__(self, request: Mapping[str, object]) -> None:
-        self._chats = _names(request.get("chats"))
-        self._events = _names(request.get("events"))
-        self._waiting: deque[Item] = deque()
-        self._lost = 0
-        self._arrived = trio.Event()
-
-    def put(self, item: Item) -> None:
-        """Add an event, if it is wanted."""
-        if self._chats and item["chat"] not in self._chats:
-            return
-        if self._events and item["event"] not in self._events:
-            return
-        if len(self._waiting) >= MOST_WAITING:
-            self._waiting.popleft()
-            self._lost += 1
-        self._waiting.append(item)
-        self._arrived.set()
-
-    async def take(self) -> Item:
-        """The next event; behind a gap, how many are missing."""
-        if not self._waiting:
-            self._arrived = trio.Event()
-            await self._arrived.wait()
-        if self._lost:
-            lost, self._lost = self._lost, 0
-            return _item(time.time(), "lost", "", "", count=lost)
-        return self._waiting.popleft()
+def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
+    """What a reader wants to hear of."""
+    chats, events = _names(request.get("chats")), _names(request.get("events"))
+    return lambda item: (not chats or item["chat"] in chats) and (not events or item["event"] in events)
 
 
 class Live:
@@ -67,52 +39,46 @@ class Live:
     def __init__(self, hub: Hub, now: Callable[[], float] = time.time) -> None:
         self._hub = hub
         self._now = now
-        self._readers: set[_Reader] = set()
+        self._topic: Topic[str, Item] = Topic(Backlog(most=MOST_WAITING))
 
     def tree_happened(self, event: TreeEvent) -> None:
         """Tell an event of the tree, if it is worth it. Quickly: the tree is in the middle of its work."""
         told = of_the_tree(event)
-        if told is not None and self._readers:
+        if told is not None:
             name, chat, more = told
-            item = _item(self._now(), name, chat, "", **more)
-            for reader in self._readers:
-                reader.put(item)
+            self._topic.publish(chat, _item(self._now(), name, chat, "", **more))
 
     def storage_changed(self, trouble: str | None) -> None:
         """Tell what keeps the databases from being written; None when they are written again."""
-        item = _item(self._now(), "storage", "", "", trouble=trouble)
-        for reader in self._readers:
-            reader.put(item)
+        self._topic.publish("", _item(self._now(), "storage", "", "", trouble=trouble))
 
     async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
         """Send what happens from now on, until the reader goes."""
-        reader = _Reader(request)
-        with self._hub.listening() as events:
-            self._readers.add(reader)
-            try:
-                await wire.send({"events": VERSION, "program": __version__})
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_hear, events, reader)
-                    nursery.start_soon(_until_it_goes, wire, nursery.cancel_scope)
-                    await _send(reader, wire)
-                    nursery.cancel_scope.cancel()
-            finally:
-                self._readers.discard(reader)
+        with self._hub.listening() as events, self._topic.listening(wants=_wanted(request)) as reader:
+            await wire.send({"events": VERSION, "program": __version__})
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_hear, events, reader)
+                nursery.start_soon(_until_it_goes, wire, nursery.cancel_scope)
+                await _send(reader, wire)
+                nursery.cancel_scope.cancel()
 
 
-async def _hear(events: HubSubscription, reader: _Reader) -> None:
+async def _hear(events: HubSubscription, reader: Subscription[Item]) -> None:
     while True:
         item = recorded(await events.receive())
         if item is not None:
             reader.put(item | {"time": round(item["time"], 3)})
 
 
-async def _send(reader: _Reader, wire: Wire) -> None:
+async def _send(reader: Subscription[Item], wire: Wire) -> None:
     """Return when the reader takes nothing any more, or is gone."""
     try:
         while True:
-            item = await reader.take()
+            item = await reader.receive()
             with trio.fail_after(STUCK_S):
+                if reader.lost:
+                    lost, reader.lost = reader.lost, 0
+                    await wire.send(_item(time.time(), "lost", "", "", count=lost))
                 await wire.send(item)
     except (WireClosed, trio.TooSlowError):
         return

@@ -656,13 +656,14 @@ def test_ids_are_unique_and_specs_make_sense() -> None:
         house.add("a")
     for wrong in (
         {"capacity": 0},
-        {"concurrency": 0},
         {"shutdown": -1.0},
         {"shutdown": float("nan")},
         {"idle_s": 0.0},
     ):
         with pytest.raises(ValueError, match="b: "):
             house.spec("b", **wrong)
+    with pytest.raises(ValueError, match="concurrency"):
+        house.spec("b", concurrency=0)
     with pytest.raises(ValueError, match="keyed"):
         house.add("b", idle_s=1.0)
     with pytest.raises(ValueError, match="within"):

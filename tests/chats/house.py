@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import trio
 
 from actors import ActorCrashed, ChildSpec, Supervisor
+from rumi import chats
 from rumi.agent import Limits, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats import (
@@ -140,7 +141,7 @@ class House:
 async def reply_to(events: HubSubscription, number: int) -> str:
     """The final reply to a message, within a bound."""
     with trio.fail_after(2000):
-        return (await events.reply_to(number)).text
+        return (await chats.reply_to(events, number)).text
 
 
 def reasons(events: list[ChatEvent]) -> list[str]:
@@ -171,9 +172,7 @@ async def house(
     model = FunctionModel(answer) if callable(answer) else answer
     offload = offload or InPlace()
     root = Supervisor("rumi", strategy="rest_for_one")
-    journal = root.add(
-        ChildSpec("journal", lambda: Journal(path / "state.db", offload, now), concurrency=1000)
-    )
+    journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, now)))
     if remembers:
         memory = root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", offload, now)))
         more = {"memory": asking(memory), "extract": extract, "thinks": True, **more}

@@ -116,7 +116,7 @@ async def test_an_answer_known_at_once_is_stored_with_its_message_and_starts_no_
             assert await home.inbox.accept_all([Arrival(7, "tg1", "[sticker]", answer="no stickers")]) == [
                 True
             ]
-            assert (await events.reply_to(1)).text == "no stickers"
+            assert await reply_to(events, 1) == "no stickers"
         assert home.inbox.lookup("tg1") is None
         assert await replies(home, "tg1") == ["no stickers"]
         assert await home.inbox.accept_all([Arrival(7, "tg1", "[sticker]", answer="no stickers")]) == [False]

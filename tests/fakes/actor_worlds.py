@@ -85,7 +85,7 @@ class Plan:
     restarts: tuple[Restart, ...]
     overflow: Overflow
     capacity: int
-    concurrency: int
+    concurrency: Literal[1, 3]
     max_restarts: int
     within: float
     idle_s: float | None
@@ -227,6 +227,10 @@ class Worker(Actor[Job]):
         raise Planned("task")
 
 
+class ManyWorker(Worker):
+    concurrency = 3
+
+
 class World:
     """The tree, its clients, and the account of what they saw."""
 
@@ -254,14 +258,14 @@ class World:
 
     def spec(self, id: str, restart: Restart, idle_s: float | None = None) -> ChildSpec[Job]:
         plan = self.plan
+        kind = Worker if plan.concurrency == 1 else ManyWorker
         return ChildSpec(
             id,
-            lambda: Worker(self.account, plan),
+            lambda: kind(self.account, plan),
             restart=restart,
             capacity=plan.capacity,
             overflow=plan.overflow,
             shutdown=SHUTDOWN_S,
-            concurrency=plan.concurrency,
             idle_s=idle_s,
         )
 

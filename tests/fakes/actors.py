@@ -177,8 +177,11 @@ class House:
         self.log: list[tuple[Any, ...]] = []
         self.root = root or Supervisor("root", **options)
 
-    def spec(self, id: str, script: Script | None = None, **options: Any) -> ChildSpec[Any_]:
-        return ChildSpec(id, lambda: Probe(self.log, script), **options)
+    def spec(
+        self, id: str, script: Script | None = None, *, concurrency: int = 1, **options: Any
+    ) -> ChildSpec[Any_]:
+        kind = type("Probe", (Probe,), {"concurrency": concurrency})
+        return ChildSpec(id, lambda: kind(self.log, script), **options)
 
     def add(self, id: str, script: Script | None = None, **options: Any) -> Any:
         assert isinstance(self.root, Supervisor)

@@ -24,7 +24,7 @@ from rumi.models import Message
 
 
 def spec(path: Path) -> ChildSpec:  # type: ignore[type-arg]
-    return ChildSpec("journal", lambda: Journal(path, Threads(), time.time), concurrency=Journal.CONCURRENCY)
+    return ChildSpec("journal", lambda: Journal(path, Threads(), time.time))
 
 
 async def test_requests_that_come_together_share_a_commit(

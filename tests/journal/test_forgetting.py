@@ -122,7 +122,7 @@ async def test_a_sweep_that_was_killed_goes_on_at_the_next_start(
     store.run([NewSession("a", forget=True), Sweep()])
     store.close()
     root = Supervisor("root")
-    root.add(ChildSpec("journal", lambda: Journal(path, InPlace(), time.time), concurrency=100))
+    root.add(ChildSpec("journal", lambda: Journal(path, InPlace(), time.time)))
     async with root.running():
         await trio.sleep(10)
     with closing(sqlite3.connect(path)) as db:
@@ -151,7 +151,7 @@ async def test_others_are_served_between_the_slices_and_the_log_stays_small(
     monkeypatch.setattr(Store, "run", noted)
     monkeypatch.setattr(actor_module, "SLICE_PAUSE_S", 0.0)
     root = Supervisor("root")
-    journal = root.add(ChildSpec("journal", lambda: Journal(path, Threads(), time.time), concurrency=100))
+    journal = root.add(ChildSpec("journal", lambda: Journal(path, Threads(), time.time)))
     async with root.running():
         await journal.ask(NewSession("a", forget=True))
         number = largest = 0
@@ -285,7 +285,6 @@ async def test_the_journal_deletes_what_is_old_only_where_it_is_asked_to(
         ChildSpec(
             "journal",
             lambda: Journal(book.path, InPlace(), now, keep_s=days * DAY),
-            concurrency=Journal.CONCURRENCY,
         )
     )
     async with root.running():

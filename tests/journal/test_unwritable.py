@@ -54,9 +54,7 @@ async def journal_at(
 ) -> AsyncIterator[tuple[ActorRef[JournalMessage], Supervisor]]:
     """A journal that has written something already."""
     root = Supervisor("root")
-    spec = ChildSpec(
-        "journal", lambda: Journal(path, InPlace(), time.time, shelf), concurrency=Journal.CONCURRENCY
-    )
+    spec = ChildSpec("journal", lambda: Journal(path, InPlace(), time.time, shelf))
     journal = root.add(spec)
     async with root.running():
         await journal.ask(Load("a", 1))
@@ -179,8 +177,7 @@ from rumi.reserve import Reserve
 async def main(disk):
     root = Supervisor("root")
     shelf = Shelf(Reserve(disk / "reserve"))
-    journal = root.add(ChildSpec("journal", lambda: Journal(disk / "state.db", Threads(), time.time, shelf),
-        concurrency=100))
+    journal = root.add(ChildSpec("journal", lambda: Journal(disk / "state.db", Threads(), time.time, shelf)))
     async with root.running():
         await journal.ask(Load("a", 1))
         while not (disk / "reserve").exists():

@@ -62,7 +62,7 @@ class Checks:
             "lanes": sender._lanes,
             "ends": sender._ending,
             "commands": process.sandboxes._running,
-            "listeners": [chat for chat in process.means.hub._subscriptions if chat is not None],
+            "listeners": [chat for chat in process.means.hub._topic.subscribed() if chat is not None],
             "limits": len(limits._windows),
             "boxes": sorted(self._history.daemon.live),
             "questions": process.means.hub.questions,

@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import trio
+from tests.fakes.virtual_time import run
 from trio._core import _io_epoll
 
 from rumi.chats import chat as chat_module
@@ -25,7 +26,6 @@ from rumi.telegram import room
 from rumi.telegram.polling.poller import Poller
 from rumi.telegram.sending import delivery, sender
 from tests.fakes import bot_api_updates
-from tests.fakes.virtual_time import run
 from tests.simulation.databases import on_the_disk_of
 from tests.simulation.history import History
 from tests.simulation.model import MANY

@@ -134,7 +134,6 @@ class Process:
                 "journal",
                 lambda: Journal(home.state_db, disk, world.now),
                 capacity=1024,
-                concurrency=Journal.CONCURRENCY,
                 shutdown=10.0,
             )
         )

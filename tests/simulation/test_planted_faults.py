@@ -13,7 +13,6 @@ import trio
 from rumi.agent import gate
 from rumi.agent.gate import Gate
 from rumi.chats import Hub, Inbox, InHand, Replied, learning, orphans
-from rumi.chats import tree as chats_tree
 from rumi.chats.chat import Chat
 from rumi.chats.jobs import Job
 from rumi.chats.learning import Learner
@@ -25,7 +24,7 @@ from rumi.journal import Delivered, Journal, OpenChats, Settle, Undelivered, Unw
 from rumi.journal import inbox as journal_inbox
 from rumi.models import limits
 from rumi.models.limits import Limits as PermitLimits
-from rumi.sandbox import sandboxes
+from rumi.sandbox import intents
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
 from rumi.telegram.address import address_of
@@ -260,12 +259,12 @@ def says_nothing_to_a_press(patch: pytest.MonkeyPatch) -> None:
 
 
 def settles_one_chat_at_a_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(chats_tree, "SETTLED_AT_ONCE", 1)
+    patch.setattr(orphans.Settler, "concurrency", 1)
     patch.setattr(orphans, "SETTLED_AT_ONCE", 1)
 
 
 def takes_one_box_at_a_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sandboxes, "AT_ONCE", 1)
+    patch.setattr(intents.Intents, "concurrency", 1)
 
 
 def leaves_a_reply_untold_that_a_failing_journal_wrote(patch: pytest.MonkeyPatch) -> None:

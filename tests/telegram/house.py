@@ -128,9 +128,7 @@ async def telegram_house(
     telegram = Telegram(bot_in_memory(api), who, cast(Any, None), home, voice=False)
     root = Supervisor("rumi", strategy="rest_for_one")
     offload, hub, sending = InPlace(), Hub(), Sending()
-    journal = root.add(
-        ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time), concurrency=1000)
-    )
+    journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time)))
     telegram.add_sender(root, journal, hub, lambda chat: inbox.end(chat))
     tools: tuple[Tool, ...] = (Reading(), sending)
     model = FunctionModel(answer)

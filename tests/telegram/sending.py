@@ -176,7 +176,6 @@ async def post_office(
         ChildSpec(
             "journal",
             lambda: Journal(path / "state.db", settings.pop("offload", InPlace()), time.time),
-            concurrency=Journal.CONCURRENCY,
         )
     )
     hub = Hub()
@@ -194,9 +193,7 @@ async def post_office(
         incarnations.append(Sender(used, journal, hub, on_ended, **settings))
         return incarnations[-1]
 
-    reference = root.add(
-        ChildSpec("sender", sender, concurrency=Sender.CONCURRENCY, shutdown=Sender.SHUTDOWN_S)
-    )
+    reference = root.add(ChildSpec("sender", sender, shutdown=Sender.SHUTDOWN_S))
     office = PostOffice(api, hub, root, journal, reference, incarnations, ended)
     async with root.running():
         yield office

@@ -496,7 +496,7 @@ async def test_a_crowd_of_presses_keeps_no_reply_waiting(
 ) -> None:
     api.faults.often(1.0, Silent(), "answerCallbackQuery")
     async with post_office(tmp_path, api) as office:
-        for number in range(3 * Sender.CONCURRENCY):
+        for number in range(3 * Sender.concurrency):
             await office.sender.tell(Toast(str(number), "hello"))
         await office.reply("tg1", "here")
         await office.all_sent(2)

@@ -11,7 +11,7 @@ import trio
 
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.web import Fetch, FetchError, Method, Page, Search, SearchResults, WebMessage
-from rumi.web.fetching import CONCURRENT_MESSAGES, Fetcher, FetchLimits
+from rumi.web.fetching import Fetcher, FetchLimits
 from rumi.web.guard import Guard
 from rumi.web.network import GuardedNetwork
 from rumi.web.reading import Readers
@@ -84,7 +84,6 @@ async def fetcher(
         ChildSpec(
             "fetcher",
             lambda: Fetcher(network, reading, search or no_search, chosen, tls=tls),
-            concurrency=CONCURRENT_MESSAGES,
             capacity=10_000,
         )
     )

@@ -53,14 +53,14 @@ LOOK_S = 0.5
 class Sender(Actor[SenderMessage]):
     """Sends final replies from the outbox, shows turns while they run, and uploads files.
 
-    Its `ChildSpec` needs `concurrency=Sender.CONCURRENCY` and `shutdown=Sender.SHUTDOWN_S`. `ended` is told
+    Its `ChildSpec` needs `shutdown=Sender.SHUTDOWN_S`. `ended` is told
     of a chat that can be reached by nobody any more, in a task of its own. What is given as `moves`, `limits`
     and `statistics` should outlive an incarnation: Telegram does not forget either.
 
     There is a lane for each chat with something to send or with a turn; nothing is kept of the others.
     """
 
-    CONCURRENCY = 1024
+    concurrency = 1024
     SHUTDOWN_S = 10.0
 
     def __init__(

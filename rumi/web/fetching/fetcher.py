@@ -27,19 +27,18 @@ A = TypeVar("A")
 
 logger = logging.getLogger(__name__)
 
-CONCURRENT_MESSAGES: Final = 100_000
-"""For the actor's `ChildSpec`: how many really run is what `FetchLimits` says."""
-
 USER_AGENT: Final = f"Rumi/{__version__}"
 
 
 class Fetcher(Actor[WebMessage]):
     """Fetches pages and searches; see `Fetch` and `Search`.
 
-    Its `ChildSpec` needs `concurrency=CONCURRENT_MESSAGES`. `network` is a `GuardedNetwork`: nothing here
+    `network` is a `GuardedNetwork`: nothing here
     looks at addresses once more. `tls` is what servers' certificates are judged by; without one, the
     certificates that come with httpx. Whatever goes wrong with one fetch is refused to its asker.
     """
+
+    concurrency = 100_000  # how many really run is what `FetchLimits` says
 
     def __init__(
         self,
