@@ -3,7 +3,8 @@
 `Actor` is what you write, `ChildSpec` how it is kept, `ActorRef` how it is spoken to. `Supervisor` holds
 children known beforehand, `DynamicSupervisor` children by key. It has no distribution, no proxies, no
 become, no stash, no selective receive, no routers and no priority
-mailboxes. The guarantees are in docs/actors.md.
+mailboxes. The guarantees are in actors/README.md,
+runnable examples in actors/examples/, what tests need in actors/testing.py.
 """
 
 from actors.actor import Actor, answers

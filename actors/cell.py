@@ -72,6 +72,13 @@ class Cell(Place, Generic[M]):
         if self._life is not None:
             self._life.request_stop(self.spec.shutdown)
 
+    def crash(self, error: Exception) -> bool:
+        """End the incarnation as if its own code had raised `error`; False where none is up. For tests."""
+        if self.phase is not Phase.RUNNING or self._life is None:
+            return False
+        self._life.fail(error)
+        return True
+
     def is_idle(self) -> bool:
         """Up, nothing queued, nothing in hand, not busy."""
         return (

@@ -249,6 +249,10 @@ class Incarnation(Generic[M]):
             logger.warning("%s: stopped() was cut off after %g s", self._ref.path, self._spec.shutdown)
         return failure
 
+    def fail(self, error: Exception) -> None:
+        """Crash with `error`, whatever is in hand."""
+        self._failed(error)
+
     def request_end(self) -> None:
         """End normally after the message in hand."""
         if not self._ending:

@@ -1,14 +1,29 @@
-"""Runs async code where time is virtual: waiting takes none, and a hang fails at once."""
+"""For tests of actors: virtual time, a tree in a test, crashes and cancellations at chosen moments.
+
+`run` is `trio.run` where waiting takes no time and a hang fails at once. `Tree` is a supervisor that writes
+down what happens in it. `crash` makes an actor crash as if its own code had raised. `cancelled_at` cancels
+work before a chosen step: called with 0, 1, 2 and so on until the work comes to its end, it tries every
+moment there is.
+"""
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 import trio.testing
-from trio._core._run import GLOBAL_RUN_CONTEXT
+from trio._core._run import GLOBAL_RUN_CONTEXT, CancelStatus
 
+from actors.cell import Cell
+from actors.dynamic import DynamicSupervisor
+from actors.ref import ActorRef
+from actors.spec import ChildSpec
+from actors.status import NodeStatus, TreeEvent
+from actors.supervisor import Strategy, Supervisor
+
+M = TypeVar("M")
 T = TypeVar("T")
 
 FOREVER_S = 1e9
@@ -22,7 +37,7 @@ def run(fn: Callable[[], Awaitable[T]], *, instruments: Sequence[trio.abc.Instru
     """
 
     async def bounded() -> T:
-        trio.lowlevel.spawn_system_task(break_shields_in_the_end)
+        trio.lowlevel.spawn_system_task(_break_shields_in_the_end)
         with trio.fail_after(FOREVER_S):
             return await fn()
 
@@ -44,16 +59,113 @@ def _jump(clock: trio.testing.MockClock) -> None:
         clock.jump(seconds)
 
 
-async def break_shields_in_the_end() -> None:
-    """A test may not hang, so the watchdog reaches into trio for what no program should do."""
+async def _break_shields_in_the_end() -> None:
+    """A test may not hang, so this reaches into trio for what no program should do."""
     await trio.sleep(FOREVER_S * 2)
     tasks = [trio.lowlevel.current_root_task()]
     while tasks:
         task = tasks.pop()
         assert task is not None
-        status = task._cancel_status
+        status: CancelStatus | None = task._cancel_status
         while status is not None:
             status._scope.shield = False
             status = status.parent
         for nursery in task.child_nurseries:
             tasks.extend(nursery.child_tasks)
+
+
+class Tree:
+    """A tree of a test: what it holds, how it runs, and what has happened in it."""
+
+    def __init__(
+        self, *, strategy: Strategy = "one_for_one", max_restarts: int = 3, within: float = 5.0
+    ) -> None:
+        self.events: list[TreeEvent] = []
+        """All events of the tree, in order."""
+        self.root = Supervisor(
+            "root",
+            strategy=strategy,
+            max_restarts=max_restarts,
+            within=within,
+            observe=self.events.append,
+        )
+
+    def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
+        """Add an actor below the root, before the tree runs."""
+        return self.root.add(spec)
+
+    @asynccontextmanager
+    async def up(self, within_s: float = 1e6) -> AsyncGenerator[None, None]:
+        """Run the tree as long as the block. One that hangs raises TooSlowError, at once in virtual time."""
+        with trio.fail_after(within_s):
+            async with self.root.running():
+                yield
+
+    def node(self, *path: str) -> NodeStatus:
+        """A node's status, by ids below the root."""
+        return node(self.root, *path)
+
+    def told(self, kind: str) -> list[str]:
+        """The paths of the events of this kind, in order."""
+        return [event.path for event in self.events if event.kind == kind]
+
+
+def node(root: Supervisor | DynamicSupervisor[Any], *path: str) -> NodeStatus:
+    """The status of a node below `root`, by ids. Raises LookupError where there is none."""
+    found = root.status()
+    for id in path:
+        children = {child.id: child for child in found.children}
+        if id not in children:
+            raise LookupError(f"{found.id} has no child {id}")
+        found = children[id]
+    return found
+
+
+class Injected(Exception):
+    """What `crash` makes an actor crash with, unless told otherwise."""
+
+
+def crash(ref: ActorRef[Any], error: Exception | None = None) -> None:
+    """Make the actor crash now: the message in hand is dropped, its asker gets ActorCrashed with `error`.
+
+    Returns at once; the actor's tasks end behind that. Raises RuntimeError where no incarnation is up.
+    """
+    place = ref._place
+    if not isinstance(place, Cell) or not place.crash(error or Injected("a test's")):
+        raise RuntimeError(f"{ref.path} is not up")
+
+
+class _CancelAtStep(trio.abc.Instrument):
+    """Cancels a scope right before the given step of a task."""
+
+    def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, step: int) -> None:
+        self._task, self._scope, self._left = task, scope, step
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task is self._task:
+            self._left -= 1
+            if self._left == 0:
+                self._scope.cancel()
+
+
+async def cancelled_at(step: int, work: Callable[[], Awaitable[object]]) -> bool:
+    """Do the work, and cancel it after that many steps of its task; returns whether it came to its end."""
+    done = False
+    scope = trio.CancelScope()
+
+    async def do() -> None:
+        nonlocal done
+        instrument = _CancelAtStep(trio.lowlevel.current_task(), scope, step)
+        if step == 0:
+            scope.cancel()
+        trio.lowlevel.add_instrument(instrument)
+        try:
+            with scope:
+                await work()
+                done = True
+        finally:
+            trio.lowlevel.remove_instrument(instrument)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(do)
+    return done

@@ -33,7 +33,7 @@ class Fault:
 
 def documents() -> list[Path]:
     """The README and its like, and all that is in `docs/`."""
-    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("actors/*.md")])
 
 
 def stale_help(text: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import virtual_time
+from actors import testing
 
 HERE = Path(__file__).parent
 
@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 def run_in_virtual_time(fn: Callable[[], Awaitable[Any]], *, clock: object, instruments: Any) -> Any:
     """What pytest-trio calls for each test instead of `trio.run`."""
     assert clock is None, "these tests have a clock already"
-    return virtual_time.run(fn, instruments=instruments)
+    return testing.run(fn, instruments=instruments)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,47 +15,12 @@ from actors import (
     Request,
     RestartLimitExceeded,
     Supervisor,
+    testing,
 )
-from tests.fakes import virtual_time
+from actors.testing import cancelled_at
 from tests.fakes.actors import Any_, Broken, Crash, Do, Echo, End, House, Note, Probe, Script, Work
 
 R = TypeVar("R")
-
-
-class CancelAtStep(trio.abc.Instrument):
-    """Cancels a scope right before the given step of a task."""
-
-    def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, step: int) -> None:
-        self.task, self.scope, self.left = task, scope, step
-
-    def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        if task is self.task:
-            self.left -= 1
-            if self.left == 0:
-                self.scope.cancel()
-
-
-async def cancelled_at(step: int, work: Callable[[], Awaitable[object]]) -> bool:
-    """Do the work and cancel it after that many steps of its task; returns whether it came to its end."""
-    done = False
-    scope = trio.CancelScope()
-
-    async def run() -> None:
-        nonlocal done
-        instrument = CancelAtStep(trio.lowlevel.current_task(), scope, step)
-        if step == 0:
-            scope.cancel()
-        trio.lowlevel.add_instrument(instrument)
-        try:
-            with scope:
-                await work()
-                done = True
-        finally:
-            trio.lowlevel.remove_instrument(instrument)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run)
-    return done
 
 
 class Tree:
@@ -343,4 +308,4 @@ def test_a_hang_is_seen_even_behind_a_shield() -> None:
             await trio.sleep_forever()
 
     with pytest.raises(trio.TooSlowError):
-        virtual_time.run(hangs)
+        testing.run(hangs)

@@ -28,10 +28,10 @@ from actors import (
     Supervisor,
     TooManyChildren,
     answers,
+    testing,
 )
 from actors.spec import Overflow, Restart
 from actors.supervisor import Strategy
-from tests.fakes import virtual_time
 
 SHUTDOWN_S = 4.0
 QUIET_S = 1000.0  # longer than all that was asked for can take
@@ -344,7 +344,7 @@ def play(plan: Plan) -> World:
         await world.run()
         return before, trio.lowlevel.current_statistics().tasks_living
 
-    before, after = virtual_time.run(whole)
+    before, after = testing.run(whole)
     assert after == before, "a task is left when the tree has ended"
     check(world)
     return world

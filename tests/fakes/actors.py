@@ -17,6 +17,7 @@ from actors import (
     StopReason,
     Supervisor,
     answers,
+    testing,
 )
 
 R = TypeVar("R")
@@ -200,7 +201,4 @@ class House:
 
     def node(self, *path: str) -> NodeStatus:
         """A node's status, by ids below the root."""
-        node = self.root.status()
-        for id in path:
-            node = next(child for child in node.children if child.id == id)
-        return node
+        return testing.node(self.root, *path)

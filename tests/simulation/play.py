@@ -18,6 +18,7 @@ import trio
 from tests.fakes.virtual_time import run
 from trio._core import _io_epoll
 
+from actors.testing import run
 from rumi.chats import chat as chat_module
 from rumi.chats import tree as chats_tree
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command

@@ -1,0 +1,51 @@
+"""Keyed children: one actor for each key, started by its first message, gone when idle.
+
+Prints:
+    ann starts
+    ann: hello
+    ann: again
+    bob starts
+    bob: hello
+    there are ann, bob
+    there is no one
+"""
+
+from functools import partial
+
+import trio
+
+from actors import Actor, ChildSpec, DynamicSupervisor
+from actors.testing import run
+
+
+class Room(Actor[str]):
+    """One for each person."""
+
+    def __init__(self, person: str) -> None:
+        self._person = person
+
+    async def started(self) -> None:
+        """The first message makes it start."""
+        print(f"{self._person} starts")
+
+    async def receive(self, message: str) -> None:
+        """Print it."""
+        print(f"{self._person}: {message}")
+
+
+async def main() -> None:
+    """A `tell` right behind `get_or_start` reaches the child before it could go idle."""
+    rooms = DynamicSupervisor("rooms", lambda key: ChildSpec(key, partial(Room, key), idle_s=60))
+    async with rooms.running():
+        for person, words in (("ann", "hello"), ("ann", "again"), ("bob", "hello")):
+            room = await rooms.get_or_start(person)
+            await room.tell(words)
+            while room.statistics().depth:
+                await trio.lowlevel.checkpoint()
+        print("there are", ", ".join(rooms.keys()))
+        await room.wait_stopped()
+        print("there is no one" if not rooms.keys() else "someone is left")
+
+
+if __name__ == "__main__":
+    run(main)  # in virtual time: nobody waits for the minute

@@ -1,0 +1,42 @@
+"""Timers come through the mailbox and end with the incarnation that set them.
+
+Prints:
+    tick
+    tick
+    tick
+    done
+"""
+
+from actors import Actor, ChildSpec, Supervisor
+from actors.testing import run
+
+
+class Clock(Actor[str]):
+    """Ticks three times."""
+
+    def __init__(self) -> None:
+        self._ticks = 0
+
+    async def started(self) -> None:
+        """Set the timer."""
+        self.tell_every(60, "tick")
+
+    async def receive(self, message: str) -> None:
+        """Count; the end of the incarnation cancels the timer."""
+        print(message)
+        self._ticks += 1
+        if self._ticks == 3:
+            self.stop()
+
+
+async def main() -> None:
+    """A "transient" child that ends by itself is not restarted."""
+    root = Supervisor("root")
+    clock = root.add(ChildSpec("clock", Clock, restart="transient"))
+    async with root.running():
+        await clock.wait_stopped()
+        print("done")
+
+
+if __name__ == "__main__":
+    run(main)  # in virtual time: the three minutes take none
