@@ -15,7 +15,6 @@ from typing import Any
 from unittest.mock import patch
 
 import trio
-from tests.fakes.virtual_time import run
 from trio._core import _io_epoll
 
 from actors.testing import run
