@@ -158,7 +158,7 @@ def _ids(node: dict[str, Any]) -> list[str]:
 
 def serve() -> None:
     """The program, with a short time for idle chats; at SIGUSR2 it counts its objects and tasks."""
-    import rumi.chats.tree
+    import rumi.chats.dispatcher
     from rumi.cli import main as rumi_main
 
     def count(*_: object) -> None:
@@ -172,7 +172,7 @@ def serve() -> None:
         draft.rename(spoken)
 
     signal.signal(signal.SIGUSR2, count)
-    vars(rumi.chats.tree)["IDLE_CHAT_S"] = IDLE_S
+    vars(rumi.chats.dispatcher)["IDLE_CHAT_S"] = IDLE_S
     sys.argv[1:] = ["telegram"]
     rumi_main()
 

@@ -10,7 +10,7 @@ rumi             rest_for_one: what stands below depends on what stands above
 ├── sandboxes    keyed: one child per chat
 ├── sender       replies to Telegram                (rumi telegram)
 ├── learner      draws facts from sessions that have ended
-├── settler      replies in place of chats that cannot be brought back
+├── recovery     starts chats in which messages are open
 ├── chats        keyed: one child per chat
 ├── poller       messages from Telegram             (rumi telegram)
 ├── control      the control socket
@@ -29,7 +29,7 @@ from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
 from rumi import texts
 from rumi.audit import AuditLog
 from rumi.building import sandbox_limits
-from rumi.chats import Hub, Inbox, InHand, Means, add_chats
+from rumi.chats import Hub, Inbox, Means, PendingMessages, add_chats
 from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
@@ -118,7 +118,7 @@ class Tree:
                 keep=settings.log.keep,
                 redact=redactor,
             ),
-            in_hand=InHand(),
+            pending=PendingMessages(),
             limits=chat_limits_of(loaded, models.context_tokens),
             language=language,
             workspaces=home.workspaces,

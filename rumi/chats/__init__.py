@@ -22,17 +22,16 @@ from rumi.chats.events import (
 )
 from rumi.chats.hub import Hub, HubSubscription, reply_to
 from rumi.chats.ids import check_chat_id, check_chosen_chat_id
-from rumi.chats.inbox import Arrival, Inbox
+from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.leaving import leave
 from rumi.chats.local import ChatPort, LocalChat, Subscription
-from rumi.chats.means import ChatLimits, ChatView, InHand, Means, Sandboxes
+from rumi.chats.means import ChatLimits, ChatView, Means, Sandboxes
+from rumi.chats.pending import PendingMessages
 from rumi.chats.telling import recorded
-from rumi.chats.tree import add_chats
 
 __all__ = [
     "COMMAND_NAMES",
     "VERSION",
-    "Arrival",
     "ChatEvent",
     "ChatLimits",
     "ChatPort",
@@ -40,12 +39,12 @@ __all__ = [
     "Happening",
     "Hub",
     "HubSubscription",
-    "InHand",
     "Inbox",
     "LocalChat",
     "Means",
     "Moved",
     "NotUnderstood",
+    "PendingMessages",
     "Replied",
     "Sandboxes",
     "Subscription",

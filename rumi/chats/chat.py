@@ -1,13 +1,16 @@
 """The chat actor.
 
+Its messages are in the journal. The mailbox carries them as wake-ups, so that most need no read: the chat
+judges them in their order, behind a cursor, and reads the journal where its cursor shows that it missed some.
+
 Two tasks make up a chat. The mailbox loop (`receive`) judges messages and awaits nothing slow, so `/stop`
 is never behind a reply. The worker does one job at a time; the two meet in a channel of capacity 0: when
 nobody waits at its other end, the chat is busy, and that is the reply. Nothing else keeps account of it.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -21,30 +24,14 @@ from rumi.chats.events import Replied
 from rumi.chats.jobs import EndedBy, Job, JobKind
 from rumi.chats.knowing import about_memory, about_skills
 from rumi.chats.means import Means
-from rumi.chats.orphans import settle_orphans, tell_again
 from rumi.chats.outside import fetched
+from rumi.chats.recovery import recover, tell_again
 from rumi.chats.standing import figures_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.telling import tell, tell_reply
 from rumi.chats.worker import Worker
-from rumi.journal import Enclosure, Settle
+from rumi.journal import Incoming, OpenMessages, Settle
 from rumi.texts import Language
-
-
-@dataclass(frozen=True, slots=True)
-class Deliver:
-    """An accepted message for the chat to judge. `admin`: its sender may see how the whole house is.
-
-    `user` is its sender's number where several people may write in a chat.
-    """
-
-    id: int
-    text: str
-    language: Language
-    enclosures: tuple[Enclosure, ...] = ()
-    admin: bool = False
-    origin: int | None = None
-    user: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +47,14 @@ class Answer(Request[bool]):
 class EndTurn:
     """End the turn that runs, if one does: as stopped, or as interrupted by the program's end.
 
-    With `of` only one that one of these messages began.
+    With `of` only one that one of these messages began, or begins when it is judged.
     """
 
     by: EndedBy
     of: frozenset[int] | None = None
 
 
-ChatMessage: TypeAlias = Deliver | Answer | EndTurn
+ChatMessage: TypeAlias = Incoming | Answer | EndTurn
 
 Text: TypeAlias = str | Callable[[], Awaitable[str]]
 """A reply, or what looks it up."""
@@ -84,6 +71,9 @@ class Chat(Actor[ChatMessage]):
         )
         self._worker = Worker(chat_id, means, self._conversation, partial(tell, means, chat_id))
         self._summing = Summing(chat_id, means, self._conversation)
+        self._cursor = means.pending.cursor(chat_id)
+        self._catching_up = False
+        self._withdrawn: frozenset[int] = frozenset()
         self._job: Job | None = None
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
         self._replies, self._unsent = trio.open_memory_channel[tuple[int, Text]](math.inf)
@@ -91,22 +81,28 @@ class Chat(Actor[ChatMessage]):
     # Life
 
     async def started(self) -> None:
-        """Read the history, settle what no one will reply to any more, and park the worker."""
+        """Read the history and the open messages, reply to those of an earlier start, and park the worker."""
         record = await self._conversation.load()
-        self._conversation.remember(*await settle_orphans(self._means, self._chat, record))
+        self._conversation.remember(*await recover(self._means, self._chat, record))
         await tell_again(self._means, self._chat)
         self._means.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker waits at its channel: the first message must not find it busy.
         await self.start(self._work)
+        # In the step in which it is up: who finds it away before this step has noted what it missed.
+        self._catch_up(record.open)
 
     async def stopped(self, reason: str) -> None:
-        """Take the sandbox along, whatever the reason."""
+        """Take the sandbox along, whatever the reason, and the cursor where everything is answered."""
+        if self._chat not in self._means.pending.untold:
+            self._means.pending.cursors.pop(self._chat, None)
         await self._means.sandboxes.stop(self._chat)
 
     def busy(self) -> bool:
-        """A chat with work or with a sandbox is not idle."""
-        return self._job is not None or bool(self._means.sandboxes.container_id(self._chat))
+        """A chat with a message that has no reply, or with a sandbox, is not idle."""
+        return self._chat in self._means.pending.untold or bool(
+            self._means.sandboxes.container_id(self._chat)
+        )
 
     def doing(self) -> str:
         """The job, its phase and its age."""
@@ -126,29 +122,71 @@ class Chat(Actor[ChatMessage]):
         """Judge a message: a command, an answer to what the turn asks, a job, or busy."""
         match message:
             case EndTurn(by, of):
-                if of is None or (self._job is not None and self._job.message in of):
-                    self._end_turn(by)
-            case Deliver():
-                self._means.failed.pop(self._chat, None)  # what is left of a failure is its reply
-                self._means.in_hand.take(self._chat, message.id)
-                self._judge(message)
+                self._end(by, of)
+            case Incoming():
+                self._hear(message)
 
     @answers(Answer)
     async def answer(self, message: Answer) -> bool:
         """Hand a yes or no to what the turn asks; whether it counts."""
         return self._job is not None and self._job.answer(message.yes, message.user, message.id)
 
-    def _judge(self, message: Deliver) -> None:
+    def _hear(self, message: Incoming) -> None:
+        """Judge the message of a wake-up, unless it was read before; where others come first, read them."""
+        if message.before > self._cursor.judged:
+            self._cursor.missed = max(self._cursor.missed, message.id)
+        elif message.id > self._cursor.judged:
+            self._take(message)
+        self._catch_up()
+
+    def _catch_up(self, found: Sequence[Incoming] = ()) -> None:
+        """Judge what was `found` in the journal, and read what the chat was not woken for."""
+        behind = self._cursor.missed > self._cursor.judged
+        if (found or behind) and not self._catching_up:
+            self._catching_up = True
+            self.start_soon(self._read, found)
+
+    async def _read(self, found: Sequence[Incoming]) -> None:
+        cursor, upto = self._cursor, 0
+        while True:
+            await trio.lowlevel.checkpoint_if_cancelled()  # a chat that crashes leaves them to the next start
+            for message in found:
+                if message.id > cursor.judged:
+                    self._take(message)
+            cursor.judged = max(cursor.judged, upto)
+            if cursor.missed <= cursor.judged:
+                break
+            upto = cursor.missed  # which is in the journal: it is read, or has its reply already
+            found = await self._means.journal.ask(OpenMessages(self._chat, cursor.judged))
+        self._catching_up = False
+
+    def _take(self, message: Incoming) -> None:
+        """Judge the next message. If the chat crashes over it, recovery replies to it."""
+        self._cursor.judged = message.id
+        self._means.pending.add(self._chat, message.id)
+        self._means.failed.pop(self._chat, None)  # what is left of a failure is its reply
+        self._judge(message)
+        if message.id in self._withdrawn:
+            self._end("stopped", self._withdrawn)
+
+    def _end(self, by: EndedBy, of: frozenset[int] | None) -> None:
+        """End the turn that runs, or one that one of these messages began; note those still to be judged."""
+        if of is None or (self._job is not None and self._job.message.id in of):
+            self._end_turn(by)
+        if of is not None:
+            self._withdrawn = frozenset(each for each in self._withdrawn | of if each > self._cursor.judged)
+
+    def _judge(self, message: Incoming) -> None:
         match None if fetched(message.enclosures) else parse_chat_command(message.text):
             case None:
                 if not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name):
-                self._reply(message, texts.unknown_command(message.language, name))
+                self._reply(message, texts.unknown_command(self._language(message), name))
             case ChatCommand(name, rest):
                 self._command(message, name, rest)
 
-    def _command(self, message: Deliver, name: str, rest: str) -> None:
+    def _command(self, message: Incoming, name: str, rest: str) -> None:
         match name:
             case "stop":
                 self._stop(message)
@@ -159,17 +197,17 @@ class Chat(Actor[ChatMessage]):
             case "status":
                 self._reply(message, self._status(message))
             case "start":
-                self._reply(message, texts.greeting(message.language))
+                self._reply(message, texts.greeting(self._language(message)))
             case "help":
-                self._reply(message, texts.help_text(message.language))
+                self._reply(message, texts.help_text(self._language(message)))
             case "memory":
                 self._reply_later(
-                    message, partial(about_memory, self._means, self._chat, message.language, rest)
+                    message, partial(about_memory, self._means, self._chat, self._language(message), rest)
                 )
             case "skills":
-                self._reply_later(message, partial(about_skills, self._means, message.language, rest))
+                self._reply_later(message, partial(about_skills, self._means, self._language(message), rest))
 
-    def _answers(self, message: Deliver) -> bool:
+    def _answers(self, message: Incoming) -> bool:
         """Whether it is the yes or the no that the turn waits for; then it shares the turn's final reply.
 
         A word that came before the question was there to be read answers something else.
@@ -184,31 +222,26 @@ class Chat(Actor[ChatMessage]):
         job.joined.append(message.id)
         return True
 
-    def _new_job(self, kind: JobKind, message: Deliver, text: str) -> Job:
-        return Job(
-            kind,
-            message.id,
-            text,
-            self._means.now(),
-            message.language,
-            message.enclosures,
-            message.origin,
-            message.user,
-        )
+    def _new_job(self, kind: JobKind, message: Incoming, text: str) -> Job:
+        language = self._language(message)
+        return Job(kind, replace(message, text=text), self._means.now(), language)
+
+    def _language(self, message: Incoming) -> Language:
+        return message.language or self._means.language
 
     def _offer(self, job: Job) -> None:
         """Hand the job to the worker if it waits for one; otherwise the chat is busy."""
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
-            self._settle(job.message, texts.busy(job.language))
+            self._settle(job.message.id, texts.busy(job.language))
         else:
             self._job = job
 
-    def _stop(self, message: Deliver) -> None:
+    def _stop(self, message: Incoming) -> None:
         job = self._end_turn("stopped")
         if job is None:
-            self._reply(message, texts.nothing_running(message.language))
+            self._reply(message, texts.nothing_running(self._language(message)))
         else:
             job.joined.append(message.id)
 
@@ -233,16 +266,16 @@ class Chat(Actor[ChatMessage]):
             return
         while last.then is not None:
             last = last.then
-        if last.kind == "reset" and not last.begun and last.text == reset.text:
-            last.joined.append(reset.message)
+        if last.kind == "reset" and not last.begun and last.message.text == reset.message.text:
+            last.joined.append(reset.message.id)
         else:
             last.then = reset
             last.scope.cancel()
 
-    def _status(self, message: Deliver) -> str:
+    def _status(self, message: Incoming) -> str:
         job = self._job
         own = texts.chat_status(
-            message.language,
+            self._language(message),
             chat=self._chat,
             phase=phase_of(self._means, self._chat, job) if job else None,
             seconds=self._means.now() - job.since if job else 0.0,
@@ -251,10 +284,10 @@ class Chat(Actor[ChatMessage]):
         )
         return f"{own}\n\n{self._means.whole_status()}" if message.admin else own
 
-    def _reply(self, message: Deliver, text: str) -> None:
+    def _reply(self, message: Incoming, text: str) -> None:
         self._settle(message.id, text)
 
-    def _reply_later(self, message: Deliver, text: Callable[[], Awaitable[str]]) -> None:
+    def _reply_later(self, message: Incoming, text: Callable[[], Awaitable[str]]) -> None:
         """Reply with what has to be looked up. What is to be replied behind it waits for that."""
         self._replies.send_nowait((message.id, text))
 

@@ -1,31 +1,28 @@
-"""How a message gets from a front end to its chat: stored first, then delivered."""
+"""How a message gets from a front end to its chat: stored first, then the chat is woken."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import replace
 
 import trio
 
-from actors import ActorError, ActorRef, ActorStopped, DynamicSupervisor, MailboxFull
+from actors import ActorError, ActorRef, ActorStopped, ChildSpec, Supervisor
 from rumi import texts
-from rumi.chats.chat import Answer, ChatMessage, Deliver, EndTurn
+from rumi.chats.chat import Answer, ChatMessage, EndTurn
 from rumi.chats.commands import ChatCommand, parse_chat_command
-from rumi.chats.delivery import Delivery
+from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
 from rumi.chats.ids import DEFAULT_CHAT
 from rumi.chats.jobs import EndedBy
-from rumi.chats.learning import learn_now, learn_of, look
+from rumi.chats.learning import Learner, learn_now, learn_of, look
 from rumi.chats.means import Means
-from rumi.chats.orphans import ChatGaveUp, Stray
 from rumi.chats.outside import bounded
 from rumi.chats.telling import tell_reply
 from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.grace import with_grace
 from rumi.journal import (
     Accept,
-    AcceptAll,
     AskToLearn,
     Enclosure,
     Incoming,
@@ -35,8 +32,6 @@ from rumi.journal import (
     ToLearn,
 )
 from rumi.texts import Language
-
-R = TypeVar("R")
 
 WRITE_S = 5.0
 """How long whoever leaves still waits for the journal to write what they brought."""
@@ -54,40 +49,13 @@ STOP_S = 0.5
 """How long a `/stop` waits to be stored before it stops the turn all the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """What a front end took from a source that repeats things when in doubt, known by the number `update`.
-
-    Without a `chat` only that number is kept. `origin` is what the source calls the message, `user` its
-    sender. An `answer` is its final reply, stored with it: then no chat hears of it. `moved` is a group's
-    number and the one that it has since.
-    """
-
-    update: int
-    chat: str = ""
-    text: str = ""
-    language: Language = "en"
-    admin: bool = False
-    origin: int | None = None
-    enclosures: tuple[Enclosure, ...] = ()
-    answer: str | None = None
-    user: int | None = None
-    moved: tuple[int, int] | None = None
-
-
 class Inbox:
-    """Accepts messages for all chats, and starts a chat's actor where it is needed."""
+    """Accepts messages for all chats, and has their chats read them."""
 
-    def __init__(
-        self,
-        means: Means,
-        chats: DynamicSupervisor[ChatMessage],
-        settler: ActorRef[ChatGaveUp | Stray],
-    ) -> None:
+    def __init__(self, means: Means, dispatcher: Dispatcher) -> None:
         self._means = means
-        self._chats = chats
-        self._settler = settler
-        self._delivery = Delivery(means.in_hand, chats, settler)
+        self._dispatcher = dispatcher
+        self._chats = dispatcher.chats
 
     async def accept(
         self,
@@ -98,103 +66,55 @@ class Inbox:
         *,
         unattended: bool = False,
     ) -> int:
-        """Store a message and deliver it; its number. From here on it will have exactly one final reply.
+        """Store a message for its chat; its number. From here on it will have exactly one final reply.
 
         It is answered in the `language`, or in the configuration's. `unattended`: no front end shows the
         reply; a caller that listens hears it.
 
-        Cancelled, it has stored the message or has not; what is stored is delivered all the same.
+        Cancelled, it has stored the message or has not; what is stored is answered all the same.
 
         Raises:
             NotTaken: nothing can be stored now. The turn that a `/stop` was for is stopped nevertheless.
-            RumiError: it could not be stored, or the chat does not start.
+            RumiError: it could not be stored.
         """
-        in_hand = self._means.in_hand
-        await trio.lowlevel.checkpoint_if_cancelled()
-        number = in_hand.accept(chat)
+        message = Incoming(
+            chat=chat, text=text, language=language, enclosures=tuple(enclosures), unattended=unattended
+        )
         language = language or self._means.language
-        kept = bounded(enclosures, self._means.limits.handed_chars)
-        message = Deliver(number, text, language, kept)
-        stored: list[None] = []
-        storing = self._means.journal.ask(Accept(number, chat, text, kept, unattended))
-        stops = () if kept else _stops((chat, text))
         try:
-            await self._store(storing, {number: chat}, stored.append, stops, language)
+            (stored,) = await self._store([message], language)
         except NotTaken as error:
-            if stops:
+            if _stops([message]):
                 said = f"{texts.stopped(language)} {error.message}"
                 raise NotTaken(said, error.advice, error.trouble) from None
             raise
-        except trio.Cancelled:
-            if stored:
-                self._delivery.forward(chat, message)
-            raise
-        try:
-            await self._delivery.deliver(chat, message)
-        except trio.Cancelled:
-            self._delivery.forward(chat, message)
-            raise
-        except Exception as error:
-            in_hand.abandon(number)
-            raise RumiError(f"The chat {chat} does not start.", "Look at: rumi status") from error
-        return number
+        assert stored is not None, "without an update's number it is always new"
+        return stored.id
 
-    async def accept_all(self, arrivals: Sequence[Arrival]) -> list[bool]:
+    async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
         """Store a batch in one transaction and hand the new messages to their chats, waiting for none.
 
         For each, whether it is new. Cancelled, it has stored the batch or has not; what is stored is
-        delivered all the same.
+        answered all the same.
 
         Raises:
             NotTaken: nothing can be stored now; what is to be stopped is stopped nevertheless.
             RumiError: nothing of it was stored.
         """
-        await trio.lowlevel.checkpoint_if_cancelled()
-        in_hand = self._means.in_hand
-        batch = tuple(
-            Incoming(
-                update=arrival.update,
-                id=in_hand.accept(arrival.chat) if arrival.chat else 0,
-                chat=arrival.chat,
-                text=arrival.text,
-                language=arrival.language,
-                origin=arrival.origin,
-                enclosures=bounded(arrival.enclosures, self._means.limits.handed_chars),
-                answer=arrival.answer,
-                moved=arrival.moved,
-            )
-            for arrival in arrivals
-        )
-        numbers = {incoming.id: incoming.chat for incoming in batch if incoming.id}
-        new: list[bool] = []
+        return [each is not None for each in await self._store(messages, self._means.language)]
 
-        def hand_on(stored: Sequence[int | None]) -> None:
-            for arrival, incoming, delivery in zip(arrivals, batch, stored, strict=True):
-                if incoming.id:
-                    self._hand_on(arrival, incoming, delivery)
-                new.append(delivery is not None)
-
-        stops = _stops(*((each.chat, each.text) for each in arrivals if not each.enclosures))
-        language = self._means.language
-        await self._store(self._means.journal.ask(AcceptAll(batch)), numbers, hand_on, stops, language)
-        return new
-
-    async def _store(
-        self,
-        asking: Awaitable[R | NotStored],
-        numbers: Mapping[int, str],
-        then: Callable[[R], object],
-        stops: Collection[str],
-        language: Language,
-    ) -> None:
-        """Have the journal store messages by these numbers, and do `then` in the step in which it has.
+    async def _store(self, messages: Sequence[Incoming], language: Language) -> Sequence[Incoming | None]:
+        """Have the journal store messages, and hand them on in the step in which it has.
 
         A write cannot be called back, only waited for; but not for ever, when the caller is to leave: a
-        journal that crashed comes back only after those have ended that stand below it. The chats in `stops`
-        do not wait for it: no disk and no lock keeps a `/stop` from stopping.
+        journal that crashed comes back only after those have ended that stand below it. Chats with a
+        `/stop` among these do not wait for it: no disk and no lock keeps a `/stop` from stopping.
         """
-        stored = False
-        refused: NotStored | None = None
+        await trio.lowlevel.checkpoint_if_cancelled()
+        most = self._means.limits.handed_chars
+        batch = tuple(replace(each, enclosures=bounded(each.enclosures, most)) for each in messages)
+        stops = _stops(batch)
+        stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None
 
         async def stop_meanwhile() -> None:
@@ -202,33 +122,20 @@ class Inbox:
             await self._stop_turns(stops)
 
         async def write() -> None:
-            nonlocal stored, refused, failed
+            nonlocal stored, failed
             async with trio.open_nursery() as nursery:
                 if stops:
                     nursery.start_soon(stop_meanwhile)
                 try:
-                    reply = await asking
+                    stored = await self._means.journal.ask(Accept(batch))
                 except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
                     failed = error
                 else:
-                    if isinstance(reply, NotStored):
-                        refused = reply
-                    else:
-                        stored = True
-                        then(reply)
+                    if not isinstance(stored, NotStored):
+                        self._hand_on(stored)
                 nursery.cancel_scope.cancel()
 
-        try:
-            await with_grace(write, WRITE_S)
-        finally:
-            if not stored:
-                for number, chat in numbers.items():
-                    self._means.in_hand.refuse(chat, number)
-        if refused is not None:
-            await self._stop_turns(stops)
-            trouble = refused.trouble
-            advice = self._means.how_to_make_room(trouble, language)
-            raise NotTaken(texts.not_stored(language, trouble), advice, trouble)
+        await with_grace(write, WRITE_S)
         if isinstance(failed, ActorError):
             why = failed.__cause__
             if isinstance(why, RumiError):  # what the journal itself says
@@ -236,6 +143,24 @@ class Inbox:
             raise RumiError("The message could not be stored.", "Send it again.") from failed
         if failed is not None:
             raise failed
+        if isinstance(stored, NotStored):
+            await self._stop_turns(stops)
+            trouble = stored.trouble
+            advice = self._means.how_to_make_room(trouble, language)
+            raise NotTaken(texts.not_stored(language, trouble), advice, trouble)
+        return stored
+
+    def _hand_on(self, stored: Sequence[Incoming | None]) -> None:
+        """Wake the chats of stored messages; tell an answer that was stored with its message."""
+        for message in stored:
+            if message is None or not message.chat:
+                continue
+            if message.reply:
+                self._means.pending.add(message.chat, message.id)
+                replied = Replied(message.reply, (message.id,), message.answer or "")
+                tell_reply(self._means, message.chat, "", replied)
+            else:
+                self._dispatcher.wake(message)
 
     async def _stop_turns(self, chats: Collection[str]) -> None:
         for chat in chats:
@@ -243,27 +168,7 @@ class Inbox:
 
     def works(self, chat: str) -> bool:
         """Whether a message of the chat has no final reply yet."""
-        return chat in self._means.in_hand.untold
-
-    def _hand_on(self, arrival: Arrival, incoming: Incoming, delivery: int | None) -> None:
-        """Give a stored message to its chat, tell its answer where it brought one, forget a repetition."""
-        number = incoming.id
-        if delivery is None:
-            self._means.in_hand.refuse(arrival.chat, number)
-        elif arrival.answer is not None:
-            self._means.in_hand.abandon(number)
-            tell_reply(self._means, arrival.chat, "", Replied(delivery, (number,), arrival.answer))
-        else:
-            message = Deliver(
-                number,
-                arrival.text,
-                arrival.language,
-                incoming.enclosures,
-                arrival.admin,
-                arrival.origin,
-                arrival.user,
-            )
-            self._delivery.forward(arrival.chat, message)
+        return chat in self._means.pending.untold
 
     async def command(self, chat: str, text: str, language: Language | None = None) -> str:
         """Send a chat command, as a front end would, and return its reply.
@@ -304,8 +209,8 @@ class Inbox:
             return False
 
     async def open(self, chat: str) -> None:
-        """Start the chat's actor, which settles what earlier processes left open."""
-        await self._delivery.start(chat)
+        """Start the chat's actor, which replies to what earlier processes left open."""
+        await self._dispatcher.start(chat)
 
     def lookup(self, chat: str) -> ActorRef[ChatMessage] | None:
         """The chat's actor, if it is in memory."""
@@ -316,26 +221,22 @@ class Inbox:
 
         What has no reply by then gets one all the same, from the chat's next start.
         """
-        in_hand = self._means.in_hand
+        pending = self._means.pending
         with trio.move_on_after(END_TURN_S):
-            while chat in in_hand.untold:
+            while chat in pending.untold:
                 await self._end_turn(chat, "stopped")
                 with trio.move_on_after(NEXT_TURN_S):  # a message behind it may have become another
-                    await in_hand.all_told(chat)
-        await self._chats.stop(chat)
-        in_hand.lose(chat)
-        if chat in in_hand.untold:
-            with suppress(ActorStopped, MailboxFull):
-                self._settler.tell_nowait(ChatGaveUp(chat))
+                    await pending.all_told(chat)
+        await self._dispatcher.stop(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
         """Whoever sent these messages is gone: stop the turns that they began or are about to begin.
 
         Returns at once; their replies come behind. Nobody else's turn is touched.
         """
-        mine = frozenset(numbers) & self._means.in_hand.untold.get(chat, set())
-        actor = self._chats.lookup(chat)
-        if mine and actor is not None:
+        mine = frozenset(numbers) & self._means.pending.untold.get(chat, set())
+        if mine:
+            actor = await self._dispatcher.start(chat)  # it may be about to start for one of them
             with suppress(ActorStopped):
                 await actor.tell(EndTurn("stopped", mine))
 
@@ -345,11 +246,11 @@ class Inbox:
         Nothing may be accepted any more. Returns when all has been replied to, or after both times.
         """
         with trio.move_on_after(patience_s):
-            await self._means.in_hand.all_told()
+            await self._means.pending.all_told()
         with trio.move_on_after(then_s):
             for chat in self._chats.keys():  # noqa: SIM118  # a supervisor, no mapping
                 await self._end_turn(chat, "interrupted")
-            await self._means.in_hand.all_told()
+            await self._means.pending.all_told()
 
     async def _end_turn(self, chat: str, by: EndedBy) -> None:
         actor = self._chats.lookup(chat)
@@ -362,8 +263,7 @@ class Inbox:
 
         A chat in memory is ended first, with what it does: it knows the old session.
         """
-        await self._chats.stop(chat)
-        self._means.in_hand.lose(chat)
+        await self._dispatcher.stop(chat)
         await self._means.journal.ask(NewSession(chat))
         look(self._means)
 
@@ -387,7 +287,16 @@ class Inbox:
         return await learn_of(self._means, owner)
 
 
-def _stops(*messages: tuple[str, str]) -> tuple[str, ...]:
+def _stops(messages: Sequence[Incoming]) -> tuple[str, ...]:
     """The chats in which one of these messages is a `/stop`; one that brings something along is none."""
-    found = ((chat, parse_chat_command(text)) for chat, text in messages if chat)
+    found = ((each.chat, parse_chat_command(each.text)) for each in messages if not each.enclosures)
     return tuple(chat for chat, what in found if isinstance(what, ChatCommand) and what.name == "stop")
+
+
+def add_chats(root: Supervisor, means: Means) -> Inbox:
+    """Add the chats below what they depend on, and return what accepts messages for them."""
+    if means.memory is not None:
+        without = means
+        learner = root.add(ChildSpec("learner", lambda: Learner(without), capacity=1024))
+        means = replace(means, learner=learner)
+    return Inbox(means, Dispatcher(root, means))

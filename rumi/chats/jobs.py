@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.chats.events import turn_of
-from rumi.journal import Enclosure
+from rumi.journal import Incoming
 from rumi.texts import Language, Verdict
 
 JobKind: TypeAlias = Literal["turn", "retry", "reset"]
@@ -45,17 +45,14 @@ class Job:
     The mailbox loop makes it, cancel scope included, before the worker sees it, so that a `/stop` right
     behind a message finds what to cancel. Only the mailbox loop adds to `joined` (the messages that share
     its final reply: stops, answers to questions) and sets `then`, and only until the worker has `sealed`
-    the job. `user` is whose it is, None where there is only one. `stage`: what it does besides its turn.
+    the job. `message` is what it works on: of a retry, the number is its own and the words are the earlier
+    message's. `stage`: what it does besides its turn.
     """
 
     kind: JobKind
-    message: int
-    text: str
+    message: Incoming
     since: float
     language: Language
-    enclosures: tuple[Enclosure, ...] = ()
-    origin: int | None = None
-    user: int | None = None
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     joined: list[int] = field(default_factory=list)
     then: "Job | None" = None
@@ -68,12 +65,12 @@ class Job:
     @property
     def turn(self) -> str:
         """The turn's id."""
-        return turn_of(self.message)
+        return turn_of(self.message.id)
 
     @property
     def messages(self) -> tuple[int, ...]:
         """All messages that share this job's final reply."""
-        return (self.message, *self.joined)
+        return (self.message.id, *self.joined)
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
         """Answer the question that waits, if one does (the one called `id`, where that is said); whether so.
@@ -83,7 +80,7 @@ class Job:
         """
         if self.asked is None or self.scope.cancel_called:
             return False
-        if user != self.user or id not in (None, self.asked.id):
+        if user != self.message.user or id not in (None, self.asked.id):
             return False
         self.asked.answer(yes)
         self.asked = None

@@ -12,6 +12,7 @@ from rumi.agent import Limits
 from rumi.audit import AuditLog
 from rumi.chats.hub import Hub
 from rumi.chats.learning import LearnerMessage
+from rumi.chats.pending import PendingMessages
 from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalMessage, Offload
 from rumi.memory import Ask, Fact, NewFact
@@ -92,101 +93,6 @@ class ChatLimits:
     """How much of what a message hands on, in others' words, is kept."""
 
 
-@dataclass(slots=True)
-class InHand:
-    """Where this process's messages are: on their way to a chat's mailbox, queued in it, or replied to.
-
-    What is open in the journal and neither on its way nor queued is nobody's any more: a chat that starts
-    settles it. This outlives a chat's incarnations, as the mailbox does. Messages up to `boot` are earlier
-    processes'.
-    """
-
-    boot: int = 0
-    last: int = 0
-    arriving: set[int] = field(default_factory=set)
-    queued: dict[str, set[int]] = field(default_factory=dict)
-    untold: dict[str, set[int]] = field(default_factory=dict)
-    changed: trio.Event = field(default_factory=trio.Event)
-
-    async def all_told(self, chat: str | None = None) -> None:
-        """Return when every message of the chat, or of all chats, has its final reply."""
-        while self.untold if chat is None else chat in self.untold:
-            await self.changed.wait()
-
-    def resume(self, last: int) -> None:
-        """Go on counting behind the last message that the journal knows. Only the first time counts."""
-        if self.last == 0:
-            self.boot = self.last = last
-
-    def accept(self, chat: str) -> int:
-        """A number for a new message, which is on its way from now on."""
-        self.last += 1
-        self.arriving.add(self.last)
-        self.untold.setdefault(chat, set()).add(self.last)
-        return self.last
-
-    def queue(self, chat: str, number: int) -> None:
-        """The message is about to be put into the chat's mailbox, in the same step."""
-        self.arriving.discard(number)
-        self.queued.setdefault(chat, set()).add(number)
-
-    def return_(self, chat: str, number: int) -> None:
-        """The mailbox did not take it: it is on its way again."""
-        self.take(chat, number)
-        self.arriving.add(number)
-
-    def take(self, chat: str, number: int) -> None:
-        """The chat has begun with the message."""
-        _discard(self.queued, chat, number)
-
-    def abandon(self, number: int) -> None:
-        """The message is stored and nobody brings it any more: the chat's next start replies to it."""
-        self.arriving.discard(number)
-
-    def refuse(self, chat: str, number: int) -> None:
-        """The message was not stored: there is none."""
-        self.arriving.discard(number)
-        _discard(self.untold, chat, number)
-        self._has_changed()
-
-    def expect(self, chat: str, number: int) -> None:
-        """The message is open in the journal and nobody's: whoever settles it is the first to tell its reply.
-
-        It may be an earlier process's, or one that was refused because the journal said so, and wrote it.
-        """
-        self.untold.setdefault(chat, set()).add(number)
-
-    def lose(self, chat: str) -> None:
-        """Nothing of the chat is queued any more: its mailbox is gone."""
-        self.queued.pop(chat, None)
-
-    def holds(self, chat: str, number: int) -> bool:
-        """Whether the message will still be handled."""
-        return number in self.arriving or number in self.queued.get(chat, ())
-
-    def told(self, chat: str, messages: Sequence[int]) -> bool:
-        """Note that the final reply to these is told now; False if it was told before."""
-        untold = self.untold.get(chat, frozenset[int]())
-        first = any(number in untold for number in messages)
-        for number in messages:
-            _discard(self.untold, chat, number)
-        self._has_changed()
-        return first
-
-    def _has_changed(self) -> None:
-        self.changed.set()
-        self.changed = trio.Event()
-
-
-def _discard(numbers_of: dict[str, set[int]], chat: str, number: int) -> None:
-    """Take the number out, and the chat with its last one: what is kept by chat must not grow for ever."""
-    numbers = numbers_of.get(chat)
-    if numbers is not None:
-        numbers.discard(number)
-        if not numbers:
-            del numbers_of[chat]
-
-
 async def _bring_nothing(chat: str, enclosure: Enclosure) -> str:
     await trio.lowlevel.checkpoint()
     raise RumiError(f"Nobody here can fetch {enclosure.name}.")
@@ -209,7 +115,7 @@ class Means:
     model_for: Callable[[str, Language], Model]
     hub: Hub
     audit: AuditLog
-    in_hand: InHand
+    pending: PendingMessages
     limits: ChatLimits
     language: Language
     workspaces: Path

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rumi.agent import Kept
-from rumi.journal import Enclosure, Entry
+from rumi.journal import Enclosure, Entry, Incoming
 from rumi.marked import block
 from rumi.models import Message
 from rumi.web import given_in, links_in
@@ -27,18 +27,22 @@ def fetched(enclosures: Sequence[Enclosure]) -> list[Enclosure]:
     return [each for each in enclosures if each.kind != "words"]
 
 
-def opening(turn: str, text: str, enclosures: Sequence[Enclosure]) -> tuple[Entry, ...]:
+def opening(turn: str, said: Incoming) -> tuple[Entry, ...]:
     """What the history has of a message before anything that has to be fetched is there.
 
     Others' words stand before the user's own, which are what is asked.
     """
-    words = [_entry(turn, handed_on(each, each.text)) for each in enclosures if each.kind == "words"]
-    if to_fetch := fetched(enclosures):
+    words = [_entry(turn, handed_on(each, each.text)) for each in said.enclosures if each.kind == "words"]
+    if to_fetch := fetched(said.enclosures):
         what = "a voice message" if all(each.kind == "voice" for each in to_fetch) else "files"
         message = Message("user", f"[The user sends {what}.]")
         outside = any(each.outside for each in to_fetch)
-        return (*words, Entry(turn, message, outside, given_in(text)))
-    own = (Entry(turn, Message("user", text), links=given_in(text)),) if text.strip() or not words else ()
+        return (*words, Entry(turn, message, outside, given_in(said.text)))
+    own = (
+        (Entry(turn, Message("user", said.text), links=given_in(said.text)),)
+        if said.text.strip() or not words
+        else ()
+    )
     return (*words, *own)
 
 
@@ -60,9 +64,9 @@ def handed_on(enclosure: Enclosure, text: str) -> Kept:
     return Kept(Message("user", f"[The user hands this on.{note}]\n{inside}"), tainted=True, links=links)
 
 
-def described(text: str, enclosures: Sequence[Enclosure]) -> str:
+def described(said: Incoming) -> str:
     """A message in words for its user: their own, or what came with it."""
-    return text.strip() or ", ".join(each.name or each.source for each in enclosures)
+    return said.text.strip() or ", ".join(each.name or each.source for each in said.enclosures)
 
 
 def _entry(turn: str, kept: Kept) -> Entry:

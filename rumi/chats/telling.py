@@ -40,7 +40,7 @@ def tell_reply(
 
     A turn's end is told with its reply and not before, so that no crash in between can end it twice.
     """
-    if not means.in_hand.told(chat, replied.messages):
+    if not means.pending.told(chat, replied.messages):
         return
     if finished is not None:
         tell(means, chat, turn, finished)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
 
@@ -119,21 +119,21 @@ class Worker:
         """Note what the model does not know yet. Whether prompts have a whole note now."""
         conversation = self._conversation
         told = told_by(conversation.entries)
-        known = await what_is_known(self._means, self._chat, job.language, job.text, told)
+        known = await what_is_known(self._means, self._chat, job.language, job.message.text, told)
         conversation.tainted = conversation.tainted or known.tainted
         if known.note:
             await conversation.keep(job.turn, Kept(Message("system", known.note), conversation.tainted))
         return told_by(conversation.entries).facts is not None
 
     async def _bring(self, job: Job) -> None:
-        to_fetch = fetched(job.enclosures)
+        to_fetch = fetched(job.message.enclosures)
         if not to_fetch:
             return
         job.stage = "fetching what came with the message"
         if any(each.kind == "file" for each in to_fetch):
             await self._conversation.mark_files(True)  # whatever becomes of it: others wrote what is in it
         came = [brought(each, await self._means.bring(self._chat, each)) for each in to_fetch]
-        own = Kept(Message("user", job.text), links=given_in(job.text))
+        own = Kept(Message("user", job.message.text), links=given_in(job.message.text))
         for kept in (*came, own):
             if kept.message.content.strip():
                 await self._conversation.keep(job.turn, kept)
@@ -153,7 +153,7 @@ class Worker:
         """The end of a turn that was cancelled."""
         answer = texts.stopped(job.language)
         if job.ended_by == "interrupted":
-            answer = texts.restarted(job.language, described(job.text, job.enclosures))
+            answer = texts.restarted(job.language, described(job.message))
         if unconfirmed is not None:
             answer = texts.not_confirmed(answer, texts.told_error(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
@@ -194,16 +194,18 @@ class Worker:
             earlier = await means.journal.ask(Retriable(self._chat))
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
-            job.text, job.enclosures, retries = earlier.text, earlier.enclosures, earlier.id
-        asked = opening(job.turn, job.text, job.enclosures)
+            job.message = replace(job.message, text=earlier.text, enclosures=earlier.enclosures)
+            retries = earlier.id
+        asked = opening(job.turn, job.message)
         conversation.turn = job.turn
         conversation.remember(*asked)
         await means.journal.ask(
-            Begin(self._chat, job.message, job.turn, conversation.session, asked, retries)
+            Begin(self._chat, job.message.id, job.turn, conversation.session, asked, retries)
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
-        outside = any(each.outside for each in job.enclosures)
-        self._tell(job.turn, TurnStarted(job.text, job.message, job.language, job.origin, outside))
+        said = job.message
+        outside = any(each.outside for each in said.enclosures)
+        self._tell(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
@@ -237,14 +239,14 @@ class Worker:
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""
         confirmed = False
-        if job.text == FILES and (use := await self._use_of_files()) is not None and use.files:
+        if job.message.text == FILES and (use := await self._use_of_files()) is not None and use.files:
             if (refused := await self._may_remove_files(job, use)) is not None:
                 return refused
             confirmed = True
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._conversation.begin_anew(forget=True, learn=self._means.learns)
-        if job.text == FILES:
+        if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None
         facts = await self._learn(job)
@@ -265,7 +267,8 @@ class Worker:
         text = texts.may_delete_files(job.language, use.files, texts.short_size(use.bytes))
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
-        self._tell(job.turn, TurnStarted(f"/reset {FILES}", job.message, job.language, job.origin))
+        started = TurnStarted(f"/reset {FILES}", job.message.id, job.language, job.message.origin)
+        self._tell(job.turn, started)
         with job.scope:
             await trio.lowlevel.checkpoint()
             self._tell(job.turn, asked)

@@ -12,7 +12,7 @@ import trio
 from actors import Actor, Backoff, Request, answers
 from rumi.databases import Trouble
 from rumi.journal.messages import (
-    ACCEPTS,
+    Accept,
     Expire,
     JournalMessage,
     LearnedFrom,
@@ -211,7 +211,7 @@ class Journal(Actor[JournalMessage]):
         try:
             await job.done.wait()
         except trio.Cancelled:
-            job.withdrawn = isinstance(message, ACCEPTS) and not job.writing
+            job.withdrawn = isinstance(message, Accept) and not job.writing
             raise
         if job.error is not None:
             raise job.error
@@ -318,7 +318,7 @@ class Journal(Actor[JournalMessage]):
         """Refuse new messages, answer what only reads; what is left."""
         trouble, left = self._shelf.trouble, []
         for job in jobs:
-            if trouble is not None and self._shelf.refuses and isinstance(job.request, ACCEPTS):
+            if trouble is not None and self._shelf.refuses and isinstance(job.request, Accept):
                 job.answer(NotStored(trouble))
             elif not job.withdrawn:
                 left.append(job)

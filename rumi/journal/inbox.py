@@ -1,7 +1,8 @@
 """Steps that store messages, and find those that nobody has replied to."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Final, get_args
 
 from rumi.journal.desk import Desk, clean, do
 from rumi.journal.history import history_of, insert_history, session_of, taint_of
@@ -10,76 +11,73 @@ from rumi.journal.messages import (
     SEEN_LEAST,
     SEEN_S,
     Accept,
-    AcceptAll,
     Begin,
     Count,
-    Incoming,
     Knows,
     Load,
     Moved,
     MovedGroups,
     OpenChats,
+    OpenMessages,
     Previewed,
     Retriable,
 )
 from rumi.journal.outbox import insert_reply
-from rumi.journal.records import ChatRecord, Enclosure, Figures, OpenMessage
+from rumi.journal.records import ChatRecord, Enclosure, Figures, Incoming
+from rumi.texts import Language
+
+LANGUAGES: Final = get_args(Language)
+
+_OPEN: Final = "messages INDEXED BY messages_open"
+"""Where open messages are looked up: few, among a chat's many."""
 
 
 @do.register
-def accept(request: Accept, desk: Desk) -> None:
-    """Store one message."""
-    desk.db.execute(
-        "INSERT INTO messages (id, chat, text, received, enclosures, unattended) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            request.id,
-            request.chat,
-            clean(request.text),
-            desk.now(),
-            _dumped(request.enclosures),
-            request.unattended,
-        ),
-    )
-
-
-@do.register
-def accept_all(request: AcceptAll, desk: Desk) -> tuple[int | None, ...]:
+def accept(request: Accept, desk: Desk) -> tuple[Incoming | None, ...]:
     """Store a batch without what was seen before."""
-    desk.db.execute(
-        "DELETE FROM updates WHERE seen < ?"
-        " AND seen <= (SELECT seen FROM updates ORDER BY seen DESC LIMIT 1 OFFSET ?)",
-        (desk.now() - SEEN_S, SEEN_LEAST),
-    )
-    return tuple(_accept_new(incoming, desk) for incoming in request.batch)
+    if any(message.update for message in request.batch):
+        desk.db.execute(
+            "DELETE FROM updates WHERE seen < ?"
+            " AND seen <= (SELECT seen FROM updates ORDER BY seen DESC LIMIT 1 OFFSET ?)",
+            (desk.now() - SEEN_S, SEEN_LEAST),
+        )
+    return tuple(_accept_new(message, desk) for message in request.batch)
 
 
-def _accept_new(incoming: Incoming, desk: Desk) -> int | None:
+def _accept_new(message: Incoming, desk: Desk) -> Incoming | None:
     now = desk.now()
-    seen = desk.db.execute("INSERT OR IGNORE INTO updates (id, seen) VALUES (?, ?)", (incoming.update, now))
-    if seen.rowcount == 0:
-        return None
-    if incoming.moved is not None:
-        _note_move(desk, *incoming.moved)
-    if not incoming.id:
-        return 0
-    reply = None
-    if incoming.answer is not None:
-        reply = insert_reply(desk, incoming.chat, incoming.answer)
-    desk.db.execute(
-        "INSERT INTO messages (id, chat, text, received, language, origin, enclosures, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    if message.update:
+        update = (message.update, now)
+        seen = desk.db.execute("INSERT OR IGNORE INTO updates (id, seen) VALUES (?, ?)", update)
+        if seen.rowcount == 0:
+            return None
+    if message.moved is not None:
+        _note_move(desk, *message.moved)
+    if not message.chat:
+        return message
+    reply = 0 if message.answer is None else insert_reply(desk, message.chat, message.answer)
+    (before,) = desk.db.execute(
+        f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
+    ).fetchone()
+    cursor = desk.db.execute(
+        "INSERT INTO messages"
+        " (chat, text, received, language, admin, origin, enclosures, user, unattended, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            incoming.id,
-            incoming.chat,
-            clean(incoming.text),
+            message.chat,
+            clean(message.text),
             now,
-            incoming.language,
-            incoming.origin,
-            _dumped(incoming.enclosures),
-            reply,
+            message.language or "",
+            message.admin,
+            message.origin,
+            clean(json.dumps([asdict(one) for one in message.enclosures])),
+            message.user,
+            message.unattended,
+            reply or None,
         ),
     )
-    return reply or 0
+    assert cursor.lastrowid is not None
+    return replace(message, id=cursor.lastrowid, before=before, reply=reply)
 
 
 @do.register
@@ -148,17 +146,12 @@ def load(request: Load, desk: Desk) -> ChatRecord:
     """All that is known of a chat."""
     session, due = session_of(desk, request.chat)
     summary, history = history_of(desk, request.chat, session, request.limit, request.max_tokens)
-    waiting = desk.db.execute(
-        "SELECT id, text, coalesce(turn, ''), language, enclosures FROM messages"
-        " WHERE chat = ? AND reply IS NULL ORDER BY id",
-        (request.chat,),
-    )
     tainted_session, tainted_files = taint_of(desk, request.chat, session)
     return ChatRecord(
         session=session,
         due=due,
         history=history,
-        open=tuple(_open_message(*row) for row in waiting),
+        open=open_messages(OpenMessages(request.chat, 0), desk),
         tainted=tainted_session,
         files_tainted=tainted_files,
         summary=summary,
@@ -166,16 +159,21 @@ def load(request: Load, desk: Desk) -> ChatRecord:
 
 
 @do.register
-def retriable(request: Retriable, desk: Desk) -> OpenMessage | None:
+def open_messages(request: OpenMessages, desk: Desk) -> tuple[Incoming, ...]:
+    """What lacks a final reply."""
+    found = f"{_OPEN} WHERE chat = ? AND reply IS NULL AND id > ? ORDER BY id"
+    return _messages(desk, found, request.chat, request.after)
+
+
+@do.register
+def retriable(request: Retriable, desk: Desk) -> Incoming | None:
     """What a retry would run."""
     session, _ = session_of(desk, request.chat)
-    row = desk.db.execute(
-        "SELECT id, text, '', language, enclosures FROM messages"
-        " WHERE chat = ? AND session = ? AND reply IS NOT NULL"
-        " AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL ORDER BY id DESC LIMIT 1",
-        (request.chat, session),
-    ).fetchone()
-    return _open_message(*row) if row else None
+    found = (
+        "messages WHERE chat = ? AND session = ? AND reply IS NOT NULL"
+        " AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL ORDER BY id DESC LIMIT 1"
+    )
+    return next(iter(_messages(desk, found, request.chat, session)), None)
 
 
 @do.register
@@ -207,12 +205,28 @@ def count(request: Count, desk: Desk) -> Figures:
     return Figures(last, waiting, undelivered, desk.path.stat().st_size)
 
 
-def _open_message(id: int, text: str, turn: str, language: str, enclosures: str) -> OpenMessage:
-    return OpenMessage(id, text, turn, language, _enclosures(enclosures))
-
-
-def _dumped(enclosures: tuple[Enclosure, ...]) -> str:
-    return clean(json.dumps([asdict(one) for one in enclosures]))
+def _messages(desk: Desk, found: str, *values: object) -> tuple[Incoming, ...]:
+    """Stored messages, as a query says behind its FROM."""
+    rows = desk.db.execute(
+        "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, coalesce(turn, '')"
+        f" FROM {found}",
+        values,
+    )
+    return tuple(
+        Incoming(
+            id=id,
+            chat=chat,
+            text=text,
+            language=language if language in LANGUAGES else None,
+            admin=bool(admin),
+            origin=origin,
+            enclosures=_enclosures(enclosures),
+            user=user,
+            unattended=bool(unattended),
+            turn=turn,
+        )
+        for id, chat, text, language, admin, origin, enclosures, user, unattended, turn in rows
+    )
 
 
 def _enclosures(text: str) -> tuple[Enclosure, ...]:

@@ -9,11 +9,10 @@ from rumi.databases import Trouble
 from rumi.journal.records import (
     ChatRecord,
     DueSessions,
-    Enclosure,
     Entry,
     Figures,
+    Incoming,
     Lesson,
-    OpenMessage,
     StoredReply,
     Summary,
 )
@@ -40,45 +39,11 @@ class NotStored:
 
 
 @dataclass(frozen=True, slots=True)
-class Accept(Request[NotStored | None]):
-    """Store a message before anything is done about it. Its number is the caller's, used once.
+class Accept(Request[tuple[Incoming | None, ...] | NotStored]):
+    """Store messages before anything is done about them: the whole batch, or nothing of it.
 
-    `unattended`: no front end shows its reply. It counts as delivered, unless a message that somebody sent
-    shares it.
-    """
-
-    id: int
-    chat: str
-    text: str
-    enclosures: tuple[Enclosure, ...] = ()
-    unattended: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """One thing that a front end took from a source which repeats things when in doubt.
-
-    `update` is the source's number of it. Without an `id` nothing else of it is kept. An `answer` is its
-    final reply, stored with it. `moved` is a group's number and the one that it has since.
-    """
-
-    update: int
-    id: int = 0
-    chat: str = ""
-    text: str = ""
-    language: str = ""
-    origin: int | None = None
-    enclosures: tuple[Enclosure, ...] = ()
-    answer: str | None = None
-    moved: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptAll(Request[tuple[int | None, ...] | NotStored]):
-    """Store a whole batch, or nothing of it.
-
-    For each, in order: None if its update was seen within `SEEN_S` or is one of the last `SEEN_LEAST`, and
-    then it is not stored again; otherwise the delivery of its answer, 0 where it brings none.
+    For each, in order: the message as it is stored, or None if its update was seen within `SEEN_S` or is one
+    of the last `SEEN_LEAST`, and then it is not stored again.
     """
 
     batch: tuple[Incoming, ...]
@@ -315,7 +280,7 @@ class MarkFiles(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Retriable(Request[OpenMessage | None]):
+class Retriable(Request[Incoming | None]):
     """The last message of this session that became a turn, did not complete, and was not run again."""
 
     chat: str
@@ -324,6 +289,14 @@ class Retriable(Request[OpenMessage | None]):
 @dataclass(frozen=True, slots=True)
 class OpenChats(Request[tuple[str, ...]]):
     """The chats with messages that lack a final reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMessages(Request[tuple[Incoming, ...]]):
+    """The chat's messages that lack a final reply, of those numbered above `after`, in their order."""
+
+    chat: str
+    after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +338,6 @@ class Expire(Request[Place | None]):
 
 JournalMessage: TypeAlias = (
     Accept
-    | AcceptAll
     | Begin
     | Append
     | Settle
@@ -389,6 +361,7 @@ JournalMessage: TypeAlias = (
     | MarkFiles
     | Retriable
     | OpenChats
+    | OpenMessages
     | Knows
     | Count
     | Moved
@@ -397,8 +370,7 @@ JournalMessage: TypeAlias = (
     | Expire
 )
 
-READS: Final = (Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, Count, MovedGroups)
+READS: Final = (
+    *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
+)
 """What can be answered while nothing can be written, as long as it finds all that it needs."""
-
-ACCEPTS: Final = (Accept, AcceptAll)
-"""What is refused at once while nothing can be written: the sender still has it."""

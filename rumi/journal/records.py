@@ -5,6 +5,7 @@ from typing import Literal
 
 from rumi.agent import Reason
 from rumi.models import Message
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +63,36 @@ class Enclosure:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenMessage:
-    """An accepted message without a final reply, or one to run again. `turn` is empty if it began none.
+class Incoming:
+    """A message that came in: the same value from its front end to the chat that judges it.
 
-    `language` is empty where the message came without one.
+    `update` is the number by which a source that repeats things when in doubt knows it, 0 for other sources.
+    Without a `chat` only that is kept. Without a `language` it is answered in the configuration's. `admin`:
+    its sender may see how the whole process is. `origin` is what the source calls the message, `user` its
+    sender. An `answer` is its final reply, stored with it: then no chat hears of it. `moved` is a group's
+    number and the one that it has since. `unattended`: no front end shows its reply, which counts as
+    delivered, unless a message that somebody sent shares it.
+
+    The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
+    of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
+    `reply`; 0 or empty where there is none.
     """
 
-    id: int
-    text: str
-    turn: str = ""
-    language: str = ""
+    update: int = 0
+    chat: str = ""
+    text: str = ""
+    language: Language | None = None
+    admin: bool = False
+    origin: int | None = None
     enclosures: tuple[Enclosure, ...] = ()
+    answer: str | None = None
+    user: int | None = None
+    moved: tuple[int, int] | None = None
+    unattended: bool = False
+    id: int = 0
+    before: int = 0
+    turn: str = ""
+    reply: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +127,7 @@ class ChatRecord:
     session: int
     due: float
     history: tuple[Entry, ...]
-    open: tuple[OpenMessage, ...]
+    open: tuple[Incoming, ...]
     tainted: bool = False
     files_tainted: bool = False
     summary: Summary | None = None

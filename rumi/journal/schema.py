@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -19,7 +19,9 @@ CREATE TABLE messages (
     origin   INTEGER,            -- what its source calls it
     enclosures TEXT NOT NULL DEFAULT '[]',    -- JSON: what comes with it
     preview  INTEGER,            -- what its source calls the message of the growing answer
-    unattended INTEGER NOT NULL DEFAULT 0     -- a command from outside: no front end shows its reply
+    unattended INTEGER NOT NULL DEFAULT 0,    -- a command from outside: no front end shows its reply
+    user     INTEGER,            -- what its source calls its sender
+    admin    INTEGER NOT NULL DEFAULT 0       -- its sender may see how the whole process is
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -133,6 +135,10 @@ CREATE TABLE moved (old INTEGER NOT NULL, new INTEGER NOT NULL UNIQUE);
 ALTER TABLE sessions ADD COLUMN short INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE summaries ADD COLUMN told INTEGER NOT NULL DEFAULT 0;
 UPDATE summaries SET told = upto;
+""",
+    4: """
+ALTER TABLE messages ADD COLUMN user INTEGER;
+ALTER TABLE messages ADD COLUMN admin INTEGER NOT NULL DEFAULT 0;
 """,
 }
 """What leads from a version to the next one."""

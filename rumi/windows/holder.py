@@ -111,7 +111,7 @@ class Windows:
             await trio.sleep(LOOK_S)
 
     def _works(self, window: _Window) -> bool:
-        window.sent &= self._means.in_hand.untold.get(window.chat, set())
+        window.sent &= self._means.pending.untold.get(window.chat, set())
         if window.sent or window.events.behind or window.telling:
             window.moved = trio.current_time()
             return True
@@ -156,7 +156,7 @@ class Windows:
         self._about.check("--sandbox", request.get("sandbox"), self._about.engine)
         language: Language = "es" if request.get("language") == "es" else "en"
         if request.get("new"):
-            if chat in self._means.in_hand.untold:
+            if chat in self._means.pending.untold:
                 raise RumiError(texts.busy(language))
             await self._inbox.begin_anew(chat)
         events = self._means.hub.subscribe(chat, entering=True)
@@ -212,7 +212,7 @@ class Windows:
             raise WireClosed("not understood") from None
         try:
             # What comes while a turn runs begins nothing, and a program that is waited for may go on.
-            at_work = window.chat in self._means.in_hand.untold or (not window.person and self._works(window))
+            at_work = window.chat in self._means.pending.untold or (not window.person and self._works(window))
             if not self._taking and not at_work:
                 return {**_refused(_Ending()), "later": self._later()}
             number = await chat.send(text, enclosures)

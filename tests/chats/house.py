@@ -19,9 +19,9 @@ from rumi.chats import (
     Hub,
     HubSubscription,
     Inbox,
-    InHand,
     LocalChat,
     Means,
+    PendingMessages,
     add_chats,
 )
 from rumi.journal import Journal, Offload, OpenChats
@@ -183,7 +183,7 @@ async def house(
         model_for=model_for or (lambda chat, language: model),
         hub=Hub(),
         audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
-        in_hand=InHand(),
+        pending=PendingMessages(),
         limits=ChatLimits(limits or Limits(), session_ttl_s, history_messages, context_tokens, 30),
         language="en",
         workspaces=path / "workspace",

@@ -11,9 +11,9 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.chats import Arrival, HubSubscription, Replied
+from rumi.chats import HubSubscription, Replied
 from rumi.chats.jobs import Asked, Job
-from rumi.journal import Load
+from rumi.journal import Incoming, Load
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.texts import Verdict
 from rumi.tools import Question, Tool, ToolResult
@@ -108,7 +108,7 @@ class Asking:
                     return finished, what
 
     async def say(self, text: str, user: int = 7, origin: int | None = None) -> None:
-        await self.house.inbox.accept_all([Arrival(next(UPDATES), "tg7", text, user=user, origin=origin)])
+        await self.house.inbox.accept_all([Incoming(next(UPDATES), "tg7", text, user=user, origin=origin)])
 
 
 @asynccontextmanager
@@ -247,7 +247,7 @@ async def test_a_stop_ends_the_question_at_once(tmp_path: Path, autojump_clock: 
 
 
 def test_an_answer_right_behind_a_stop_counts_for_nothing() -> None:
-    job = Job("turn", 1, "leak", 0.0, "en", user=7)
+    job = Job("turn", Incoming(id=1, chat="tg7", text="leak", user=7), 0.0, "en")
     job.asked = Asked("q")
     job.scope.cancel()
     assert not job.answer(True, 7, "q")
@@ -329,7 +329,7 @@ async def test_the_same_update_is_heard_once(tmp_path: Path, autojump_clock: Moc
     async with asking(tmp_path) as home:
         await home.say(LEAK)
         await home.asked()
-        arrival = Arrival(next(UPDATES), "tg7", "no", user=7)
+        arrival = Incoming(next(UPDATES), "tg7", "no", user=7)
         assert await home.house.inbox.accept_all([arrival]) == [True]
         assert await home.house.inbox.accept_all([arrival]) == [False]
         assert len((await home.replied())[1].messages) == 2

@@ -21,6 +21,7 @@ from rumi.journal import (
 )
 from rumi.journal.store import Store
 from rumi.models import Message
+from tests.journal.accepting import accept
 
 
 def spec(path: Path) -> ChildSpec:  # type: ignore[type-arg]
@@ -41,8 +42,8 @@ async def test_requests_that_come_together_share_a_commit(
     root = Supervisor("root")
     journal = root.add(spec(tmp_path / "state.db"))
     async with root.running(), trio.open_nursery() as nursery:
-        for number in range(200):
-            nursery.start_soon(journal.ask, Accept(number + 1, "a", "hi"))
+        for _ in range(200):
+            nursery.start_soon(journal.ask, accept("a", "hi"))
     assert sum(commits) == 200
     assert len(commits) < 20
 
@@ -62,7 +63,7 @@ async def test_what_was_told_before_the_end_is_on_the_disk(tmp_path: Path) -> No
     root = Supervisor("root")
     journal = root.add(spec(tmp_path / "state.db"))
     async with root.running():
-        await journal.ask(Accept(1, "a", "hi"))
+        await journal.ask(accept("a", "hi"))
         await journal.tell(Settle("a", (1,), "bye"))  # a tell: nobody waits for it
     store = Store(tmp_path / "state.db")
     assert store.run([OpenChats()]) == [()]
@@ -84,5 +85,5 @@ async def test_an_error_that_stays_ends_the_program_with_a_clear_error(
             monkeypatch.setattr(Store, "run", full)
             while True:
                 with pytest.raises((ActorCrashed, ActorStopped, JournalError)):
-                    await journal.ask(Accept(1, "a", "hi"))
+                    await journal.ask(accept("a", "hi"))
     assert isinstance(raised.value.__cause__, JournalError)

@@ -13,7 +13,6 @@ from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
 from rumi.journal import (
-    Accept,
     Append,
     Begin,
     Delivered,
@@ -23,6 +22,7 @@ from rumi.journal import (
     JournalMessage,
     Load,
     NewSession,
+    OpenMessages,
     Retriable,
     Settle,
     Summarize,
@@ -35,6 +35,7 @@ from rumi.journal.messages import SLICE, Place
 from rumi.journal.store import Store
 from rumi.models import Message
 from tests.chats.house import InPlace
+from tests.journal.accepting import accept
 
 DAY = 86_400.0
 
@@ -60,7 +61,7 @@ class Book:
         self.messages += 1
         number, turn = self.messages, f"t{self.messages}"
         session = self.do(Load(chat, 0)).session  # type: ignore[attr-defined]
-        self.do(Accept(number, chat, "hi"), Begin(chat, number, turn, session, (entry(turn),)))
+        self.do(accept(chat, "hi"), Begin(chat, number, turn, session, (entry(turn),)))
         delivery = self.do(Settle(chat, (number,), "ok", "complete", session, (), self.now + due_in))
         if deliver:
             self.do(Delivered(delivery))  # type: ignore[arg-type]
@@ -157,7 +158,7 @@ async def test_others_are_served_between_the_slices_and_the_log_stays_small(
         number = largest = 0
         while "Sweep" in [name for batch in batches[-20:] for name in batch]:
             number += 1
-            await journal.ask(Accept(number, "b", "hi"))
+            await journal.ask(accept("b", "hi"))
             largest = max(largest, path.with_name("state.db-wal").stat().st_size)
     assert sum(batch.count("Sweep") for batch in batches) >= 20_000 / SLICE
     assert number > 20
@@ -178,7 +179,7 @@ def plan(book: Book, sql: str, *values: object) -> str:
     return "\n".join(row[-1] for row in rows)
 
 
-@pytest.mark.parametrize("request_", [Retriable("a"), Load("a", 40)])
+@pytest.mark.parametrize("request_", [Retriable("a"), Load("a", 40), OpenMessages("a", 3), accept("a", "hi")])
 def test_no_look_up_of_a_chat_reads_all_of_its_messages(book: Book, request_: JournalMessage) -> None:
     """By SQLite's own plans for every statement, with a hundred thousand rows of this chat."""
     db = book.store._db
@@ -223,7 +224,7 @@ def test_what_is_open_or_undelivered_is_never_deleted(book: Book) -> None:
     undelivered = book.turn("a", deliver=False)
     book.messages += 1
     waits = book.messages
-    book.do(Accept(waits, "b", "still open"))
+    book.do(accept("b", "still open"))
     book.now += 100 * DAY
     last = book.turn("c")
     book.expire(5)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from rumi.journal import (
-    Accept,
     Append,
     AskToLearn,
     Begin,
@@ -31,6 +30,7 @@ from rumi.journal import (
 )
 from rumi.journal.store import Store
 from rumi.models import Message, ToolCall
+from tests.journal.accepting import accept
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Book:
         number, turn = self.messages, f"t{self.messages}"
         session = self.do(Load(chat, 0)).session  # type: ignore[attr-defined]
         asked = Entry(turn, Message("user", text))
-        self.do(Accept(number, chat, text), Begin(chat, number, turn, session, (asked,)))
+        self.do(accept(chat, text), Begin(chat, number, turn, session, (asked,)))
         self.do(Append(chat, session, tuple(Entry(turn, e.message, e.tainted) for e in between)))
         answer = Entry(turn, Message("assistant", f"re: {text}"), any(e.tainted for e in between))
         self.do(Settle(chat, (number,), "ok", "complete", session, (answer,), due))

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from rumi.journal import Accept, Append, Begin, Entry, Load, Settle, Study
+from rumi.journal import Append, Begin, Entry, Load, Settle, Study
 from rumi.journal.history import UNREADABLE
 from rumi.journal.store import Store
 from rumi.models import Message
+from tests.journal.accepting import accept
 
 
 @pytest.mark.parametrize("spoilt", [b"x", b"{}", b'{"role":"user","content":"h\xff"', b"[1]"])
 def test_an_entry_that_cannot_be_read_is_one_entry(tmp_path: Path, spoilt: bytes) -> None:
     store = Store(tmp_path / "state.db")
     asked, answer = Entry("t1", Message("user", "hello")), Entry("t1", Message("assistant", "hi"))
-    store.run([Accept(1, "a", "hello"), Begin("a", 1, "t1", 1, (asked,)), Append("a", 1, (asked,))])
+    store.run([accept("a", "hello"), Begin("a", 1, "t1", 1, (asked,)), Append("a", 1, (asked,))])
     store.run([Settle("a", (1,), "hi", "complete", 1, (answer,), 10.0)])
     store.close()
     with sqlite3.connect(tmp_path / "state.db") as db:
@@ -33,7 +34,7 @@ def test_an_entry_that_cannot_be_read_is_one_entry(tmp_path: Path, spoilt: bytes
 @pytest.mark.parametrize("spoilt", ["{", "5", '[{"a":1}]'])
 def test_a_message_whose_enclosures_cannot_be_read_is_one_without(tmp_path: Path, spoilt: str) -> None:
     store = Store(tmp_path / "state.db")
-    store.run([Accept(1, "a", "hello")])
+    store.run([accept("a", "hello")])
     with sqlite3.connect(tmp_path / "state.db") as db:
         db.execute("UPDATE messages SET enclosures = ?", (spoilt,))
     db.close()

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from rumi.journal import (
     Accept,
-    AcceptAll,
     Append,
     Begin,
     Count,
@@ -39,6 +38,7 @@ from rumi.journal import (
 from rumi.journal.history import dump_message, load_message
 from rumi.journal.store import Store
 from rumi.models import Message, ToolCall
+from tests.journal.accepting import accept
 from tests.journal.earlier import SCHEMAS
 
 
@@ -60,7 +60,7 @@ def test_the_file_is_wal_fully_synchronous_and_its_owners_alone(store: Store) ->
 
 
 def test_an_accepted_message_is_open_until_it_is_settled(store: Store) -> None:
-    do(store, Accept(1, "a", "hi"), Accept(2, "b", "ho"))
+    do(store, accept("a", "hi"), accept("b", "ho"))
     assert do(store, OpenChats()) == ("a", "b")
     do(store, Settle("a", (1,), "bye"))
     assert do(store, OpenChats()) == ("b",)
@@ -68,14 +68,14 @@ def test_an_accepted_message_is_open_until_it_is_settled(store: Store) -> None:
 
 
 def test_a_message_has_one_reply_however_often_it_is_settled(store: Store) -> None:
-    do(store, Accept(1, "a", "hi"))
+    do(store, accept("a", "hi"))
     first = do(store, Settle("a", (1,), "once"))
     assert do(store, Settle("a", (1,), "twice")) == first
     assert [reply.text for reply in do(store, Undelivered("a"))] == ["once"]  # type: ignore[attr-defined]
 
 
 def test_replies_wait_in_order_until_someone_has_them(store: Store) -> None:
-    do(store, Accept(1, "a", "1"), Accept(2, "a", "2"), Accept(3, "a", "/stop"))
+    do(store, accept("a", "1"), accept("a", "2"), accept("a", "/stop"))
     do(store, Settle("a", (1, 3), "stopped"), Settle("a", (2,), "busy"))
     first, second = do(store, Undelivered("a"))  # type: ignore[misc]
     assert (first.messages, second.messages) == ((1, 3), (2,))
@@ -84,9 +84,9 @@ def test_replies_wait_in_order_until_someone_has_them(store: Store) -> None:
 
 
 def test_a_transaction_that_fails_does_nothing(store: Store) -> None:
-    do(store, Accept(1, "a", "hi"))
-    with pytest.raises(JournalError):
-        store.run([Settle("a", (1,), "bye"), Accept(1, "a", "the same number")])
+    do(store, accept("a", "hi"))
+    with pytest.raises(AttributeError):
+        store.run([Settle("a", (1,), "bye"), Settle("a", (2,), object())])  # type: ignore[arg-type]
     assert do(store, OpenChats()) == ("a",)
 
 
@@ -105,10 +105,10 @@ def test_what_can_be_retried_is_the_last_turn_that_did_not_complete(store: Store
     session = do(store, NewSession("a"))
     assert isinstance(session, int)
     for number, reason in enumerate(("stopped", "complete", None), start=1):
-        do(store, Accept(number, "a", f"text {number}"), Begin("a", number, f"t{number}", session))
+        do(store, accept("a", f"text {number}"), Begin("a", number, f"t{number}", session))
         do(store, Settle("a", (number,), "…", reason, session))  # type: ignore[arg-type]
     assert do(store, Retriable("a")).id == 1  # type: ignore[attr-defined]
-    do(store, Accept(4, "a", "/retry"), Begin("a", 4, "t4", session, retries=1))
+    do(store, accept("a", "/retry"), Begin("a", 4, "t4", session, retries=1))
     do(store, Settle("a", (4,), "…", "model_error", session))
     again = do(store, Retriable("a"))
     assert (again.id, again.text) == (4, "text 1")  # type: ignore[attr-defined]
@@ -164,12 +164,12 @@ def test_what_a_model_thought_on_the_way_is_not_stored() -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from rumi.journal import Accept, Settle
+from rumi.journal import Accept, Incoming, Settle
 from rumi.journal.store import Store
 store = Store(Path(sys.argv[1]))
 first = int(sys.argv[2])
 for number in range(first, first + 100_000):
-    store.run([Accept(number, "a", "hi")])
+    store.run([Accept((Incoming(chat="a", text="hi"),))])
     print("accepted", number, flush=True)
     store.run([Settle("a", (number,), f"reply to {number}")])
     print("settled", number, flush=True)
@@ -201,10 +201,10 @@ def test_what_was_said_to_be_stored_survives_a_kill_at_any_step(tmp_path: Path) 
 
 def test_what_comes_with_a_message_is_kept_for_its_turn_and_for_a_retry(store: Store) -> None:
     report = Enclosure("file", "ref", "report \ud800.pdf", "application/pdf", 12)
-    do(store, AcceptAll((Incoming(5, 1, "a", "look", "es", 70, (report,)),)))
+    do(store, Accept((Incoming(5, "a", "look", "es", enclosures=(report,), user=7, admin=True),)))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
-    assert (found.language, found.enclosures[0].reference) == ("es", "ref")
-    do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "model_error", 1), Accept(2, "a", "/retry"))
+    assert (found.language, found.enclosures[0].reference, found.user, found.admin) == ("es", "ref", 7, True)
+    do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "model_error", 1), accept("a", "/retry"))
     assert do(store, Retriable("a")).enclosures == found.enclosures  # type: ignore[attr-defined]
     do(store, Begin("a", 2, "t2", 1, (), retries=1), Settle("a", (2,), "no", "model_error", 1))
     again = do(store, Retriable("a"))
@@ -213,7 +213,7 @@ def test_what_comes_with_a_message_is_kept_for_its_turn_and_for_a_retry(store: S
 
 def test_words_of_others_are_kept_with_their_message_and_with_its_retry(store: Store) -> None:
     words = Enclosure("words", source="standard input", text="theirs", cut=True)
-    do(store, Accept(1, "a", "mine", (words,)))
+    do(store, accept("a", "mine", words))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
     assert (found.text, found.enclosures) == ("mine", (words,))
     do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "crashed", 1))
@@ -221,7 +221,7 @@ def test_words_of_others_are_kept_with_their_message_and_with_its_retry(store: S
 
 
 def test_what_an_earlier_version_stored_with_a_message_is_read(store: Store) -> None:
-    do(store, Accept(1, "a", "look"))
+    do(store, accept("a", "look"))
     earlier = '[{"kind":"voice","reference":"r","name":"v.ogg","media_type":"","size_bytes":null}]'
     store._db.execute("UPDATE messages SET enclosures = ?", (earlier,))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
@@ -230,7 +230,7 @@ def test_what_an_earlier_version_stored_with_a_message_is_read(store: Store) -> 
 
 
 def test_a_reply_knows_what_its_messages_are_called_and_how_far_it_got(store: Store) -> None:
-    do(store, AcceptAll((Incoming(5, 1, "a", "hi", origin=70), Incoming(6, 2, "a", "/stop", origin=71))))
+    do(store, Accept((Incoming(5, "a", "hi", origin=70), Incoming(6, "a", "/stop", origin=71))))
     do(store, Previewed(1, 900), Settle("a", (1, 2), "long"))
     (reply,) = do(store, Undelivered("a"))  # type: ignore[misc]
     assert (reply.origin, reply.preview, reply.parts) == (70, 900, 0)
@@ -240,7 +240,7 @@ def test_a_reply_knows_what_its_messages_are_called_and_how_far_it_got(store: St
 
 
 def test_replies_that_can_reach_nobody_wait_no_longer_and_say_why(store: Store) -> None:
-    do(store, Accept(1, "a", "1"), Accept(2, "a", "2"), Accept(3, "b", "3"))
+    do(store, accept("a", "1"), accept("a", "2"), accept("b", "3"))
     first = do(store, Settle("a", (1,), "one"))
     do(store, Settle("a", (2,), "two"), Settle("b", (3,), "three"))
     do(store, Undeliverable("a", "too long", first))  # type: ignore[arg-type]
@@ -285,7 +285,7 @@ def test_a_file_of_the_first_schema_is_taken_over_with_all_that_is_in_it(tmp_pat
     store = Store(path)
     assert do(store, OpenChats()) == ("cli",)
     assert do(store, Load("cli", 10)).open[0].text == "hello"  # type: ignore[attr-defined]
-    do(store, AcceptAll((Incoming(9, 5, "tg1", "new", "es", 3),)), Settle("cli", (4,), "bye"))
+    do(store, Accept((Incoming(9, "tg1", "new", "es"),)), Settle("cli", (4,), "bye"))
     columns = {
         table: {row[1] for row in store._db.execute(f"PRAGMA table_info({table})")}
         for table in ("messages", "outbox", "updates", "history", "tainted_files")

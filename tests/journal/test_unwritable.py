@@ -24,7 +24,6 @@ from actors import ActorRef, ChildSpec, Supervisor
 from rumi.databases import Trouble
 from rumi.journal import (
     Accept,
-    AcceptAll,
     Append,
     Count,
     Entry,
@@ -46,6 +45,7 @@ from rumi.reserve import Reserve, free_bytes
 from rumi.texts import told
 from tests.chats.house import InPlace
 from tests.conftest import ROOT
+from tests.journal.accepting import accept
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def test_work_in_hand_is_finished_on_a_full_disk_by_means_of_the_reserve(
     seen: list[Trouble | None] = []
     shelf = Shelf(Reserve(small_disk / "reserve"), seen.append)
     async with journal_at(small_disk / "state.db", shelf) as (journal, root):
-        await journal.ask(Accept(1, "a", "hi"))
+        await journal.ask(accept("a", "hi"))
         await until((small_disk / "reserve").exists)
         filler = fill(small_disk)
         for number in range(5):  # more than the last page of the log has room for
@@ -112,7 +112,7 @@ async def test_work_in_hand_is_finished_on_a_full_disk_by_means_of_the_reserve(
         filler.unlink()
         await until(lambda: seen == ["full", None])
         assert (small_disk / "reserve").stat().st_blocks > 0
-        assert await journal.ask(Accept(2, "a", "again")) is None
+        assert await journal.ask(accept("a", "again")) != NotStored("full")
 
 
 async def test_new_messages_are_refused_at_once_while_the_disk_is_full(
@@ -122,19 +122,16 @@ async def test_new_messages_are_refused_at_once_while_the_disk_is_full(
     async with journal_at(small_disk / "state.db", shelf) as (journal, _):
         await until((small_disk / "reserve").exists)
         filler = fill(small_disk)
-        refused = None
-        number = 0
-        while refused is None:
+        number = 1
+        while await journal.ask(accept("a", "x" * 5000)) != NotStored("full"):
             number += 1
-            refused = await journal.ask(Accept(number, "a", "x" * 5000))
-        assert refused == NotStored("full")
         begun = trio.current_time()
-        assert await journal.ask(AcceptAll((Incoming(7, 1000, "a", "hi"),))) == NotStored("full")
+        assert await journal.ask(Accept((Incoming(7, "a", "hi"),))) == NotStored("full")
         assert (await journal.ask(Count())).last_message == number - 1
         assert trio.current_time() - begun < 1
         filler.unlink()
         await until(lambda: shelf.trouble is None)
-        assert await journal.ask(AcceptAll((Incoming(7, 1000, "a", "hi"),))) == (0,)
+        assert await journal.ask(Accept((Incoming(7, "a", "hi"),))) != NotStored("full")
 
 
 async def test_without_a_reserve_what_is_to_be_written_waits_until_there_is_room(
@@ -159,7 +156,7 @@ async def test_a_refused_message_is_not_stored_later(autojump_clock: MockClock, 
     async with journal_at(small_disk / "state.db") as (journal, _):
         filler = fill(small_disk)
         number = 0
-        while await journal.ask(Accept(number + 1, "a", "x" * 5000)) is None:
+        while await journal.ask(accept("a", "x" * 5000)) != NotStored("full"):
             number += 1
         filler.unlink()
         await trio.sleep(60)
@@ -238,7 +235,7 @@ async def test_a_lock_of_another_program_is_waited_for(
         other = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(journal.ask, Accept(1, "a", "hi"))
+            nursery.start_soon(journal.ask, accept("a", "hi"))
             await trio.sleep(30)
             assert figures(root)["trouble"] == "locked"
             assert await journal.ask(OpenChats()) == ()
@@ -264,13 +261,13 @@ async def test_a_lock_that_stays_refuses_new_messages_and_work_in_hand_goes_on_w
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, Append("a", 1, (entry(1),)))
-            nursery.start_soon(ask, Accept(1, "a", "hi"))
+            nursery.start_soon(ask, accept("a", "hi"))
             await trio.sleep(actor_module.LOCKED_S - 5)
             assert answers == []
             await trio.sleep(10)
             assert answers == [NotStored("locked")]
             begun = trio.current_time()
-            await ask(Accept(2, "a", "hi"))
+            await ask(accept("a", "hi"))
             assert answers == [NotStored("locked")] * 2
             assert trio.current_time() == begun
             await trio.sleep(3600)
@@ -288,7 +285,7 @@ async def test_a_message_whose_sender_left_before_it_could_be_written_is_not_sto
         other = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with trio.move_on_after(5):
-            await journal.ask(Accept(1, "a", "hi"))
+            await journal.ask(accept("a", "hi"))
         other.execute("ROLLBACK")
         other.close()
         await trio.sleep(10)
@@ -320,7 +317,7 @@ async def test_a_file_that_is_deleted_or_replaced_is_noticed_within_a_minute(
     seen: list[Trouble | None] = []
     path = tmp_path / "state.db"
     async with journal_at(path, Shelf(observe=seen.append)) as (journal, root):
-        await journal.ask(Accept(1, "a", "hi"))
+        await journal.ask(accept("a", "hi"))
         await trio.sleep(120)
         assert seen == []
         if how == "replaced":
@@ -330,7 +327,7 @@ async def test_a_file_that_is_deleted_or_replaced_is_noticed_within_a_minute(
             path.with_name("state.db-wal" if how == "its log deleted" else "state.db").unlink()
         await trio.sleep(60)
         assert seen == ["replaced"]
-        assert await journal.ask(Accept(2, "a", "into the void")) == NotStored("replaced")
+        assert await journal.ask(accept("a", "into the void")) == NotStored("replaced")
         with trio.move_on_after(600) as waits:
             await journal.ask(Settle("a", (1,), "into the void"))
         assert waits.cancelled_caught

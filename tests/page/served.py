@@ -18,9 +18,9 @@ import trio
 from rumi.agent import TurnFinished
 from rumi.app import App, open_app
 from rumi.chats import ChatEvent
-from rumi.chats.chat import Deliver
 from rumi.config import Loaded, load_settings
 from rumi.home import Home
+from rumi.journal import Incoming
 from rumi.page import open_entrance
 from rumi.sandbox import Engine
 from tests.cli.telegram_model import think
@@ -172,7 +172,7 @@ class Served:
         self.run(self.app.inbox.open, chat)
         actor = self.app.inbox.lookup(chat)
         assert actor is not None
-        self.do(actor.tell_nowait, Deliver(0, None, "en"))  # type: ignore[arg-type]
+        self.do(actor.tell_nowait, Incoming(before=None))  # type: ignore[arg-type]
 
     def crash_page(self) -> None:
         """Make the page's server crash: by an event that is none."""

@@ -52,12 +52,12 @@ class Checks:
 
     def when_idle(self, process: Process) -> None:
         """Nothing is kept for ever, and nothing runs."""
-        in_hand, sender, inbox = process.in_hand, process.sender, process.inbox
+        pending, sender, inbox = process.pending, process.sender, process.inbox
         limits = process.telegram._limits
         limits._sweep()
         kept = {
-            "messages in hand": in_hand.arriving or in_hand.queued or in_hand.untold,
-            "stray messages": inbox._delivery.stray,
+            "messages without a reply": pending.untold,
+            "cursors": pending.cursors,
             "chats": list(inbox._chats.keys()),
             "lanes": sender._lanes,
             "ends": sender._ending,

@@ -19,7 +19,7 @@ from trio._core import _io_epoll
 
 from actors.testing import run
 from rumi.chats import chat as chat_module
-from rumi.chats import tree as chats_tree
+from rumi.chats import dispatcher
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.models.limits import Limits
 from rumi.telegram import room
@@ -97,7 +97,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
-        patch.object(chats_tree, "IDLE_CHAT_S", SOON_S if world.theme == "stuck" else chats_tree.IDLE_CHAT_S),
+        patch.object(dispatcher, "IDLE_CHAT_S", SOON_S if world.theme == "stuck" else dispatcher.IDLE_CHAT_S),
         patch.object(delivery, "format_reply", FORMATTED),
         patch.object(delivery, "LONG", math.inf),
         patch.object(trio.to_thread, "run_sync", no_threads),

@@ -16,7 +16,7 @@ from telegram import Bot
 from actors import ChildSpec, Supervisor, TreeEvent
 from rumi.agent import Limits as TurnLimits
 from rumi.audit import AuditLog
-from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, InHand, Means, add_chats
+from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.memory import Memory, asking, extract
@@ -152,7 +152,7 @@ class Process:
         self._permits = permits
         hub = WatchedHub(setting.witness)
         self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
-        self.in_hand = InHand()
+        self.pending = PendingMessages()
         self.means = Means(
             journal=journal,
             sandboxes=self.sandboxes,
@@ -161,7 +161,7 @@ class Process:
             ),
             hub=hub,
             audit=cast(AuditLog, NoAudit()),
-            in_hand=self.in_hand,
+            pending=self.pending,
             limits=ChatLimits(
                 TurnLimits(timeout_s=TURN_S),
                 SESSION_S,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,11 +12,12 @@ import trio
 
 from rumi.agent import gate
 from rumi.agent.gate import Gate
-from rumi.chats import Hub, Inbox, InHand, Replied, learning, orphans
+from rumi.chats import Hub, Inbox, Replied, learning, recovery
 from rumi.chats.chat import Chat
+from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.jobs import Job
 from rumi.chats.learning import Learner
-from rumi.chats.orphans import Settler
+from rumi.chats.pending import Cursor
 from rumi.chats.telling import tell_reply
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
@@ -202,7 +203,7 @@ def takes_a_press_for_whatever_is_asked(patch: pytest.MonkeyPatch) -> None:
 
 def takes_a_press_of_anybody(patch: pytest.MonkeyPatch) -> None:
     answer = Job.answer
-    patch.setattr(Job, "answer", lambda self, yes, user, id=None: answer(self, yes, self.user, id))
+    patch.setattr(Job, "answer", lambda self, yes, user, id=None: answer(self, yes, self.message.user, id))
 
 
 def names_questions_anew_with_each_process(patch: pytest.MonkeyPatch) -> None:
@@ -258,9 +259,9 @@ def says_nothing_to_a_press(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Toasts, "say", nothing)
 
 
-def settles_one_chat_at_a_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(orphans.Settler, "concurrency", 1)
-    patch.setattr(orphans, "SETTLED_AT_ONCE", 1)
+def starts_one_chat_at_a_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recovery.Recovery, "concurrency", 1)
+    patch.setattr(recovery, "CHATS_AT_ONCE", 1)
 
 
 def takes_one_box_at_a_time(patch: pytest.MonkeyPatch) -> None:
@@ -268,15 +269,28 @@ def takes_one_box_at_a_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_a_reply_untold_that_a_failing_journal_wrote(patch: pytest.MonkeyPatch) -> None:
-    async def open_all(self: Settler) -> None:
+    async def open_all(self: recovery.Recovery) -> None:
         for chat in await self._means.journal.ask(OpenChats()):
-            await self._settle(chat, partial(self._open, chat))
+            await self._open(chat)
 
-    patch.setattr(Settler, "_open_all", open_all)
+    patch.setattr(recovery.Recovery, "_open_all", open_all)
 
 
-def takes_a_lost_mailbox_for_full(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(InHand, "lose", lambda self, chat: None)
+def looks_for_no_wake_up_that_was_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Cursor, "missed", property(lambda self: 0, lambda self, number: None))
+
+
+def starts_no_chat_that_is_away(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Dispatcher, "open_soon", lambda self, chat: None)
+
+
+def passes_messages_that_it_has_not_judged(patch: pytest.MonkeyPatch) -> None:
+    hear = Chat._hear
+    patch.setattr(Chat, "_hear", lambda self, message: hear(self, replace(message, before=0)))
+
+
+def judges_again_what_it_has_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Chat, "_hear", lambda self, message: self._take(message))
 
 
 def works_for_one_chat_at_a_time(patch: pytest.MonkeyPatch) -> None:
@@ -404,6 +418,7 @@ pytestmark = pytest.mark.long
         (says_nothing_to_a_press, "was told nothing"),
         (leaves_a_reply_untold_that_a_failing_journal_wrote, "kept for ever: messages in hand"),
         (keeps_permits, "kept for ever: permits"),
+        (starts_no_chat_that_is_away, "has no reply"),
         (counts_no_model_calls, "model calls at once, and only"),
     ],
 )
@@ -414,8 +429,10 @@ def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("plant", "complaint", "theme"),
     [
-        (takes_a_lost_mailbox_for_full, "has no reply", "storm"),
-        (settles_one_chat_at_a_time, "for something of others", "stuck"),
+        (looks_for_no_wake_up_that_was_lost, "has no reply", "storm"),
+        (passes_messages_that_it_has_not_judged, "has no reply", "storm"),
+        (judges_again_what_it_has_read, "replied to twice", "storm"),
+        (starts_one_chat_at_a_time, "for something of others", "stuck"),
         (takes_one_box_at_a_time, "for something of others", "stuck"),
         (works_for_one_chat_at_a_time, "for something of others", "stuck"),
         (sends_to_one_chat_at_a_time, "for something of others", "stuck"),

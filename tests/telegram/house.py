@@ -15,7 +15,7 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.agent import Limits
 from rumi.audit import AuditLog
-from rumi.chats import ChatLimits, Hub, Inbox, InHand, Means, add_chats
+from rumi.chats import ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
@@ -138,7 +138,7 @@ async def telegram_house(
         model_for=lambda chat, language: model,
         hub=hub,
         audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
-        in_hand=InHand(),
+        pending=PendingMessages(),
         limits=ChatLimits(Limits(), 3600, 40, 100_000, 30, confirm_timeout_s),
         language="en",
         workspaces=home.workspaces,

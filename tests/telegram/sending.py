@@ -17,7 +17,7 @@ from actors import ActorError, ActorRef, ChildSpec, Supervisor
 from rumi.agent import Thinking, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats import ChatEvent, Happening, Hub, Replied, TurnStarted
 from rumi.journal import (
-    AcceptAll,
+    Accept,
     Incoming,
     Journal,
     JournalMessage,
@@ -80,9 +80,9 @@ class PostOffice:
 
     async def asked(self, chat: str, *, origin: int | None = 1) -> int:
         """Store a message of somebody's; its number."""
-        number = next(self._numbers)
-        await self.journal.ask(AcceptAll((Incoming(number, number, chat, "hi", "en", origin),)))
-        return number
+        message = Incoming(next(self._numbers), chat, "hi", "en", origin=origin)
+        (stored,) = await self.journal.ask(Accept((message,)))  # type: ignore[misc]
+        return stored.id  # type: ignore[union-attr]
 
     async def reply(
         self,

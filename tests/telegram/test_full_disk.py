@@ -8,9 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.chats import Arrival
 from rumi.errors import NotTaken
-from rumi.journal import Enclosure
+from rumi.journal import Enclosure, Incoming
 from rumi.journal import store as store_module
 from rumi.models import Emit, ModelRequest, Reply
 from tests.fakes.bot_api import BotApi
@@ -157,12 +156,12 @@ async def test_a_stop_that_brings_something_along_stops_nothing_on_a_full_disk(
         file = Enclosure("file", "ref", "a.txt")
         with pytest.raises(NotTaken):
             for number in range(100):  # until the last page of the log is full as well
-                sent = Arrival(number + 1, f"tg{ANA}", "/stop", enclosures=(file,))
+                sent = Incoming(number + 1, f"tg{ANA}", "/stop", enclosures=(file,))
                 await house.inbox.accept_all([sent])
         await trio.sleep(60)
         assert model.stopped == 0
         with pytest.raises(NotTaken):
-            await house.inbox.accept_all([Arrival(1000, f"tg{ANA}", "/stop")])
+            await house.inbox.accept_all([Incoming(1000, f"tg{ANA}", "/stop")])
         await trio.sleep(1)
         assert model.stopped == 1
         filler.unlink()

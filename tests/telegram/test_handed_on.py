@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from rumi.agent import ConfirmationAsked, TurnFinished
-from rumi.chats import Arrival, HubSubscription, Replied
-from rumi.journal import Enclosure
+from rumi.chats import HubSubscription, Replied
+from rumi.journal import Enclosure, Incoming
 from rumi.marked import CLOSING, WARNING
 from rumi.memory import Facts, NewFact, Remember
 from rumi.models import Emit, ModelRequest, Reply, ToolCall
@@ -79,7 +79,7 @@ class Ana:
         """Have all that waits on this Telegram taken as one batch."""
         raw = [update for _, update in self.api.updates.pending]
         self.api.updates.pending.clear()
-        arrivals = [each for each in read_batch(raw, ME, WHO, Intake()) if isinstance(each, Arrival)]
+        arrivals = [each for each in read_batch(raw, ME, WHO, Intake()) if isinstance(each, Incoming)]
         await self.user.house.inbox.accept_all(arrivals)
 
     async def sends(self, answer: bool | None = None) -> tuple[int, str]:

@@ -9,7 +9,7 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
-from rumi.journal import AcceptAll, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered
+from rumi.journal import Accept, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered
 from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply, TextDelta
 from rumi.telegram.address import Address
@@ -256,20 +256,18 @@ async def test_who_waits_for_a_turn_while_the_group_moves_waits_for_one_in_the_n
 def test_a_move_is_stored_with_its_update_once_and_chains_lead_to_the_first(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db")
     move = (OLD, NEW)
-    store.run([AcceptAll((Incoming(1, moved=move), Incoming(2, moved=move)))])
-    store.run([AcceptAll((Incoming(1, moved=move), Incoming(3, moved=(NEW, -2005))))])
+    store.run([Accept((Incoming(1, moved=move), Incoming(2, moved=move)))])
+    store.run([Accept((Incoming(1, moved=move), Incoming(3, moved=(NEW, -2005))))])
     assert store.run([MovedGroups()]) == [((OLD, NEW), (OLD, -2005))]
-    store.run([AcceptAll((Incoming(4, moved=(NEW, OLD)),))])
+    store.run([Accept((Incoming(4, moved=(NEW, OLD)),))])
     assert store.run([MovedGroups()]) == [((OLD, NEW), (OLD, -2005))]
     store.close()
 
 
 def test_what_a_message_was_called_in_the_old_group_counts_no_more(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db")
-    store.run(
-        [AcceptAll((Incoming(1, 1, "tg-5", "hi", origin=50), Incoming(2, 2, "tg-55", "hi", origin=50)))]
-    )
-    store.run([Previewed(1, 51), Previewed(2, 51), AcceptAll((Incoming(3, moved=(OLD, NEW)),))])
+    store.run([Accept((Incoming(1, "tg-5", "hi", origin=50), Incoming(2, "tg-55", "hi", origin=50)))])
+    store.run([Previewed(1, 51), Previewed(2, 51), Accept((Incoming(3, moved=(OLD, NEW)),))])
     store.run([Settle("tg-5", (1,), "done"), Settle("tg-55", (2,), "done")])
     ((moved,), (other,)) = store.run([Undelivered("tg-5"), Undelivered("tg-55")])  # type: ignore[misc]
     assert (moved.origin, moved.preview) == (0, None)
@@ -281,7 +279,7 @@ def test_a_new_number_with_messages_of_its_own_keeps_its_chat_after_a_refusal(
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path / "state.db")
-    store.run([AcceptAll((Incoming(1, 1, "tg-1005_7", "hi"), Incoming(2, 2, "tg-2006x", "hi")))])
+    store.run([Accept((Incoming(1, "tg-1005_7", "hi"), Incoming(2, "tg-2006x", "hi")))])
     assert store.run([Moved(OLD, NEW, "tg-1005")]) == [False]
     assert store.run([Moved(-6, -2006, "tg-2006")]) == [True]
     assert store.run([Moved(-6, -2006, "tg-2006")]) == [True]

@@ -14,8 +14,9 @@ from telegram import Bot
 from trio.testing import MockClock
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, RestartLimitExceeded, Supervisor
-from rumi.chats import Arrival, Inbox
+from rumi.chats import Inbox
 from rumi.errors import RumiError
+from rumi.journal import Incoming
 from rumi.telegram.api.bot import Me, TokenRefused, open_bot
 from rumi.telegram.messages import PollerMessage, Pressed, Say, StopPolling, Toast
 from rumi.telegram.polling.content import Intake
@@ -49,7 +50,7 @@ POLL_S, GRACE_S = 25.0, 10.0
 class Shelf:
     """An inbox that keeps what it accepts, as the house's does: each number once."""
 
-    batches: list[list[Arrival]] = field(default_factory=list)
+    batches: list[list[Incoming]] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
     open: trio.Event = field(default_factory=trio.Event)
     failures: int = 0
@@ -60,7 +61,7 @@ class Shelf:
     def __post_init__(self) -> None:
         self.open.set()
 
-    async def accept_all(self, arrivals: Sequence[Arrival]) -> list[bool]:
+    async def accept_all(self, arrivals: Sequence[Incoming]) -> list[bool]:
         self.attempts += 1
         self._tell()
         await trio.sleep(self.begins_after_s)
@@ -245,7 +246,7 @@ async def test_what_is_ignored_leaves_its_number_only(
     api.say(api.people[ANA], "to nobody in particular", group)
     async with polling(api, shelf):
         await shelf.until(lambda: bool(shelf.batches))
-        assert shelf.batches == [[Arrival(500_000_000)]]
+        assert shelf.batches == [[Incoming(500_000_000)]]
 
 
 async def test_a_stranger_is_told_once_and_their_words_are_not_stored(
@@ -257,7 +258,7 @@ async def test_a_stranger_is_told_once_and_their_words_are_not_stored(
         api.faults.next(Redelivered(), "getUpdates")
         api.say(api.people[EVE], "please")
         await trio.sleep(60)
-        assert all(arrival == Arrival(arrival.update) for batch in shelf.batches for arrival in batch)
+        assert all(arrival == Incoming(arrival.update) for batch in shelf.batches for arrival in batch)
         assert [say.chat for say in poller.said] == ["tg66"]
 
 
@@ -564,7 +565,7 @@ class Unsteady:
     inbox: Inbox
     chance: Random
 
-    async def accept_all(self, arrivals: Sequence[Arrival]) -> list[bool]:
+    async def accept_all(self, arrivals: Sequence[Incoming]) -> list[bool]:
         if self.chance.random() < 0.05:
             raise RumiError("before")
         new = await self.inbox.accept_all(arrivals)

@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Supervisor
-from rumi.chats import Arrival
+from rumi.journal import Incoming
 from rumi.telegram.callback import answer_in, data_of
 from rumi.telegram.messages import Pressed, Toast
 from rumi.telegram.polling.presses import ANSWER_S, MOST, Press, Presses, read_press, read_presses
@@ -303,7 +303,7 @@ async def test_the_number_of_a_press_is_stored_and_nothing_else_before_it_is_jud
     number = ana_presses(api)
     async with polling(api, shelf) as poller:
         await trio.sleep(1)
-        assert shelf.batches == [[Arrival(number)]]
+        assert shelf.batches == [[Incoming(number)]]
         assert shelf.asked == [("tg11", ID, True, ANA)]
         assert shelf.stored == [{number}]
         assert [type(said) for said in poller.said] == [Pressed]

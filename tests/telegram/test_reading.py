@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from telegram import Bot, Update
 
 from rumi import texts
-from rumi.chats import Arrival
-from rumi.journal import Enclosure
+from rumi.journal import Enclosure, Incoming
 from rumi.telegram.api.bot import Me
 from rumi.telegram.polling.content import Intake
 from rumi.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
@@ -47,7 +46,7 @@ class World:
         """What the last update means, by both ways."""
         raw = self.updates()[-1]
         found = read_update(raw, ME, who, intake or Intake())
-        assert read_batch([raw], ME, who, intake or Intake()) == [found or Arrival(raw["update_id"])]
+        assert read_batch([raw], ME, who, intake or Intake()) == [found or Incoming(raw["update_id"])]
         return found
 
     def comes(self, person: Person, **fields: Any) -> int:
@@ -66,8 +65,8 @@ def world() -> World:
     return World()
 
 
-def arrival(read: Read | None) -> Arrival:
-    assert isinstance(read, Arrival)
+def arrival(read: Read | None) -> Incoming:
+    assert isinstance(read, Incoming)
     return read
 
 
@@ -76,7 +75,7 @@ def arrival(read: Read | None) -> Arrival:
 
 def test_a_private_message_of_somebody_on_the_list_arrives(world: World) -> None:
     message = world.api.say(world.ana, "hola")
-    assert world.last() == Arrival(500_000_000, "tg11", "hola", "es", origin=message.id, user=ANA)
+    assert world.last() == Incoming(500_000_000, "tg11", "hola", "es", origin=message.id, user=ANA)
 
 
 def test_admins_may_talk_without_being_on_the_list(world: World) -> None:
@@ -134,15 +133,15 @@ def test_edits_and_channel_posts_are_not_listened_to(world: World) -> None:
     world.api.edit(message, "hola!")
     assert world.last() is None
     post = {**world.updates()[0]["message"], "chat": {"id": -5, "type": "channel", "title": "C"}}
-    assert read_batch([{"update_id": 9, "channel_post": post}], ME, WHO, Intake()) == [Arrival(9)]
-    assert read_batch([{"update_id": 9, "message": post}], ME, WHO, Intake()) == [Arrival(9)]
+    assert read_batch([{"update_id": 9, "channel_post": post}], ME, WHO, Intake()) == [Incoming(9)]
+    assert read_batch([{"update_id": 9, "message": post}], ME, WHO, Intake()) == [Incoming(9)]
 
 
 def test_the_direct_messages_of_a_channel_are_not_one_group(world: World) -> None:
     world.api.say(world.ana, "/status", world.group)
     update = copy.deepcopy(world.updates()[-1])
     update["message"]["chat"]["is_direct_messages"] = True
-    assert read_batch([update], ME, WHO, Intake()) == [Arrival(update["update_id"])]
+    assert read_batch([update], ME, WHO, Intake()) == [Incoming(update["update_id"])]
 
 
 @pytest.mark.parametrize(
@@ -319,7 +318,7 @@ def test_a_private_chat_may_have_topics(world: World) -> None:
 def test_a_file_comes_with_its_caption(world: World) -> None:
     message = world.api.send_document(world.ana, "report.pdf", b"%PDF", caption="what is this?")
     file = Enclosure("file", next(iter(world.api.files)), "report.pdf", "application/pdf", 4)
-    assert world.last() == Arrival(
+    assert world.last() == Incoming(
         500_000_000, "tg11", "what is this?", "es", origin=message.id, enclosures=(file,), user=ANA
     )
 
@@ -574,7 +573,7 @@ def test_an_origin_that_is_not_known_yet_is_one_all_the_same(world: World, odd: 
 @pytest.mark.parametrize("field", ["forward_origin", "via_bot", "quote", "external_reply"])
 def test_a_mark_that_is_odd_is_no_reason_to_take_the_words_for_own(world: World, field: str) -> None:
     world.comes(world.ana, text="theirs", **{field: "?"})
-    assert world.all() == [Arrival(500_000_000)]
+    assert world.all() == [Incoming(500_000_000)]
 
 
 def message_class_reads(world: World) -> bool:
@@ -611,7 +610,7 @@ def test_a_batch_keeps_its_order_and_every_number(world: World) -> None:
     world.api.say(world.ana, "four")
     read = world.all()
     assert [one.update for one in read] == [update["update_id"] for update in world.updates()]
-    assert [type(one) for one in read] == [Arrival, Stranger, Arrival, Arrival]
+    assert [type(one) for one in read] == [Incoming, Stranger, Incoming, Incoming]
     assert [arrival(read[place]).text for place in (0, 2, 3)] == ["one", "", "four"]
 
 
@@ -634,7 +633,7 @@ def test_an_album_is_one_message_with_all_its_files(world: World) -> None:
         world.ana, [("a.txt", b"1"), ("b.txt", b"2"), ("c.txt", b"3")], caption="these"
     )
     *first, last = world.all()
-    assert first == [Arrival(500_000_000), Arrival(500_000_001)]
+    assert first == [Incoming(500_000_000), Incoming(500_000_001)]
     found = arrival(last)
     assert [file.name for file in found.enclosures] == ["a.txt", "b.txt", "c.txt"]
     assert (found.update, found.text, found.origin) == (500_000_002, "these", album[0].id)
@@ -675,7 +674,7 @@ def test_an_album_in_a_group_is_for_the_bot_if_its_caption_is(world: World) -> N
 
 def test_a_strangers_album_is_one_stranger(world: World) -> None:
     world.api.send_album(world.eve, [("a", b"1"), ("b", b"2")])
-    assert [type(one) for one in world.all()] == [Arrival, Stranger]
+    assert [type(one) for one in world.all()] == [Incoming, Stranger]
 
 
 def test_an_album_with_a_file_that_is_too_large_is_answered_as_a_whole(world: World) -> None:
@@ -699,7 +698,7 @@ def test_an_update_that_cannot_be_read_is_passed_over_and_keeps_its_number(
     with caplog.at_level(logging.WARNING):
         read = read_batch([first, poison, second], ME, WHO, Intake())
     assert [arrival(one).text for one in read] == ["before", "", "after"]
-    assert read[1] == Arrival(7)
+    assert read[1] == Incoming(7)
     assert "7" in caplog.text
     assert "secret" not in caplog.text
 
@@ -726,7 +725,7 @@ def test_odd_fields_make_no_message(world: World, place: tuple[str, ...], value:
     for name in place[:-1]:
         spot = spot[name]
     spot[place[-1]] = value
-    assert read_batch([update], ME, Who(frozenset({ANA, 1})), Intake()) == [Arrival(update["update_id"])]
+    assert read_batch([update], ME, Who(frozenset({ANA, 1})), Intake()) == [Incoming(update["update_id"])]
 
 
 @pytest.mark.parametrize(("offset", "length"), [(-1, 5), (0, 0), (0, 900), (10**9, 14), (5, -2)])
@@ -789,7 +788,7 @@ def test_whatever_comes_each_number_is_kept_once_and_all_can_be_stored(
     read = read_batch(updates, ME, WHO, Intake())
     assert [one.update for one in read] == list(range(len(updates)))
     for one in read:
-        if isinstance(one, Arrival) and one.chat:
+        if isinstance(one, Incoming) and one.chat:
             assert isinstance(one.text, str)
             assert one.text.strip() or one.enclosures or one.answer
             assert one.origin is None or abs(one.origin) < 2**63

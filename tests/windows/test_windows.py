@@ -174,7 +174,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
         async with holding(tmp_path) as holder:
             nursery.start_soon(look)
             await opened.wait()
-            await holder.home.means.in_hand.all_told()
+            await holder.home.means.pending.all_told()
             await holder.windows.done()
         with trio.fail_after(30):
             await replied.wait()

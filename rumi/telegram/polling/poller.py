@@ -16,8 +16,8 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, Ti
 
 from actors import Actor, Backoff, answers
 from rumi import texts
-from rumi.chats import Arrival
 from rumi.errors import NotTaken
+from rumi.journal import Incoming
 from rumi.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
 from rumi.telegram.messages import PollerMessage, Say, StopPolling
 from rumi.telegram.moves import Moves, moves_in
@@ -57,7 +57,7 @@ UNSTORED_S: Final = 1.0
 class Accepts(Protocol):
     """Where messages are stored: `rumi.chats.Inbox`."""
 
-    async def accept_all(self, arrivals: Sequence[Arrival]) -> list[bool]:
+    async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
         """Store them all, or raise; for each, whether it is new."""
         ...
 
@@ -259,15 +259,13 @@ class Poller(Actor[PollerMessage]):
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
         read = read_batch(updates, me, self._who, self._intake, self._moves.here)
-        arrivals = [Arrival(one.update) if isinstance(one, Stranger) else one for one in read]
-        arrivals = [
-            replace(each, moved=moves[each.update]) if each.update in moves else each for each in arrivals
-        ]
+        messages = [Incoming(one.update) if isinstance(one, Stranger) else one for one in read]
+        messages = [replace(each, moved=moves.get(each.update)) for each in messages]
         presses = read_presses(updates, self._who, self._moves.here)
         try:
-            new = await self._inbox.accept_all(arrivals)
+            new = await self._inbox.accept_all(messages)
         except NotTaken as error:
-            for each in arrivals:
+            for each in messages:
                 self._tell_not_taken(each, error)
             raise
         for one, is_new in zip(read, new, strict=True):
@@ -275,17 +273,17 @@ class Poller(Actor[PollerMessage]):
                 self._strangers.meet(one)
             elif is_new and one.update in presses:
                 self._presses.take(presses[one.update], self.start_soon)
-        self._offset = max(arrival.update for arrival in arrivals) + 1
+        self._offset = max(each.update for each in messages) + 1
         self._repeated = 0 if any(new) else self._repeated + 1
         self._last = trio.current_time()
         self._doing = "polling"
 
-    def _tell_not_taken(self, arrival: Arrival, error: NotTaken) -> None:
+    def _tell_not_taken(self, message: Incoming, error: NotTaken) -> None:
         """Tell a chat once that its message waits at Telegram."""
-        if arrival.chat and arrival.chat not in self._told:
-            self._told.add(arrival.chat)
-            words = texts.kept_at_telegram(arrival.language, error.trouble)
-            self._say(Say(arrival.chat, words, arrival.origin))
+        if message.chat and message.chat not in self._told:
+            self._told.add(message.chat)
+            words = texts.kept_at_telegram(message.language or self._who.default, error.trouble)
+            self._say(Say(message.chat, words, message.origin))
 
     async def _confirm(self) -> None:
         """Confirm what was stored last, once and within a bound: it spares the next process repetitions."""

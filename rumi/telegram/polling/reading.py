@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rumi import texts
-from rumi.chats import Arrival
-from rumi.journal import Enclosure
+from rumi.journal import Enclosure, Incoming
 from rumi.telegram.address import Address
 from rumi.telegram.api.bot import Me
 from rumi.telegram.polling.content import Intake, content_of
@@ -80,7 +79,7 @@ class Stranger:
     origin: int | None = None
 
 
-Read: TypeAlias = Arrival | Stranger
+Read: TypeAlias = Incoming | Stranger
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class _Letter:
 def read_batch(
     updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake, here: Here = lambda address: address
 ) -> list[Read]:
-    """What each of them means, in their order; what means nothing is an `Arrival` of its number only.
+    """What each of them means, in their order; what means nothing is an `Incoming` of its number only.
 
     `here` says which chat a place on Telegram is.
 
@@ -124,7 +123,7 @@ def read_batch(
         found: Read | None = None
         if letter is not None and (album := albums[_together(letter)])[-1] is letter:
             found = _judge(album, who)
-        read.append(found or Arrival(update_id))
+        read.append(found or Incoming(update_id))
     return read
 
 
@@ -235,7 +234,7 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
     answer = next((letter.answer for letter in letters if letter.answer is not None), None)
     if answer is None and not enclosures and not speaking.text.strip():
         answer = texts.greeting(last.language)  # called by name, and nothing else
-    return Arrival(
+    return Incoming(
         update=last.update,
         chat=chat,
         text=speaking.text,

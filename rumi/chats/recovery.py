@@ -1,9 +1,8 @@
-"""Messages that were accepted and that no one will reply to any more: after a crash, after a restart."""
+"""Replies to messages that were judged and that no chat works on: after a crash, after a restart."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import trio
 
@@ -16,51 +15,50 @@ from rumi.chats.events import Replied, turn_of
 from rumi.chats.means import Means
 from rumi.chats.outside import described, fetched, opening
 from rumi.chats.telling import tell_reply
-from rumi.journal import ChatRecord, Count, Entry, Load, OpenChats, OpenMessage, Settle, Undelivered
+from rumi.journal import ChatRecord, Count, Entry, Incoming, Load, OpenChats, Settle, Undelivered
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
-SETTLED_AT_ONCE = 100
+CHATS_AT_ONCE = 100
 """Chats that are started at the same time because something is open in them."""
 
 
-async def settle_orphans(means: Means, chat: str, record: ChatRecord) -> tuple[Entry, ...]:
-    """Reply to what is open and nobody's, and return what stands in the history in place of the answers.
+async def recover(means: Means, chat: str, record: ChatRecord) -> tuple[Entry, ...]:
+    """Reply to what was judged and is open, and return what stands in the history in place of the answers.
 
     To be called in the step in which the record came: what is open in it has not been told by then.
     """
-    in_hand = means.in_hand
-    for message in record.open:
-        if not in_hand.holds(chat, message.id):
-            in_hand.expect(chat, message.id)
+    judged = means.pending.cursor(chat).judged
+    left = [message for message in record.open if message.id <= judged]
+    for message in left:  # an earlier process's, too: who replies to it is the first to tell that
+        means.pending.add(chat, message.id)
     entries: tuple[Entry, ...] = ()
-    nobodys = [message for message in record.open if not in_hand.holds(chat, message.id)]
-    for message in nobodys:
-        if not _answers_one_of(nobodys, message):
-            answers = tuple(other.id for other in nobodys if _answers_one_of([message], other))
-            entries += await _settle(means, chat, record.session, message, answers)
+    for message in left:
+        if not _answers_one_of(left, message):
+            answers = tuple(other.id for other in left if _answers_one_of([message], other))
+            entries += await _settle(means, record.session, message, answers)
     return entries
 
 
-def _answers_one_of(messages: Sequence[OpenMessage], answer: OpenMessage) -> bool:
+def _answers_one_of(messages: Sequence[Incoming], answer: Incoming) -> bool:
     """Whether a message is the yes or the no to what the turn of one of these had asked."""
     if answer.turn or fetched(answer.enclosures) or texts.yes_or_no(answer.text) is None:
         return False
     return any((message.turn or _asked(message)) and message.id < answer.id for message in messages)
 
 
-def _asked(message: OpenMessage) -> bool:
+def _asked(message: Incoming) -> bool:
     """Whether it is a command that puts a question first: it is told as a turn is."""
     return not message.turn and not fetched(message.enclosures) and asks_first(message.text)
 
 
 async def _settle(
-    means: Means, chat: str, session: int, message: OpenMessage, answers: tuple[int, ...]
+    means: Means, session: int, message: Incoming, answers: tuple[int, ...]
 ) -> tuple[Entry, ...]:
     """Reply to one of them; `answers` are the messages that share its reply."""
-    language: Language = "es" if message.language == "es" else "en" if message.language else means.language
-    crashed = message.id > means.in_hand.boot
+    chat, language = message.chat, message.language or means.language
+    crashed = message.id > (means.pending.boot or 0)
     reason: Reason = "crashed" if crashed else "interrupted"
     command = None if message.turn or fetched(message.enclosures) else parse_chat_command(message.text)
     if command is not None:
@@ -70,11 +68,11 @@ async def _settle(
         turn, finished = told
         tell_reply(means, chat, turn, Replied(delivery, (message.id, *answers), text), finished)
         return ()
-    said = described(message.text, message.enclosures)
+    said = described(message)
     failed = texts.gave_up if chat in means.failed else texts.crashed
     text = failed(language) if crashed else texts.restarted(language, said)
     turn = message.turn or f"t{message.id}"
-    asked = () if message.turn else opening(turn, message.text, message.enclosures)
+    asked = () if message.turn else opening(turn, message)
     entries = (*asked, ending(turn, reason))
     messages = (message.id, *answers)
     delivery = await means.journal.ask(Settle(chat, messages, text, reason, session, entries))
@@ -90,9 +88,12 @@ def _text_for_command(language: Language, command: ChatCommand | UnknownCommand)
 
 
 async def tell_again(means: Means, chat: str) -> None:
-    """Tell the replies that were stored just when the chat crashed: whoever waits for them has not heard."""
-    numbers = means.in_hand.untold.get(chat, frozenset[int]())
-    missed = {number for number in numbers if not means.in_hand.holds(chat, number)}
+    """Tell the replies that were stored just when the chat crashed: whoever waits for them has not heard.
+
+    To be called when nothing that was judged is open any more.
+    """
+    judged = means.pending.cursor(chat).judged
+    missed = {number for number in means.pending.untold.get(chat, ()) if number <= judged}
     if not missed:
         return
     for reply in await means.journal.ask(Undelivered(chat)):
@@ -100,45 +101,35 @@ async def tell_again(means: Means, chat: str) -> None:
             continue
         finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
         tell_reply(means, chat, reply.turn, Replied(reply.delivery, reply.messages, reply.text), finished)
-    means.in_hand.told(chat, tuple(missed))  # what is not there has reached a person already
+    means.pending.told(chat, tuple(missed))  # what is not there has reached a person already
 
 
 @dataclass(frozen=True, slots=True)
-class ChatGaveUp:
-    """A chat has reached its restart limit: what it had accepted is settled for it."""
+class Open:
+    """The chat may have open messages that it does not know of: it is to be started, if it is not there."""
 
     chat: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stray:
-    """Messages were stored and are not in their chat's mailbox yet; `bring` puts them there.
+class Recovery(Actor[Open]):
+    """Starts chats in which messages are open. It starts before anything is accepted."""
 
-    Where it fails, they are nobody's any more, and open like any other.
-    """
+    concurrency = CHATS_AT_ONCE
 
-    chat: str
-    bring: Callable[[], Awaitable[None]]
-
-
-class Settler(Actor[ChatGaveUp | Stray]):
-    """Sees to messages whose chat or whose sender is gone. Starts before anything is accepted."""
-
-    concurrency = SETTLED_AT_ONCE
-
-    def __init__(self, means: Means, open_chat: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, means: Means, start: Callable[[str], Awaitable[object]]) -> None:
         self._means = means
-        self._open = open_chat
+        self._start = start
+        self._starting: set[str] = set()
 
     async def started(self) -> None:
-        """Go on numbering where earlier processes ended, and begin to settle what is open."""
-        self._means.in_hand.resume((await self._means.journal.ask(Count())).last_message)
+        """Note what earlier processes had accepted, and begin to start chats in which messages are open."""
+        self._means.pending.begin((await self._means.journal.ask(Count())).last_message)
         self.start_soon(self._open_all)
 
-    async def receive(self, message: ChatGaveUp | Stray) -> None:
-        """Start the chat afresh, which settles what is open in it; bring stray messages to their chat."""
-        start = message.bring if isinstance(message, Stray) else partial(self._open, message.chat)
-        await self._settle(message.chat, start)
+    async def receive(self, message: Open) -> None:
+        """Start the chat, which reads what is open in it; one that starts reads again before it is up."""
+        if message.chat not in self._starting:
+            await self._open(message.chat)
 
     async def _open_all(self) -> None:
         """Start the chats with open messages, earlier processes' or this one's, and with untold replies.
@@ -146,24 +137,34 @@ class Settler(Actor[ChatGaveUp | Stray]):
         A reply may have been written by a journal that said it had failed: then the message is not open any
         more, and what waits for the reply was not told of it.
         """
-        at_once = trio.CapacityLimiter(SETTLED_AT_ONCE)
+        at_once = trio.CapacityLimiter(CHATS_AT_ONCE)
 
-        async def settle(chat: str) -> None:
+        async def open_one(chat: str) -> None:
             async with at_once:
-                await self._settle(chat, partial(self._open, chat))
+                await self._open(chat)
 
         async with trio.open_nursery() as nursery:
             for chat in dict.fromkeys(
-                (*await self._means.journal.ask(OpenChats()), *self._means.in_hand.untold)
+                (*await self._means.journal.ask(OpenChats()), *self._means.pending.untold)
             ):
-                nursery.start_soon(settle, chat)
+                nursery.start_soon(open_one, chat)
 
-    async def _settle(self, chat: str, start: Callable[[], Awaitable[None]]) -> None:
-        """Have the chat settle what is open in it, or reply in its place if it does not start."""
+    async def _open(self, chat: str) -> None:
+        """Start the chat, or reply in its place if it does not start."""
+        self._starting.add(chat)
         try:
-            await start()
+            await self._start(chat)
         except ActorStopped:
             logger.info("chat %s: the program ends; the next one replies to what is open", chat)
+            return
         except Exception as error:  # one chat's trouble must not become the others'
             logger.error("chat %s cannot be started", chat, exc_info=error)
-            await settle_orphans(self._means, chat, await self._means.journal.ask(Load(chat, 0)))
+        else:
+            return
+        finally:
+            self._starting.discard(chat)
+        record = await self._means.journal.ask(Load(chat, 0))
+        if record.open:
+            cursor = self._means.pending.cursor(chat)
+            cursor.judged = max(cursor.judged, record.open[-1].id)
+        await recover(self._means, chat, record)

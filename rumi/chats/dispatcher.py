@@ -1,0 +1,84 @@
+"""How chats learn that messages wait for them in the journal, and how they are started for that."""
+
+import logging
+from contextlib import suppress
+
+import trio
+
+from actors import ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, MailboxFull, Supervisor
+from rumi.chats.chat import Chat, ChatMessage
+from rumi.chats.means import Failed, Means
+from rumi.chats.recovery import Open, Recovery
+from rumi.journal import Incoming
+from rumi.texts import told_error
+
+logger = logging.getLogger(__name__)
+
+IDLE_CHAT_S = 300.0
+"""A chat with neither work nor sandbox leaves memory after this time; its next message brings it back."""
+
+SHUTDOWN_S = 15.0
+"""How long a chat waits at its end for the removal of its sandbox, which otherwise goes on behind."""
+
+START_PAUSES_S = (0.1, 0.5, 2.0)
+"""Between attempts to start a chat: the journal may be about to come back."""
+
+
+class Dispatcher:
+    """Has the chats, and above them in the tree the recovery that starts those that are away."""
+
+    def __init__(self, root: Supervisor, means: Means) -> None:
+        self._means = means
+        self._recovery = root.add(ChildSpec("recovery", lambda: Recovery(means, self.start), capacity=10_000))
+        self.chats = root.add_supervisor(DynamicSupervisor("chats", self._spec, on_limit=self._give_up))
+
+    def wake(self, message: Incoming) -> None:
+        """Give a stored message to its chat now, or have the chat read it."""
+        cursor = self._means.pending.cursor(message.chat)
+        if message.id <= cursor.judged:  # the chat has read it in the meantime
+            return
+        self._means.pending.add(message.chat, message.id)
+        actor = self.chats.lookup(message.chat)
+        if actor is not None:
+            with suppress(ActorStopped, MailboxFull):
+                actor.tell_nowait(message)
+                return
+        cursor.missed = max(cursor.missed, message.id)
+        self.open_soon(message.chat)
+
+    def open_soon(self, chat: str) -> None:
+        """Have the chat started, if it is not there; what is open in it is answered. Never waits."""
+        with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
+            self._recovery.tell_nowait(Open(chat))
+
+    async def start(self, chat: str) -> ActorRef[ChatMessage]:
+        """The chat's actor, started if need be, in more than one attempt."""
+        for pause in START_PAUSES_S:
+            try:
+                return await self.chats.get_or_start(chat)
+            except ActorStopped:
+                raise
+            except Exception as error:  # noqa: BLE001  # the last attempt raises what it meets
+                logger.warning("chat %s did not start: %r", chat, error)
+            await trio.sleep(pause)
+        return await self.chats.get_or_start(chat)
+
+    async def stop(self, chat: str) -> None:
+        """End the chat's actor. What has no reply by then gets one from the chat's next start, at once."""
+        await self.chats.stop(chat)
+        if chat in self._means.pending.untold:
+            self.open_soon(chat)
+
+    def _spec(self, chat: str) -> ChildSpec[ChatMessage]:
+        return ChildSpec(
+            chat,
+            lambda: Chat(chat, self._means),
+            restart="transient",
+            shutdown=SHUTDOWN_S,
+            idle_s=IDLE_CHAT_S,
+        )
+
+    def _give_up(self, chat: str, error: BaseException) -> None:
+        """A chat has reached its restart limit: another one answers what it has left."""
+        self._means.failed[chat] = Failed(self._means.now(), told_error("en", error))
+        self.open_soon(chat)

@@ -1,0 +1,188 @@
+"""How chats come to know of their messages: by a wake-up, by reading the journal, or by a fresh start."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from rumi.journal import Accept, Incoming, JournalMessage, OpenMessages, Undelivered
+from rumi.journal.store import Store
+from rumi.models import Emit, ModelRequest, Reply
+from rumi.texts import busy, gave_up
+from tests.chats.house import House, echo, house, reply_to
+
+
+class Bang(Exception):
+    """What breaks a chat."""
+
+
+async def fragile(request: ModelRequest, emit: Emit) -> Reply:
+    if request.messages[-1].content.startswith("bang"):
+        raise Bang
+    return await echo(request, emit)
+
+
+async def slow(request: ModelRequest, emit: Emit) -> Reply:
+    await trio.sleep(100)
+    return await echo(request, emit)
+
+
+async def settled(home: House) -> None:
+    with trio.fail_after(1000):
+        await home.means.pending.all_told()
+
+
+async def replies(home: House, chat: str) -> list[tuple[tuple[int, ...], str]]:
+    """The chat's replies, and the messages that share each of them."""
+    return [(reply.messages, reply.text) for reply in await home.means.journal.ask(Undelivered(chat))]
+
+
+async def store(home: House, *texts: str) -> list[Incoming]:
+    """Store messages of which no chat is told."""
+    stored = await home.means.journal.ask(Accept(tuple(Incoming(chat="cli", text=text) for text in texts)))
+    return [message for message in stored if message is not None]  # type: ignore[union-attr]
+
+
+async def test_a_stop_costs_no_read_of_the_journal(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[JournalMessage] = []
+    run = Store.run
+
+    def counted(self: Store, requests: list[JournalMessage]) -> list[object]:
+        reads.extend(each for each in requests if isinstance(each, OpenMessages))
+        return run(self, requests)
+
+    monkeypatch.setattr(Store, "run", counted)
+    async with house(tmp_path, slow) as home:
+        await home.inbox.open("cli")
+        with home.means.hub.listening("cli") as events:
+            first = await home.inbox.accept("cli", "work")
+            await home.inbox.accept("cli", "hello?")
+            await home.inbox.accept("cli", "/stop")
+            assert await reply_to(events, first) == "⏹ Stopped."
+    assert reads == []
+
+
+async def test_a_flood_that_fills_the_mailbox_is_judged_in_its_order(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        await home.inbox.open("cli")
+        flood = [Incoming(n, "cli", f"message {n}") for n in range(1, 301)]
+        await home.inbox.accept_all([*flood, Incoming(301, "cli", "/stop")])
+        await settled(home)
+        found = await replies(home, "cli")
+        assert [each for each in found if each[1] == busy("en")] == [
+            ((number,), busy("en")) for number in range(2, 301)
+        ]
+        assert [each for each in found if each[1] != busy("en")] == [((1, 301), "⏹ Stopped.")]
+
+
+async def test_a_message_whose_wake_up_comes_behind_a_later_one_is_judged_before_it(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        await home.inbox.open("cli")
+        first, second, third = await store(home, "first", "second", "third")
+        home.inbox._dispatcher.wake(third)
+        home.inbox._dispatcher.wake(first)
+        await trio.sleep(1)
+        home.inbox._dispatcher.wake(second)
+        await settled(home)
+        assert await replies(home, "cli") == [
+            ((second.id,), busy("en")),
+            ((third.id,), busy("en")),
+            ((first.id,), "you said first"),
+        ]
+
+
+async def test_a_message_of_which_its_chat_was_not_told_is_judged_before_the_next(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home:
+        assert await home.ask("before") == "you said before"
+        (lost,) = await store(home, "lost")
+        await home.inbox.accept("cli", "/help")
+        await settled(home)
+        assert [messages for messages, _ in await replies(home, "cli")][1:] == [(lost.id + 1,), (lost.id,)]
+
+
+async def test_a_message_that_is_stored_while_its_chat_starts_is_judged(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home, trio.open_nursery() as nursery:
+        for chat in range(20):
+            nursery.start_soon(home.inbox.open, f"tg{chat}")
+            for _ in range(chat):
+                await trio.lowlevel.checkpoint()
+            nursery.start_soon(home.inbox.accept, f"tg{chat}", "hello")
+        await settled(home)
+        for chat in range(20):
+            assert [text for _, text in await replies(home, f"tg{chat}")] == ["you said hello"]
+
+
+async def test_behind_the_restart_limit_what_was_not_judged_is_answered(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rumi.chats import chat as module
+
+    parse = module.parse_chat_command
+
+    def judge(text: str) -> object:
+        if text == "bang":
+            raise Bang
+        return parse(text)
+
+    monkeypatch.setattr(module, "parse_chat_command", judge)
+    async with house(tmp_path) as home:
+        await home.inbox.open("cli")
+        await home.inbox.accept_all([Incoming(n, "cli", "bang") for n in (1, 2, 3, 4)])
+        await home.inbox.accept_all([Incoming(5, "cli", "hello")])
+        await settled(home)
+        told = dict(await replies(home, "cli"))
+        assert told[(4,)] == gave_up("en")
+        assert told[(5,)] == "you said hello"
+        assert not home.means.failed
+
+
+async def test_a_message_that_is_withdrawn_before_its_chat_is_up_is_stopped(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, slow) as home:
+        number = await home.inbox.accept("cli", "work")
+        assert home.inbox.lookup("cli") is None
+        await home.inbox.withdraw("cli", [number])
+        await settled(home)
+        assert await replies(home, "cli") == [((number,), "⏹ Stopped.")]
+        assert trio.current_time() < 50
+
+
+async def test_a_chat_that_cannot_start_has_its_messages_answered(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rumi.chats import chat as module
+
+    class Broken(module.Worker):
+        def __init__(self, *means: object) -> None:
+            raise Bang
+
+    monkeypatch.setattr(module, "Worker", Broken)
+    async with house(tmp_path) as home:
+        number = await home.inbox.accept("cli", "hello")
+        await settled(home)
+        ((messages, text),) = await replies(home, "cli")
+        assert messages == (number,)
+        assert text.startswith("❌ Something failed and was restarted.")
+
+
+async def test_an_idle_chat_leaves_nothing_in_memory(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with house(tmp_path, fragile) as home:
+        assert (await home.ask("bang")).startswith("❌")
+        assert await home.ask("hello") == "you said hello"
+        await trio.sleep(1000)
+        assert home.inbox.lookup("cli") is None
+        assert home.means.pending.cursors == {}
+        assert home.means.pending.untold == {}
+        assert await home.ask("again") == "you said again"
