@@ -99,10 +99,9 @@ class Chat(Actor[ChatMessage]):
         await self._means.sandboxes.stop(self._chat)
 
     def busy(self) -> bool:
-        """A chat with a message that has no reply, or with a sandbox, is not idle."""
-        return self._chat in self._means.pending.untold or bool(
-            self._means.sandboxes.container_id(self._chat)
-        )
+        """A chat with work, with a message that has no reply, or with a sandbox is not idle."""
+        unanswered = self._chat in self._means.pending.untold
+        return self._job is not None or unanswered or bool(self._means.sandboxes.container_id(self._chat))
 
     def doing(self) -> str:
         """The job, its phase and its age."""

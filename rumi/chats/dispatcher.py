@@ -47,9 +47,10 @@ class Dispatcher:
         self.open_soon(message.chat)
 
     def open_soon(self, chat: str) -> None:
-        """Have the chat started, if it is not there; what is open in it is answered. Never waits."""
-        with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
-            self._recovery.tell_nowait(Open(chat))
+        """Have the chat started where something in it has no reply. Never waits."""
+        if chat in self._means.pending.untold:
+            with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
+                self._recovery.tell_nowait(Open(chat))
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """The chat's actor, started if need be, in more than one attempt."""
@@ -62,12 +63,6 @@ class Dispatcher:
                 logger.warning("chat %s did not start: %r", chat, error)
             await trio.sleep(pause)
         return await self.chats.get_or_start(chat)
-
-    async def stop(self, chat: str) -> None:
-        """End the chat's actor. What has no reply by then gets one from the chat's next start, at once."""
-        await self.chats.stop(chat)
-        if chat in self._means.pending.untold:
-            self.open_soon(chat)
 
     def _spec(self, chat: str) -> ChildSpec[ChatMessage]:
         return ChildSpec(

@@ -1,5 +1,6 @@
 """How a message gets from a front end to its chat: stored first, then the chat is woken."""
 
+import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +33,8 @@ from rumi.journal import (
     ToLearn,
 )
 from rumi.texts import Language
+
+logger = logging.getLogger(__name__)
 
 WRITE_S = 5.0
 """How long whoever leaves still waits for the journal to write what they brought."""
@@ -227,18 +230,21 @@ class Inbox:
                 await self._end_turn(chat, "stopped")
                 with trio.move_on_after(NEXT_TURN_S):  # a message behind it may have become another
                     await pending.all_told(chat)
-        await self._dispatcher.stop(chat)
+        await self._chats.stop(chat)
+        self._dispatcher.open_soon(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
-        """Whoever sent these messages is gone: stop the turns that they began or are about to begin.
+        """The sender of these messages is gone: stop the turns that they began or are about to begin.
 
-        Returns at once; their replies come behind. Nobody else's turn is touched.
+        Their replies come behind. No turn of another sender's is touched.
         """
         mine = frozenset(numbers) & self._means.pending.untold.get(chat, set())
         if mine:
-            actor = await self._dispatcher.start(chat)  # it may be about to start for one of them
-            with suppress(ActorStopped):
+            try:
+                actor = await self._dispatcher.start(chat)  # it may be about to start for one of them
                 await actor.tell(EndTurn("stopped", mine))
+            except Exception as error:  # noqa: BLE001  # a chat that does not start works on nothing
+                logger.info("chat %s: nothing is stopped: %r", chat, error)
 
     async def wind_down(self, patience_s: float, then_s: float) -> None:
         """The program is about to end: let what runs finish, then end the turns that are left, and say so.
@@ -263,8 +269,9 @@ class Inbox:
 
         A chat in memory is ended first, with what it does: it knows the old session.
         """
-        await self._dispatcher.stop(chat)
+        await self._chats.stop(chat)
         await self._means.journal.ask(NewSession(chat))
+        self._dispatcher.open_soon(chat)
         look(self._means)
 
     async def ask_to_learn(self, chat: str | None = None) -> bool:
