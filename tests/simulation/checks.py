@@ -24,6 +24,8 @@ BUSY = frozenset(texts.busy(language) for language in ("es", "en"))
 
 HOUR_S = 3600.0
 AT_ONCE_S = 5.0
+CRASH_S = 1.0
+"""How long a chat may take to be back after each crash, with what it owes replied to."""
 SENT_S = 8.0
 """How long a reply may wait behind the chat's last one, and for the rate at which a chat may be sent to."""
 ITS_OWN_S = 5.0
@@ -281,34 +283,40 @@ class Checks:
             " JOIN outbox ON reply = outbox.id WHERE messages.turn IS NULL"
         )
         starts = [EPOCH + start for start in history.starts]
+        crashed = defaultdict(list)
+        for chat, created in self._book.ask(
+            "SELECT messages.chat, created FROM messages JOIN outbox ON reply = outbox.id"
+            " WHERE reason = 'crashed'"
+        ):
+            crashed[chat].append(created)
         for chat, text, received, created, answer in rows:
             quick = text in ("/stop", "/status", "/help") or answer in BUSY
             restarted = any(received < start <= created for start in starts)
-            if quick and created > received + AT_ONCE_S and not restarted:
+            crashes = sum(received < crash <= created for crash in crashed[chat])
+            if quick and created > received + AT_ONCE_S + crashes * CRASH_S and not restarted:
                 self._complain(f"{chat}: {text!r} was answered only after {created - received:.1f} s")
 
     def _check_waits(self) -> None:
         """No chat waits for another: what a message waited for was its own, or the disk."""
         history = self._history
         rows = self._book.ask(
-            "SELECT messages.chat, messages.text, received, created FROM messages"
+            "SELECT messages.chat, messages.text, received, created, EXISTS (SELECT 1 FROM messages AS other"
+            " WHERE other.reply = outbox.id AND other.text LIKE '%file') FROM messages"
             " JOIN outbox ON reply = outbox.id WHERE messages.text NOT LIKE '/reset%'"
         )
         starts = [EPOCH + start for start in history.starts]
-        for chat, text, received, created in rows:
+        for chat, text, received, created, file in rows:
             began = max([received, *(start for start in starts if start <= created)])
             rooms = (room_of(room.id) for room in history.setting.places[chat].rooms)
             waited = self._world.waits.unexplained_s(
-                began - EPOCH, created - EPOCH, chat, *rooms, besides=self._sending(chat, text)
+                began - EPOCH, created - EPOCH, chat, *rooms, besides=self._sending(chat) if file else []
             )
             if waited > ITS_OWN_S:
                 self._complain(f"{chat}: {text!r} waited {waited:.1f} s for something of others")
         self._check_deliveries(starts)
 
-    def _sending(self, chat: str, text: str) -> list[tuple[float, float]]:
+    def _sending(self, chat: str) -> list[tuple[float, float]]:
         """When replies were on their way to the chat's room: a file goes behind them."""
-        if not text.endswith("file"):
-            return []
         places = self._history.setting.places
         return [
             (created - EPOCH, (delivered or inf) - EPOCH)
