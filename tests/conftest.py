@@ -35,7 +35,9 @@ SLOW_FIRST = ("simulation", "sandbox", "cli", "page", "chats", "telegram", "web"
 hypothesis.configuration.set_hypothesis_home_dir(
     Path(tempfile.gettempdir(), f"rumi-hypothesis-{os.getpid()}")
 )
-hypothesis.settings.register_profile("rumi", database=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "rumi", database=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("rumi")
 
 
