@@ -34,7 +34,8 @@ LOOK_LEAST_S, LOOK_LONGEST_S = 0.02, 0.25
 FASTEST_BYTES_PER_S, FASTEST_FILES_PER_S = 8e9, 400_000
 """More than commands of one machine write in practice: it says when to look next."""
 AHEAD_S = 0.04
-"""The reserve counts as touched when it will be after this time, at the pace of the last look."""
+"""The reserve counts as touched when it will be after this time, at the pace of the last look. Twice the last
+look's lateness is added: on a busy machine the next look and the pause come as late."""
 PAUSED_S = 1.0
 """For so long commands are paused at most; a workspace that takes longer to count is counted next time."""
 STEPS = 8
@@ -133,6 +134,8 @@ class Disk:
         self._waiting = set[_Waiter]()
         self._begun = trio.Event()
         self.running = set[Running]()
+        self.pausing = trio.Lock()
+        """Held while the commands are paused and counted: no command begins meanwhile."""
 
     def look(self) -> Free:
         """What is free now; what was free at the last look where the file system does not say it."""
@@ -212,15 +215,18 @@ class DiskWatch(Actor[Never]):
         }
 
     async def _watch(self) -> None:
-        last, at = self._disk.look(), trio.current_time()
+        last, at, late = self._disk.look(), trio.current_time(), 0.0
         while True:
             await self._disk.something_runs()
             free, now = self._disk.look(), trio.current_time()
             pause = self._disk.tell(free)
-            if self._must_act(free, free.after(AHEAD_S, last, now - at)):
-                await self._make_room(free)
+            if self._must_act(free, free.after(AHEAD_S + 2 * late, last, now - at)):
+                async with self._disk.pausing:
+                    await self._make_room(free)
             last, at = free, now
-            await trio.sleep(pause)
+            due = trio.current_time() + pause
+            await trio.sleep_until(due)
+            late = trio.current_time() - due
 
     def _must_act(self, free: Free, soon: Free) -> bool:
         if not soon.low:

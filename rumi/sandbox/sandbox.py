@@ -192,6 +192,8 @@ class Sandbox(Actor[SandboxMessage]):
         if before is None or over_limits(before, limits):
             before = await self._measured()
         full = over_limits(before, limits)
+        async with self._disk.pausing:  # a command that began now would write while all others are paused
+            pass
         if (full or self._disk.look().low) and not only_frees(command.argv):
             why: Ending = "workspace_full" if full else "disk_full"
             return CommandResult(None, Output(), Output(), 0, why, box.container_id)

@@ -386,6 +386,18 @@ async def test_processes_are_bounded_without_control_groups_too(tmp_path: Path) 
     await engine.remove("chat")
 
 
+async def test_without_control_groups_commands_have_a_low_priority(tmp_path: Path) -> None:
+    if not Path("/proc/self/autogroup").exists():
+        pytest.skip("this kernel does not weigh sessions against each other")
+    none = Cgroups(INSTALLATION, root=tmp_path / "none")
+    engine = BubblewrapEngine(tmp_path, INSTALLATION, SMALL, cgroups=none)
+    box = await engine.create("chat", make(tmp_path, "chat"))
+    # The kernel accepts one change in 0.1 s from all users, and a command does not wait for that.
+    while not (await sh(box, "cat /proc/self/autogroup")).endswith("nice 10\n"):
+        pass
+    await engine.remove("chat")
+
+
 @pytest.mark.bounds("cpu")
 async def test_processor_time_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox) -> None:
     used = 0.0

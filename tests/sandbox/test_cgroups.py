@@ -60,7 +60,7 @@ def test_groups_of_the_first_version_are_made_below_this_process(
         "cpu.cfs_period_us": "100000",
         "cpu.cfs_quota_us": "50000",
     }
-    assert (tmp_path / f"memory/here/rumi-runner-{INSTALLATION}-chat").is_dir()
+    assert (tmp_path / f"memory/here/rumi-{INSTALLATION}/rumi-runner-{INSTALLATION}-chat").is_dir()
 
 
 def test_what_a_kernel_lacks_is_not_bounded(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_group_delegated_to_this_process_alone_is_divided(
         "pids.max": "12",
         "cpu.max": "50000 100000",
     }
-    assert (tmp_path / f"service/rumi-runner-{INSTALLATION}-chat").is_dir()
+    assert (tmp_path / f"service/rumi-{INSTALLATION}/rumi-runner-{INSTALLATION}-chat").is_dir()
 
 
 def test_where_nothing_can_be_written_there_are_no_groups(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_scope_of_the_users_systemd_is_named_and_bounded(tmp_path: Path) -> No
     words = cgroups.scope("chat", LIMITS)
     assert words[:3] == ["systemd-run", "--user", "--scope"]
     assert words[-1] == "--"
-    for word in ("MemoryMax=100", "MemorySwapMax=0", "TasksMax=13", "CPUQuota=50%"):
+    for word in ("MemoryMax=100", "MemorySwapMax=0", "TasksMax=13", "CPUQuota=50%", "--slice=rumi.slice"):
         assert word in words
     assert f"--unit=rumi-runner-{INSTALLATION}-chat.scope" in words
 
@@ -136,6 +136,7 @@ async def test_a_group_bounds_its_members_and_goes_with_them(real: Cgroups) -> N
         await group.remove()
     assert sleeping.returncode == -9
     assert real.leftovers() == []
+    assert not group.folders[0].parent.exists()
     await group.remove()
 
 

@@ -14,6 +14,8 @@ from trio.testing import MockClock
 
 from actors import Supervisor
 from rumi.sandbox import Command, Engine, Limits
+from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.disk import Disk, DiskWatch, Running, fillers, free_on
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.use import nobody
@@ -155,16 +157,54 @@ async def test_no_file_of_a_workspace_has_a_set_id_bit(world: World, filler: byt
 # The whole disk
 
 
-@pytest.mark.long  # alone: on processors that are busy with other tests the writers were not stopped in time
+@pytest.fixture
+def busy_processors() -> Iterator[None]:
+    """Eight other processes that take all the processor time they get."""
+    others = [subprocess.Popen(["yes"], stdout=subprocess.DEVNULL) for _ in range(8)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@pytest.mark.long
 async def test_ten_chats_that_fill_the_disk_leave_the_reserve(
     make_engine: MakeEngine, new_installation: str, loop_disk: Path
 ) -> None:
+    await fill_the_disk(make_engine, new_installation, loop_disk)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("busy_processors")
+async def test_ten_chats_leave_the_reserve_on_a_busy_machine_too(
+    make_engine: MakeEngine, new_installation: str, loop_disk: Path
+) -> None:
+    await fill_the_disk(make_engine, new_installation, loop_disk)
+
+
+@pytest.mark.long
+@pytest.mark.bubblewrap
+@pytest.mark.usefixtures("busy_processors")
+async def test_ten_chats_leave_the_reserve_without_control_groups_too(
+    new_installation: str, loop_disk: Path, tmp_path: Path
+) -> None:
+    none = Cgroups(new_installation, root=tmp_path / "none")
+
+    def make(limits: Limits, installation: str) -> Engine:
+        return BubblewrapEngine(tmp_path / "home", installation, limits, cgroups=none)
+
+    await fill_the_disk(make, new_installation, loop_disk)
+
+
+async def fill_the_disk(make_engine: MakeEngine, installation: str, loop_disk: Path) -> None:
     limits = replace(LIMITS, workspace_bytes=512 * MB, reserve_bytes=256 * MB, timeout_s=30)
     home = loop_disk / "home"
     home.mkdir(mode=0o700)
     least = 1024 * MB
     results = {}
-    async with running(make_engine(limits, new_installation), home, limits) as world:
+    async with running(make_engine(limits, installation), home, limits) as world:
 
         async def fill(chat: str) -> None:
             results[chat] = await world.run("sh", "-c", "yes > x", chat=chat)
@@ -232,6 +272,7 @@ class Bench:
         self.disk = FakeDisk()
         self.engine = FakeEngine()
         self.uses: dict[str, FakeUse] = {}
+        self.measuring_s = 0.0
         self.root = Supervisor("root")
         limits = Limits(timeout_s=60, workspace_bytes=512 * MB)
         disk = Disk(home, statvfs=self.disk)
@@ -240,7 +281,7 @@ class Bench:
         )
 
     async def _measure(self, path: Path, processes: object) -> FakeUse:
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.measuring_s)
         return replace(self.uses.setdefault(path.name, FakeUse()))
 
     async def sleep(self, chat: str, seconds: float, ended: dict[str, str]) -> None:
@@ -268,6 +309,46 @@ async def test_at_the_reserve_commands_that_grew_end_and_others_go_on(
         await trio.sleep(2)
         assert ended == {"large": "disk_full", "larger": "disk_full"}
     assert ended["small"] == "exited"
+
+
+async def test_a_watch_that_is_late_looks_further_ahead(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async def free_at_the_end(lateness_s: float) -> int:
+        bench, ended = Bench(tmp_path), dict[str, str]()
+        async with bench.root.running(), trio.open_nursery() as nursery:
+            nursery.start_soon(bench.sleep, "fills", 20, ended)
+            await trio.sleep(5)
+            bench.disk.free = 1400 * MB
+            await trio.sleep(1)
+            while not ended:
+                await trio.sleep(0.01)
+                bench.grow("fills", 2 + int(200 * lateness_s))  # 200 MB/s in either case
+                autojump_clock.jump(lateness_s)
+        assert ended == {"fills": "disk_full"}
+        return bench.disk.free
+
+    assert await free_at_the_end(0) < 1050 * MB
+    assert await free_at_the_end(0.4) > 1050 * MB
+
+
+async def test_no_command_begins_while_the_others_are_paused(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    bench, ended = Bench(tmp_path), dict[str, str]()
+    async with bench.root.running(), trio.open_nursery() as nursery:
+        await bench.sleep("late", 0, {})
+        bench.engine.commands.clear()
+        nursery.start_soon(bench.sleep, "fills", 20, ended)
+        await trio.sleep(5)
+        bench.disk.free, bench.measuring_s = 1500 * MB, 0.5
+        bench.grow("fills", 490)
+        await trio.sleep(0.4)  # the look at the disk, and into the pause
+        bench.disk.free = 2000 * MB
+        nursery.start_soon(bench.sleep, "late", 0, ended)
+        await trio.sleep(0.1)
+        assert bench.engine.commands == [("fills", "sleep")]
+        await trio.sleep(1)
+        assert bench.engine.commands == [("fills", "sleep"), ("late", "sleep")]
+        assert ended == {"fills": "disk_full", "late": "exited"}
 
 
 async def test_another_program_that_fills_the_disk_ends_no_command(

@@ -275,6 +275,7 @@ async def test_the_daemon_has_taken_every_limit(docker_engine: Engine, box: Dock
         "{{.HostConfig.PidsLimit}}": str(limits.pids),
         "{{.HostConfig.Memory}} {{.HostConfig.MemorySwap}}": f"{limits.memory_bytes} {limits.memory_bytes}",
         "{{.HostConfig.NanoCpus}}": "1000000000",
+        "{{.HostConfig.CpuShares}}": "256",
         "{{.HostConfig.LogConfig.Type}}": "none",
         "{{.HostConfig.RestartPolicy.Name}}": "no",
         "{{.HostConfig.Init}}": "false",

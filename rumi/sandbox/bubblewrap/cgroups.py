@@ -4,6 +4,9 @@ Three ways, the first that works here: version 1's hierarchies and version 2's, 
 written (root, or a service to which systemd delegates its group), and a scope of the user's own systemd.
 Where none does, `Cgroups.kind` is `none` and the engine says which promises it cannot keep.
 
+The chats' groups are in one group, so that the kernel gives all commands together as much processor time as
+one other program: Rumi gets its turn to pause them, however many they are.
+
 A control group is a folder; all its files are written at once and without waiting.
 """
 
@@ -78,6 +81,8 @@ class Cgroup:
                 continue
             except OSError:
                 return False
+            with contextlib.suppress(OSError):  # other chats' groups are in it
+                folder.parent.rmdir()
         return True
 
 
@@ -90,6 +95,7 @@ class Cgroups:
     def __init__(
         self, installation: str, *, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
     ) -> None:
+        self._together = f"rumi-{installation}"
         self._prefix = f"rumi-runner-{installation}-"
         self._root = root
         self.parents: dict[str, Path] = {}
@@ -115,14 +121,17 @@ class Cgroups:
         """
         if self.kind not in ("v1", "v2"):
             return None
-        folders = {parent / f"{self._prefix}{name}" for parent in self.parents.values()}
-        cgroup = Cgroup(tuple(sorted(folders)))
+        groups = {parent: parent / self._together for parent in self.parents.values()}
+        cgroup = Cgroup(tuple(sorted(group / f"{self._prefix}{name}" for group in groups.values())))
         try:
             for folder in cgroup.folders:
+                folder.parent.mkdir(exist_ok=True)
+                if self.kind == "v2":
+                    _enable(folder.parent)
                 folder.mkdir(exist_ok=True)
             for controller, parent in self.parents.items():
                 for file, value in self._settings(controller, limits):
-                    path = parent / f"{self._prefix}{name}" / file
+                    path = groups[parent] / f"{self._prefix}{name}" / file
                     # Not every kernel counts swap; without swap there is nothing to bound.
                     if path.exists() or "sw" not in file:
                         path.write_text(value)
@@ -144,7 +153,7 @@ class Cgroups:
             f"CPUQuota={limits.cpus * 100:.0f}%",
         ]
         unit = f"--unit={self._prefix}{name}.scope"
-        words = ["systemd-run", "--user", "--scope", "--quiet", "--collect", unit]
+        words = ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--slice=rumi.slice", unit]
         return [*words, *(word for value in properties for word in ("-p", value)), "--"]
 
     def leftovers(self) -> list[Cgroup]:

@@ -19,6 +19,8 @@ process, which outlives every kill."""
 ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8", "TERM=dumb")
 INODES_PER_TMP = 16_384
 OPEN_FILES = 1024
+CPU_SHARES = 256
+"""A quarter of the default: beside many containers Rumi must get its turn to pause them."""
 
 # Docker's own lists, which naming any of them replaces, and after them what would outlive the command that
 # wrote it: message queues and shared memory, which none of the programs needs.
@@ -110,6 +112,7 @@ class BoxSpec:
                 "Memory": limits.memory_bytes,
                 "MemorySwap": limits.memory_bytes,
                 "NanoCpus": int(limits.cpus * 1_000_000_000),
+                "CpuShares": CPU_SHARES,
                 "Mounts": [_bound(workspace.resolve(), "/workspace"), *self._names_mounted()],
                 "Tmpfs": {"/tmp": tmp},
                 "ShmSize": 1024 * 1024,
