@@ -5,8 +5,8 @@ import math
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
@@ -25,10 +25,12 @@ from rumi.models.limits import Limits
 from rumi.telegram import room
 from rumi.telegram.polling.poller import Poller
 from rumi.telegram.sending import delivery, sender
+from rumi.telegram.sending.limits import Limits as Rates
 from tests.fakes import bot_api_updates
 from tests.simulation.databases import on_the_disk_of
 from tests.simulation.history import History
 from tests.simulation.model import MANY
+from tests.simulation.ports import room_of
 from tests.simulation.world import Fault, World
 
 LONG_POLL_S = 600.0
@@ -73,6 +75,17 @@ def told_when_few(world: World) -> Callable[[Limits, float], float]:
     return pump_and_tell
 
 
+def told_turn(world: World) -> Callable[[Rates, int], Awaitable[None]]:
+    """In place of a wait for a turn to send: in a group that may take a minute, for a file as for a reply."""
+    turn = Rates.turn
+
+    async def turn_and_tell(self: Rates, number: int) -> None:
+        with world.waits.of(room_of(number)) if number < 0 else nullcontext():
+            await turn(self, number)
+
+    return turn_and_tell
+
+
 @contextmanager
 def simulated(world: World) -> Iterator[None]:
     """Chance and time are the simulation's."""
@@ -94,6 +107,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(bot_api_updates, "POLL_LIMIT_S", LONG_POLL_S),
         patch.dict(Poller.__init__.__kwdefaults__ or {}, {"poll_s": poll_s}),
         patch.object(Limits, "pump", told_when_few(world)),
+        patch.object(Rates, "turn", told_turn(world)),
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
