@@ -8,6 +8,7 @@ runnable examples in actors/examples/, what tests need in actors/testing.py.
 """
 
 from actors.actor import Actor, answers
+from actors.asks import PendingAsk, circles, pending_asks
 from actors.backoff import Backoff
 from actors.dynamic import DynamicSupervisor
 from actors.errors import (
@@ -53,6 +54,7 @@ __all__ = [
     "NodeState",
     "NodeStatus",
     "Overflow",
+    "PendingAsk",
     "Refused",
     "Request",
     "Restart",
@@ -65,4 +67,6 @@ __all__ = [
     "Topic",
     "TreeEvent",
     "answers",
+    "circles",
+    "pending_asks",
 ]

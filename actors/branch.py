@@ -189,7 +189,11 @@ class Branch(Place):
         super()._finalise(reason)
         self._wake()
 
-    def _status(self, kind: NodeKind, children: Iterable[Place], dead_letters: int) -> NodeStatus:
+    @abstractmethod
+    def children(self) -> Iterable[Place]:
+        """The places below, in order."""
+
+    def _status(self, kind: NodeKind, dead_letters: int) -> NodeStatus:
         return NodeStatus(
             id=self.id,
             kind=kind,
@@ -202,5 +206,5 @@ class Branch(Place):
             since=self.since,
             last_error=self.last_error,
             dead_letters=dead_letters,
-            children=tuple(child.status() for child in children),
+            children=tuple(child.status() for child in self.children()),
         )

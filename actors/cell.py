@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 import trio
 
 from actors.incarnation import Incarnation
-from actors.mailbox import Mailbox
+from actors.mailbox import Item, Mailbox
 from actors.place import Phase, Place
 from actors.ref import ActorRef
 from actors.spec import ChildSpec
@@ -78,6 +78,14 @@ class Cell(Place, Generic[M]):
             return False
         self._life.fail(error)
         return True
+
+    def in_hand(self) -> list[Item]:
+        """The messages that are being handled."""
+        return self._life.in_hand() if self._life is not None else []
+
+    def tasks(self) -> list[trio.lowlevel.Task]:
+        """The tasks of the incarnation that lives here: its hooks and handlers, and its own."""
+        return self._life.all_tasks() if self._life is not None else []
 
     def is_idle(self) -> bool:
         """Up, nothing queued, nothing in hand, not busy."""

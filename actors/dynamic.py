@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 import trio
@@ -216,6 +216,10 @@ class DynamicSupervisor(Branch, Generic[M]):
         """The keys that have a child, whatever its state."""
         return tuple(self._cells)
 
+    def children(self) -> Iterable[Place]:
+        """The places below, in the order in which their keys came."""
+        return self._cells.values()
+
     def status(self) -> NodeStatus:
         """This node and all below it, now."""
-        return self._status("dynamic_supervisor", self._cells.values(), self._dead_letters)
+        return self._status("dynamic_supervisor", self._dead_letters)

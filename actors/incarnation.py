@@ -299,6 +299,19 @@ class Incarnation(Generic[M]):
             self._failed(error)
             return False
 
+    def in_hand(self) -> list[Item]:
+        """The messages that are being handled."""
+        items = [self._in_hand, *(handling.item for handling in self._in_hands or ())]
+        return [item for item in items if item is not NOTHING]
+
+    def all_tasks(self) -> list[trio.lowlevel.Task]:
+        """Its task, and all tasks below."""
+        tasks = [self._task]
+        for task in tasks:  # grows meanwhile
+            for nursery in task.child_nurseries:
+                tasks.extend(nursery.child_tasks)
+        return tasks
+
     def doing(self) -> str:
         """The actor's own words, or the types of the messages in hand."""
         try:
@@ -307,8 +320,7 @@ class Incarnation(Generic[M]):
             words = f"doing() raised {one_line(error)}"
         if words:
             return words
-        items = [self._in_hand, *(handling.item for handling in self._in_hands or ())]
-        messages = [item.message if type(item) is Ask else item for item in items if item is not NOTHING]
+        messages = [item.message if type(item) is Ask else item for item in self.in_hand()]
         return ", ".join(type(message).__name__ for message in messages)
 
     def figures(self) -> Mapping[str, object]:

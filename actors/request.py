@@ -48,6 +48,11 @@ class Ask(Generic[R]):
         self._task: Task | None = None
         self._result: outcome.Outcome[R] | None = None
 
+    @property
+    def task(self) -> Task | None:
+        """The task that waits for it, if it waits now."""
+        return self._task
+
     def take(self, scope: trio.CancelScope) -> None:
         """A handler begins to work on it, inside of `scope`."""
         self.stage = Stage.HANDLED

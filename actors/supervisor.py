@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
 import trio
@@ -151,6 +151,10 @@ class Supervisor(Branch):
             child._request_stop(final=True)
         super()._finalise(reason)
 
+    def children(self) -> Iterable[Place]:
+        """The places below, in the order in which they start."""
+        return self._children
+
     def status(self) -> NodeStatus:
         """This node and all below it, now."""
-        return self._status("supervisor", self._children, 0)
+        return self._status("supervisor", 0)

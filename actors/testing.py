@@ -3,7 +3,7 @@
 `run` is `trio.run` where waiting takes no time and a hang fails at once. `Tree` is a supervisor that writes
 down what happens in it. `crash` makes an actor crash as if its own code had raised. `cancelled_at` cancels
 work before a chosen step: called with 0, 1, 2 and so on until the work comes to its end, it tries every
-moment there is.
+moment there is. `crashes_until_the_end` multiplies the restart limits of a tree.
 """
 
 import math
@@ -118,6 +118,25 @@ def node(root: Supervisor | DynamicSupervisor[Any], *path: str) -> NodeStatus:
         if id not in children:
             raise LookupError(f"{found.id} has no child {id}")
         found = children[id]
+    return found
+
+
+def crashes_until_the_end(root: Supervisor) -> dict[str, int | None]:
+    """How often each actor that is known beforehand may crash before `root` gives up, by its path.
+
+    That is the product, over the supervisors above it, of one more than their `max_restarts`. None where it
+    never comes to that, because the actor's backoff spreads its restarts over more time than is counted.
+    Crashes of keyed children never reach the root.
+    """
+    found: dict[str, int | None] = {}
+    for child in root.children():
+        if isinstance(child, Supervisor):
+            for path, crashes in crashes_until_the_end(child).items():
+                found[path] = None if crashes is None else crashes * (root.max_restarts + 1)
+        elif isinstance(child, Cell):
+            backoff, most = child.spec.backoff, root.max_restarts
+            spread = backoff is not None and sum(map(backoff.delay_s, range(most))) > root.within
+            found[child.path] = None if spread else most + 1
     return found
 
 

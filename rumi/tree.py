@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
+from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
 from rumi.building import sandbox_limits
@@ -149,7 +149,8 @@ class Tree:
         )
         more = {"memory": memory_calls(asking(memory), self.inbox.learn_of)}
         calls = Switchboard(self.status, self.inbox, more).calls()
-        path, dumps = socket_path(home.run, home.installation()), partial(dump_on_signal, self.status.dump)
+        path = socket_path(home.run, home.installation())
+        dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
         about = About(models.name, engine.kind, str(project or ""), service=telegram is not None)
         self.windows = Windows(self.inbox, self.means, about)
         self._live = Live(hub)

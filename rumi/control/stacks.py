@@ -1,12 +1,14 @@
-"""What every task is at, and the whole status, into the program's log when a signal asks for it (SIGUSR1)."""
+"""What a signal writes into the program's log: status and stacks (SIGUSR1), who asks whom (SIGUSR2)."""
 
 import json
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import trio
+
+from actors import PendingAsk, circles
 
 logger = logging.getLogger(__name__)
 
@@ -32,14 +34,22 @@ def _below(task: trio.lowlevel.Task, depth: int) -> Iterator[dict[str, object]]:
             yield from _below(child, depth + 1)
 
 
-async def dump_on_signal(status: Callable[[], Mapping[str, object]]) -> None:
-    """Write the status and all stacks into the program's log whenever SIGUSR1 comes. Runs until cancelled.
+async def dump_on_signal(
+    status: Callable[[], Mapping[str, object]], asks: Callable[[], Sequence[PendingAsk]]
+) -> None:
+    """Write into the program's log whenever a signal asks for it. Runs until cancelled.
 
-    Does nothing outside of the main thread, where no signal can be taken.
+    SIGUSR1: the status and all stacks. SIGUSR2: who asks whom, and where that is a circle. Does nothing
+    outside of the main thread, where no signal can be taken.
     """
     if threading.current_thread() is not threading.main_thread():
         return
-    with trio.open_signal_receiver(signal.SIGUSR1) as signals:
-        async for _ in signals:
-            whole = {"status": status(), "tasks": stacks()}
-            logger.info("asked by SIGUSR1: %s", json.dumps(whole, ensure_ascii=False, default=str))
+    with trio.open_signal_receiver(signal.SIGUSR1, signal.SIGUSR2) as signals:
+        async for number in signals:
+            if number == signal.SIGUSR1:
+                whole: dict[str, object] = {"status": status(), "tasks": stacks()}
+            else:
+                pending = asks()
+                whole = {"asks": [str(ask) for ask in pending], "circles": circles(pending)}
+            said = json.dumps(whole, ensure_ascii=False, default=str)
+            logger.info("asked by %s: %s", signal.Signals(number).name, said)

@@ -9,7 +9,6 @@ WITHOUT_TESTS = {
     "What it does not do",
     "In short",
     "Which supervisor",
-    "Deadlocks, and how to see them",
     "What it costs",
 }
 

@@ -4,8 +4,8 @@ import pytest
 import trio
 import trio.testing
 
-from actors import ActorCrashed, ChildSpec
-from actors.testing import Injected, Tree, cancelled_at, crash, run
+from actors import ActorCrashed, Backoff, ChildSpec, RestartLimitExceeded, Supervisor
+from actors.testing import Injected, Tree, cancelled_at, crash, crashes_until_the_end, run
 from tests.fakes.actors import Any_, Echo, Note, Probe, Work
 
 
@@ -84,3 +84,31 @@ async def test_every_step_of_some_work_can_be_cancelled() -> None:
         step += 1
     assert step == 4
     assert begun == [0, 0, 0, 1, 0, 1, 2, 0, 1, 2]
+
+
+async def test_restart_limits_multiply_over_the_levels_above_an_actor() -> None:
+    tree = Tree(max_restarts=2)
+    shallow = tree.add(spec("shallow", []))
+    nested = tree.root.add_supervisor(Supervisor("nested", max_restarts=3))
+    deep = nested.add(spec("deep", []))
+    assert crashes_until_the_end(tree.root) == {shallow.path: 3, deep.path: 12}
+    crashes = 0
+    with pytest.raises(RestartLimitExceeded):
+        async with tree.up():
+            while True:
+                crash(deep)
+                crashes += 1
+                await trio.testing.wait_all_tasks_blocked()
+    assert crashes == 12
+
+
+async def test_a_backoff_may_keep_an_actor_from_ever_ending_its_tree() -> None:
+    tree = Tree(max_restarts=3, within=5.0)
+    backoff = Backoff(first_s=1, factor=2, cap_s=10)
+    ref = tree.add(ChildSpec("a", lambda: Probe([]), backoff=backoff))
+    assert crashes_until_the_end(tree.root) == {ref.path: None}
+    async with tree.up():
+        for _ in range(50):
+            crash(ref)
+            await trio.sleep(10.5)
+    assert len(tree.told("crashed")) == 50

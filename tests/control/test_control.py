@@ -16,7 +16,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from actors import ChildSpec, Supervisor
+from actors import ChildSpec, PendingAsk, Supervisor
 from rumi.control import ControlServer, NotRunning, connect, dump_on_signal, socket_path
 from rumi.control.quick import ask
 from rumi.errors import RumiError
@@ -146,7 +146,7 @@ async def test_a_signal_writes_the_status_and_every_tasks_stack_into_the_log(
 ) -> None:
     caplog.set_level(logging.INFO, "rumi.control.stacks")
     root = Supervisor("root")
-    dumps = partial(dump_on_signal, lambda: {"version": 2})
+    dumps = partial(dump_on_signal, lambda: {"version": 2}, lambda: ())
     root.add(ChildSpec("control", lambda: ControlServer(path, {}, beside=dumps)))
     async with root.running():
         await trio.testing.wait_all_tasks_blocked()
@@ -159,6 +159,26 @@ async def test_a_signal_writes_the_status_and_every_tasks_stack_into_the_log(
     assert any("control/server.py" in frame for task in written["tasks"] for frame in task["stack"])
     assert any("test_a_signal_writes_the_status" in task["task"]
                for task in written["tasks"])  # fmt: skip
+
+
+async def test_another_signal_writes_who_asks_whom_into_the_log(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rumi.control.stacks")
+    root = Supervisor("root")
+    asks = (PendingAsk("a", "b", "Get", "handled"), PendingAsk("b", "a", "Put", "queued"))
+    dumps = partial(dump_on_signal, dict, lambda: asks)
+    root.add(ChildSpec("control", lambda: ControlServer(path, {}, beside=dumps)))
+    async with root.running():
+        await trio.testing.wait_all_tasks_blocked()
+        os.kill(os.getpid(), signal.SIGUSR2)
+        with trio.fail_after(5):
+            while not caplog.messages:  # noqa: ASYNC110  # the log has no event
+                await trio.sleep(0.01)
+    assert json.loads(caplog.messages[0].removeprefix("asked by SIGUSR2: ")) == {
+        "asks": ["a asks b: Get (handled)", "b asks a: Put (queued)"],
+        "circles": [["a", "b"]],
+    }
 
 
 def test_a_path_that_is_too_long_moves_to_the_runtime_folder(

@@ -1,0 +1,98 @@
+"""Who asks whom at this moment, and where that is a circle: read from the tree, without asking any actor."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trio.lowlevel import Task
+
+from actors.branch import Branch
+from actors.cell import Cell
+from actors.request import Ask, Stage
+
+AskStage = Literal["waits for room", "queued", "handled"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAsk:
+    """An ask that is under way.
+
+    `asker` is the path of the actor whose task waits, or the name of a task that belongs to no actor. `asked`
+    is the path of the actor, `request` the type of the message.
+    """
+
+    asker: str
+    asked: str
+    request: str
+    stage: AskStage
+
+    def __str__(self) -> str:
+        return f"{self.asker} asks {self.asked}: {self.request} ({self.stage})"
+
+
+def pending_asks(root: Branch) -> tuple[PendingAsk, ...]:
+    """All asks that are under way in the tree, by the order of the tree. Never waits."""
+    cells = list(_cells(root))
+    owners: dict[Task, str] = {task: cell.path for cell in cells for task in cell.tasks()}
+
+    def asker(task: Task | None) -> str:
+        return "" if task is None else owners.get(task, task.name)
+
+    found: list[PendingAsk] = []
+    for cell in cells:
+        path = cell.path
+        stages: tuple[tuple[AskStage, Iterable[Any]], ...] = (
+            ("handled", cell.in_hand()),
+            ("queued", cell.mailbox.queue),
+        )
+        for stage, items in stages:
+            found += [
+                PendingAsk(asker(item.task), path, _name(item), stage)
+                for item in items
+                if type(item) is Ask and item.stage is not Stage.SETTLED
+            ]
+        found += [
+            PendingAsk(asker(task), path, _name(item), "waits for room")
+            for task, item in cell.mailbox.waiting()
+            if type(item) is Ask
+        ]
+    return tuple(found)
+
+
+def circles(asks: Sequence[PendingAsk]) -> tuple[tuple[str, ...], ...]:
+    """Circles of actors that wait for each other, as paths; at least one where there is any.
+
+    A circle is a deadlock where its actors handle one message at a time. With more, it may still move.
+    """
+    asked: dict[str, dict[str, None]] = {}
+    for ask in asks:
+        asked.setdefault(ask.asker, {})[ask.asked] = None
+    found: list[tuple[str, ...]] = []
+    way: list[str] = []
+    done: set[str] = set()
+
+    def walk(path: str) -> None:
+        if path in way:
+            found.append(tuple(way[way.index(path) :]))
+        elif path not in done:
+            way.append(path)
+            for after in asked.get(path, ()):
+                walk(after)
+            way.pop()
+            done.add(path)
+
+    for start in sorted(asked):
+        walk(start)
+    return tuple(found)
+
+
+def _name(ask: Ask[Any]) -> str:
+    return type(ask.message).__name__
+
+
+def _cells(branch: Branch) -> Iterator[Cell[Any]]:
+    for child in branch.children():
+        if isinstance(child, Cell):
+            yield child
+        elif isinstance(child, Branch):
+            yield from _cells(child)
