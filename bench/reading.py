@@ -25,7 +25,7 @@ from readability import Document
 from bench.rounds import row, spread
 from rumi.web.reading.page import read_page
 from tests.web.saved_pages import (
-    MENDED_AFTER,
+    FIXED_AFTER,
     TUNED_ON,
     UNSEEN,
     SavedPage,
@@ -37,7 +37,7 @@ from tests.web.saved_pages import (
 ROUNDS = 7
 SETS = {
     "Tuned on these": TUNED_ON,
-    "Written later; what was lost of them was mended": MENDED_AFTER,
+    "Written later; what was lost of them was mended": FIXED_AFTER,
     "Nothing was changed because of these": UNSEEN,
 }
 # Of the pages that are not UTF-8, for the extractor that takes characters only.

@@ -36,5 +36,5 @@ def by_name(checks: list[Check], name: str) -> Check:
 
 
 def failures(checks: list[Check]) -> list[str]:
-    """What has to be mended."""
+    """The checks that need a fix."""
     return [check.name for check in checks if check.verdict == "failure"]

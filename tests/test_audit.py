@@ -110,7 +110,7 @@ def test_it_is_put_aside_when_it_would_outgrow_its_size(tmp_path: Path) -> None:
     assert len(kept) > 12
 
 
-def test_without_old_files_it_begins_anew(tmp_path: Path) -> None:
+def test_without_old_files_it_starts_over(tmp_path: Path) -> None:
     audit = log(tmp_path, max_mb=0.001, keep=0)
     for number in range(20):
         audit.write("x", chat_id="cli", exit_code=number)
@@ -161,7 +161,7 @@ def test_what_is_no_line_of_ours_is_skipped(tmp_path: Path) -> None:
     assert list(read_audit(path)) == [{"a": 1}, {"c": 3}]
 
 
-def test_a_file_that_was_moved_or_deleted_is_made_anew(tmp_path: Path) -> None:
+def test_a_file_that_was_moved_or_deleted_is_made_again(tmp_path: Path) -> None:
     audit = log(tmp_path)
     audit.write("x", chat_id="cli", exit_code=1)
     (tmp_path / "logs" / "audit.jsonl").unlink()

@@ -37,14 +37,14 @@ async def test_a_sound_home_has_no_failure_and_what_is_missing_is_a_warning(home
     assert by_name(checks, "docker").verdict == "warning"
     assert "GROQ_API_KEY" in by_name(checks, "model").found
     assert by_name(checks, "memory.db").found == "not there yet"
-    assert all(check.mend for check in checks if check.verdict != "ok")
+    assert all(check.fix for check in checks if check.verdict != "ok")
     assert list(home.run.iterdir()) == [], "it leaves nothing of what it tried"
 
 
-async def test_a_home_that_others_can_read_is_a_failure_with_its_mend(home: Home) -> None:
+async def test_a_home_that_others_can_read_is_a_failure_with_its_fix(home: Home) -> None:
     home.root.chmod(0o755)
     found = by_name(await examine(home), "home")
-    assert (found.verdict, found.mend) == ("failure", f"chmod 700 {home.root}")
+    assert (found.verdict, found.fix) == ("failure", f"chmod 700 {home.root}")
     assert "755" in found.found
 
 
@@ -91,10 +91,10 @@ def test_a_damaged_database_is_found_and_can_be_put_aside(home: Home, name: str,
         file.write(secrets.token_bytes(4096))
     checks = databases(home)
     assert failures(checks) == [name]
-    assert by_name(checks, name).mend.endswith(f"mv {path} {path}.damaged")
+    assert by_name(checks, name).fix.endswith(f"mv {path} {path}.damaged")
     path.with_name(f"{name}-wal").touch(0o600)
     log = f" && mv {path}-wal {path}.damaged-wal"
-    assert log in by_name(databases(home), name).mend, "an old log would spoil what takes its place"
+    assert log in by_name(databases(home), name).fix, "an old log would spoil what takes its place"
 
 
 async def test_a_database_of_a_newer_program_is_a_failure_and_an_upgrades_copy_is_told(home: Home) -> None:
@@ -105,7 +105,7 @@ async def test_a_database_of_a_newer_program_is_a_failure_and_an_upgrades_copy_i
     db.close()
     checks = await examine(home)
     assert failures(checks) == ["memory.db"]
-    assert "newer program" in by_name(checks, "memory.db").mend
+    assert "newer program" in by_name(checks, "memory.db").fix
     sound, copy = (check.found for check in checks if check.name == "state.db")
     assert "sound, schema" in sound
     assert copy.startswith("state.db.before-3")
@@ -136,7 +136,7 @@ def test_what_is_no_file_is_not_waited_for(home: Home) -> None:
     home.memory_db.mkdir()
     checks = databases(home)
     assert failures(checks) == ["state.db", "memory.db"]
-    assert by_name(checks, "state.db").found == "it is no file"
+    assert by_name(checks, "state.db").found == "it is not a file"
 
 
 async def test_who_holds_the_home_is_told_and_that_it_does_not_answer(home: Home) -> None:
@@ -158,7 +158,7 @@ async def test_files_that_are_open_to_others_or_of_another_user_are_named(home: 
     checks = await examine(home)
     (found,) = [check for check in checks if check.name == "permissions"]
     assert (found.verdict, found.found) == ("warning", "open to others: .env, state.db, logs/audit.jsonl")
-    assert f"chmod go= {home.root}/.env" in found.mend
+    assert f"chmod go= {home.root}/.env" in found.fix
     if os.getuid() == 0:
         os.chown(home.state_db, 1234, 1234)
         foreign = next(check for check in await examine(home) if check.name == "permissions")
@@ -166,7 +166,7 @@ async def test_files_that_are_open_to_others_or_of_another_user_are_named(home: 
             "failure",
             f"{home.root} has files of another user: state.db",
         )
-        assert f"chown -R 0 {home.state_db}" in foreign.mend
+        assert f"chown -R 0 {home.state_db}" in foreign.fix
 
 
 async def test_a_full_disk_is_a_failure_and_ends_no_other_check(home: Home, small_disk: Path) -> None:
@@ -179,7 +179,7 @@ async def test_a_full_disk_is_a_failure_and_ends_no_other_check(home: Home, smal
     checks = await examine(full)
     found = by_name(checks, "disk")
     assert (found.verdict, found.found) == ("failure", "0 MB free")
-    assert found.mend.startswith(f"Make room on the disk of {full.root}")
+    assert found.fix.startswith(f"Make room on the disk of {full.root}")
     assert "sound" in by_name(checks, "state.db").found
     assert {check.name for check in checks} >= {
         "configuration",
@@ -202,7 +202,7 @@ async def test_a_clock_that_is_behind_what_has_happened_is_a_failure(home: Home)
     os.utime(home.logs / "audit.jsonl", (4_000_000_000, 4_000_000_000))
     checks = await examine(home)
     assert failures(checks) == ["clock"]
-    assert "set-ntp" in by_name(checks, "clock").mend
+    assert "set-ntp" in by_name(checks, "clock").fix
 
 
 async def test_keys_are_tried_only_where_that_is_asked_for(
@@ -216,7 +216,7 @@ async def test_keys_are_tried_only_where_that_is_asked_for(
         checks = await examine(home)
         assert groq.requests == []
         assert not any("online" in check.name for check in checks)
-        assert by_name(checks, "telegram").mend.endswith("allowed_users = [11111111]")
+        assert by_name(checks, "telegram").fix.endswith("allowed_users = [11111111]")
 
         checks = await examine(home, ask_servers=True)
         assert failures(checks) == []
@@ -229,7 +229,7 @@ async def test_keys_are_tried_only_where_that_is_asked_for(
         checks = await examine(home, ask_servers=True)
         assert failures(checks) == ["model online", "telegram online"]
         assert "GROQ_API_KEY" in str(by_name(checks, "model online"))
-        assert "@BotFather" in by_name(checks, "telegram online").mend
+        assert "@BotFather" in by_name(checks, "telegram online").fix
         assert "wrong" not in str(checks)
 
 
@@ -247,7 +247,7 @@ async def test_the_clock_is_compared_with_a_servers(off_s: int, verdict: str) ->
         (found,) = await clock(f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}")
         nursery.cancel_scope.cancel()
     assert found.verdict == verdict
-    assert ("set-ntp" in found.mend) == (verdict == "failure")
+    assert ("set-ntp" in found.fix) == (verdict == "failure")
 
 
 async def test_a_home_of_another_user_is_told_and_nothing_is_written_into_it(home: Home) -> None:
@@ -257,7 +257,7 @@ async def test_a_home_of_another_user_is_told_and_nothing_is_written_into_it(hom
     os.chown(home.root, 1234, 1234)
     checks = await examine(home)
     assert failures(checks) == ["home"]
-    assert "Run Rumi as its owner" in by_name(checks, "home").mend
+    assert "Run Rumi as its owner" in by_name(checks, "home").fix
     assert sorted(home.root.iterdir()) == before
 
 
@@ -275,14 +275,14 @@ async def test_what_every_command_refuses_is_a_failure_and_nothing_says_that_all
     assert "can be written by others (mode 777)" in checks[-2].found, (
         "what its config.toml says counts for nothing"
     )
-    assert checks[-2].mend.endswith(f"chmod 700 {home.root}")
+    assert checks[-2].fix.endswith(f"chmod 700 {home.root}")
     assert f"logs is a link: what Rumi writes there would go to {tmp_path}" in checks[-1].found
     assert not {"permissions", "installation", "configuration"} & {check.name for check in checks}
     assert sorted(home.root.iterdir()) == before
     for danger in home.dangers():
         with pytest.raises(UnsafeHome) as refused:
             home.refuse_if_unsafe()
-        assert danger.said() in [(f"{check.found}.", check.mend) for check in checks]
+        assert danger.said() in [(f"{check.found}.", check.fix) for check in checks]
         assert refused.value.message == f"{checks[-2].found}."
 
 
@@ -326,4 +326,4 @@ async def test_it_speaks_the_persons_language(home: Home, monkeypatch: pytest.Mo
     checks = await examine(home, tell=told.append)
     assert told == checks
     assert by_name(checks, "home").found == f"Otros pueden leer {home.root} (modo 755)"
-    assert by_name(checks, "model").mend.startswith("Poné GROQ_API_KEY=… en")
+    assert by_name(checks, "model").fix.startswith("Poné GROQ_API_KEY=… en")

@@ -11,7 +11,7 @@ from tests.fakes.groq_server import KEY
 
 
 @pytest.mark.bubblewrap
-def test_it_ends_with_1_where_something_has_to_be_mended_and_shows_no_secret(tmp_path: Path) -> None:
+def test_it_ends_with_1_where_something_must_be_fixed_and_shows_no_secret(tmp_path: Path) -> None:
     program = Program(tmp_path / "home", {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
     sound = program.run("doctor").stdout
     assert "✓ home" in sound

@@ -54,11 +54,11 @@ async def test_what_bounds_the_files_is_said_and_a_disk_without_room_for_them(
     monkeypatch.setenv("RUMI_SANDBOX__RESERVE_MB", str(10**9))
     low = [check for check in await examine(home) if check.name == "files" and check.verdict == "failure"]
     assert low[0].found.endswith("1048576.0 GB of them kept for Rumi")
-    assert "[sandbox] reserve_mb" in low[0].mend
+    assert "[sandbox] reserve_mb" in low[0].fix
 
 
 @pytest.mark.parametrize(
-    ("cause", "mend"),
+    ("cause", "fix"),
     [
         (httpx.ConnectError("[Errno 2] No such file or directory"), "systemctl start docker"),
         (httpx.ConnectError("[Errno 13] Permission denied"), "usermod -aG docker"),
@@ -66,10 +66,10 @@ async def test_what_bounds_the_files_is_said_and_a_disk_without_room_for_them(
         (None, "as the error says"),
     ],
 )
-def test_why_docker_cannot_be_used_decides_what_to_do(home: Home, cause: Exception | None, mend: str) -> None:
+def test_why_docker_cannot_be_used_decides_what_to_do(home: Home, cause: Exception | None, fix: str) -> None:
     error = SandboxError("No.", "as the error says")
     error.__cause__ = cause
-    assert mend in why_not(error, load_settings(home.root, {}, {})).mend
+    assert fix in why_not(error, load_settings(home.root, {}, {})).fix
 
 
 @pytest.mark.bubblewrap
@@ -80,7 +80,7 @@ async def test_a_bot_without_docker_is_a_failure_unless_bubblewrap_was_chosen(
     monkeypatch.setenv("RUMI_MODEL__DEFAULT", "offline")
     checks = await examine(home)
     assert failures(checks) == ["sandbox"]
-    assert 'backend = "bubblewrap"' in by_name(checks, "sandbox").mend
+    assert 'backend = "bubblewrap"' in by_name(checks, "sandbox").fix
     monkeypatch.setenv("RUMI_SANDBOX__BACKEND", "bubblewrap")
     assert failures(await examine(home)) == []
 
@@ -100,7 +100,7 @@ async def test_a_daemon_that_takes_calls_and_never_answers_is_a_finding_in_bound
             checks = await examine(home)
     found = by_name(checks, "leftovers" if hangs == "GET /containers" else "docker")
     assert found.verdict != "ok"
-    assert found.mend
+    assert found.fix
     assert by_name(checks, "configuration").verdict == "ok"
     assert not list(home.run.glob("probe-*"))
 
@@ -113,7 +113,7 @@ async def test_an_image_that_is_missing_is_told_and_is_no_failure(
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", f"rumi-runner-tests:none-{secrets.token_hex(3)}")
     checks = await examine(home)
     image = by_name(checks, "image")
-    assert (image.verdict, image.mend) == ("warning", "The first chat builds it. At once: rumi sandbox build")
+    assert (image.verdict, image.fix) == ("warning", "The first chat builds it. At once: rumi sandbox build")
     assert "is not there" in image.found
     assert failures(checks) == []
 
@@ -143,14 +143,14 @@ def broken_image(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("broken_image", "name"), [("ours", "container"), ("anybody's", "image")], indirect=["broken_image"]
 )
-async def test_an_image_in_which_nothing_runs_is_a_failure_with_the_command_that_makes_it_anew(
+async def test_an_image_in_which_nothing_runs_is_a_failure_with_the_rebuild_command(
     broken_image: str, name: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", broken_image)
     checks = await examine(home)
     assert failures(checks) == [name]
-    assert "rumi sandbox build" in by_name(checks, name).mend
+    assert "rumi sandbox build" in by_name(checks, name).fix
     assert (await leftovers(home))[0].verdict == "ok", "what it tried is gone"
 
 
@@ -168,7 +168,7 @@ async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is
         await engine.create("left", home.workspaces / "left")
         checks = await examine(home)
         found = by_name(checks, "leftovers")
-        assert (found.verdict, found.mend) == ("warning", "rumi sandbox clean")
+        assert (found.verdict, found.fix) == ("warning", "rumi sandbox clean")
         assert found.found == f"container rumi-runner-left-{home.installation()}"
         assert by_name(checks, "container").found.startswith(
             "no capabilities, no new privileges, system calls"

@@ -64,9 +64,14 @@ async def test_it_has_its_limits_and_nothing_of_our_environment(
         ("os.kill(os.getpid(), 11)", "signal", 11, "its process was ended by SIGSEGV"),
         ("os.kill(os.getpid(), 40)", "signal", 40, "its process was ended by signal 40"),
         ("while True: pass", "signal", 9, "its process was ended by SIGKILL"),
-        ("parent.tell({'x': 'x' * 2000})", "too long", 0, "it says more than 1000 bytes at once"),
+        ("parent.tell({'x': 'x' * 2000})", "too long", 0, "it sent more than 1000 bytes at once"),
         ("os.write(parent.answers, framed(b'no'))", "nonsense", 0, "it wrote something into the pipe"),
-        ("os.close(parent.answers); os.close(1); time.sleep(1000)", "closed", 0, "it closed the pipe to us"),
+        (
+            "os.close(parent.answers); os.close(1); time.sleep(1000)",
+            "closed",
+            0,
+            "it closed its pipe to Rumi",
+        ),
     ],
 )
 async def test_why_a_process_gave_no_answer(

@@ -57,9 +57,9 @@ SAMPLES = {
     "sandbox/policy.py: Refused: `sh` with {…}.": ["Refused: `sh` with no arguments."],
     "sandbox/sandbox.py: {…} {…}": ["The sandbox was not made. The Docker daemon does not answer in time."],
     "sandbox/shell.py: Refused: {…} {…}.": ["Refused: `$HOME` inside `sh -c`."],
-    "skills/front_matter.py: its front matter is no YAML{…}: {…}": [
-        "its front matter is no YAML (line 2): odd",
-        "its front matter is no YAML: odd",
+    "skills/front_matter.py: its front matter is not YAML{…}: {…}": [
+        "its front matter is not YAML (line 2): odd",
+        "its front matter is not YAML: odd",
     ],
     "skills/opening.py: {…}: {…}.": ["/skills/a/SKILL.md: its tags must be true or false."],
     "web/search/api.py: {…} {…} (HTTP {…}).": ["Tavily failed (HTTP 500)."],
@@ -156,7 +156,7 @@ def test_a_sentence_and_its_translation_have_the_same_values() -> None:
             "No se puede crear la carpeta /x: permiso denegado. Hacé lugar en su disco.",
         ),
         (
-            "There is nothing to run commands in. No Docker daemon answers at x. bubblewrap is missing.",
+            "No engine for commands works here. No Docker daemon answers at x. bubblewrap is missing.",
             "No hay dónde ejecutar comandos. Ningún Docker contesta en x. Falta bubblewrap.",
         ),
         (
@@ -279,7 +279,7 @@ def test_the_language_of_the_configuration_counts_for_help_and_errors_also_of_it
     assert spanish.run("--help").stdout.startswith("Uso: rumi")
     assert "no se permite. Se permite: " in spanish.run("config", "show", code=2).stderr
     (spanish.home / "config.toml").write_text("language = ]")
-    assert "is no valid TOML" in spanish.run("config", "show", code=2).stderr
+    assert "is not valid TOML" in spanish.run("config", "show", code=2).stderr
     spanish.env["RUMI_LANGUAGE"] = "es"
     assert "no es TOML válido" in spanish.run("config", "show", code=2).stderr
 

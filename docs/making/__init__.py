@@ -1,1 +1,1 @@
-"""What makes the documents and checks them: `commands`, `pictures` and `page`; `checking` and `shown`."""
+"""Makes the documents and checks them: `commands`, `pictures` and `page`; `checking` and `shown`."""

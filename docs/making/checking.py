@@ -1,4 +1,4 @@
-"""`make docs-check`: no stale help, no dead link, no name that is gone, and no command that does not work."""
+"""`make docs-check`: finds stale help, dead links, missing names and commands that do not work."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ PATH = re.compile(r"(?:actors|rumi|runner|tests|bench|docs)/[\w./-]+")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something in a document that is not so."""
+    """A wrong statement in a document."""
 
     document: Path
     what: str
@@ -32,18 +32,18 @@ class Fault:
 
 
 def documents() -> list[Path]:
-    """The README and its like, and all that is in `docs/`."""
+    """Return the Markdown files of the root, of `docs/` and of `actors/`."""
     return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("actors/*.md")])
 
 
 def stale_help(text: str) -> Iterator[str]:
-    """Whether the help in the document is that of the commands."""
+    """Yield a fault if the help in the document differs from that of the commands."""
     if text != commands.rendered():
         yield "the commands' help has changed: make docs"
 
 
 def dead_links(document: Path, text: str) -> Iterator[str]:
-    """Links to files, headings and names in the code that are not there."""
+    """Yield links to files, headings and names in the code that do not exist."""
     for link in LINK.finditer(_prose(text)):
         target = link["target"] or link["image"]
         if re.match(r"[a-z]+:", target):
@@ -61,14 +61,14 @@ def dead_links(document: Path, text: str) -> Iterator[str]:
 
 
 def dead_paths(text: str) -> Iterator[str]:
-    """Paths of this project that are named as code and are not there."""
+    """Yield paths of this project, named as code, that do not exist."""
     for span in re.findall(r"`([^`\n]+)`", _prose(text)):
         if PATH.fullmatch(span) and not (ROOT / span).exists():
             yield f"there is no {span}"
 
 
 def dead_names(text: str) -> Iterator[str]:
-    """Tests and make targets that are named and are not there."""
+    """Yield named tests and make targets that do not exist."""
     for name in dict.fromkeys(re.findall(r"\btest_\w+", text)):
         if name not in tests():
             yield f"there is no {name}"
@@ -80,14 +80,14 @@ def dead_names(text: str) -> Iterator[str]:
 
 
 def dead_keys(text: str) -> Iterator[str]:
-    """Keys of the configuration, as `[section] key`, that it does not have."""
+    """Yield keys, as `[section] key`, that the configuration does not have."""
     for section, keys in re.findall(r"`\[(\w+)\] (\w+)[^`]*`", _prose(text)):
         if f"{section}.{keys}" not in configured():
             yield f"the configuration has no {section}.{keys}"
 
 
 def missing_rooms(text: str) -> Iterator[str]:
-    """Rooms of the house, and single files in it, that its plan leaves out."""
+    """Yield packages and modules of `rumi/` that the architecture page leaves out."""
     for path in sorted((ROOT / "rumi").iterdir()):
         name = f"{path.name}/" if path.is_dir() else path.name
         if not path.name.startswith("_") and path.suffix in ("", ".py") and name not in text:
@@ -96,7 +96,7 @@ def missing_rooms(text: str) -> Iterator[str]:
 
 @cache
 def tests() -> frozenset[str]:
-    """The names of all tests, and of the files that they are in."""
+    """Return the names of all tests, and of their files."""
     return frozenset(
         name
         for path in ROOT.glob("tests/**/*.py")
@@ -106,12 +106,12 @@ def tests() -> frozenset[str]:
 
 @cache
 def targets() -> frozenset[str]:
-    """What `make` can make."""
+    """Return the targets of `make`."""
     return frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
 def wrong_settings(text: str) -> Iterator[str]:
-    """Pieces of config.toml that the program would not take."""
+    """Yield pieces of config.toml that the program refuses."""
     from rumi.config import load_settings
     from rumi.errors import ConfigError
 
@@ -126,7 +126,7 @@ def wrong_settings(text: str) -> Iterator[str]:
 
 @cache
 def configured() -> frozenset[str]:
-    """Every dotted key of the configuration."""
+    """Return every dotted key of the configuration."""
     from rumi.config import load_settings
 
     with tempfile.TemporaryDirectory() as home:
@@ -134,7 +134,7 @@ def configured() -> frozenset[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The names by which a document's headings are linked to."""
+    """Return the anchors of a document's headings."""
     found: set[str] = set()
     for heading in re.findall(r"^#+ (.+)$", _prose(text), re.MULTILINE):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -146,7 +146,7 @@ def anchors(text: str) -> set[str]:
 
 @cache
 def names(path: Path) -> frozenset[str]:
-    """What a module defines, as `name`, `Class` and `Class.name`."""
+    """Return the names that a module defines, as `name`, `Class` and `Class.name`."""
 
     def inside(body: list[ast.stmt], prefix: str) -> Iterator[str]:
         for node in body:
@@ -162,12 +162,12 @@ def names(path: Path) -> frozenset[str]:
 
 
 def _prose(text: str) -> str:
-    """The text without what stands in fences."""
+    """Return the text without code fences."""
     return re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def faults() -> list[Fault]:
-    """All of them."""
+    """Return the faults of all documents."""
     found = []
     for document in documents():
         text = document.read_text("utf-8")
@@ -188,7 +188,7 @@ def faults() -> list[Fault]:
 
 
 def main() -> int:
-    """Say what is wrong; the exit code."""
+    """Print the faults; return the exit code."""
     found = [str(fault) for fault in faults()]
     found += shown.failing_commands(documents())
     for line in found:

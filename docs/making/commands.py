@@ -17,7 +17,7 @@ Written by `make docs` from the commands themselves. [The README](../README.md#u
 
 
 def rendered() -> str:
-    """The whole document."""
+    """Return the whole document."""
     os.environ.pop("COLUMNS", None)
     parts = [TITLE]
     for command, context in _all(group, click.Context(group, info_name="rumi", terminal_width=WIDTH)):
@@ -26,7 +26,7 @@ def rendered() -> str:
 
 
 def _all(command: click.Command, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
-    """A command, and those below it, in the order in which the help lists them."""
+    """Yield a command and its subcommands, in the order in which the help lists them."""
     context.help_option_names = ["-h", "--help"]
     yield command, context
     if isinstance(command, click.Group):

@@ -1,7 +1,7 @@
-"""The pictures of the page: the real program with a Telegram on loopback, looked at in Chromium.
+"""The pictures of the page: the real program with a Telegram server on loopback, in Chromium.
 
-`python -m docs.making.page` makes them anew. Nothing in them is drawn: the model is the built-in one, the
-sandbox is bubblewrap. One fault is planted: a chat that is told to crash does.
+`python -m docs.making.page` takes them again. Nothing in them is drawn: the model is the built-in one, the
+sandbox is bubblewrap. One fault is planted: the message "crash" crashes its chat.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ SAID = (
     "run sh -c 'ls -l / | head -4'",
     "run sleep 200",
 )
-"""What is said in the page's own chat. The last one is still at it when the picture is taken."""
+"""The messages in the page's own chat. The last one still runs when the picture is taken."""
 
 TOLD = (
     (1002, "run sh -c 'seq 300000 | sort -r | head -1'"),
@@ -67,14 +67,14 @@ TOLD = (
     (1004, "crash"),
     (1002, "run sh -c 'seq 2000000 | sort -rn | tail -1'"),
 )
-"""What people write to the bot, one after the other."""
+"""The messages to the bot, one after the other."""
 
 SCREENS = {"desktop": (1280, 800), "phone": (390, 844)}
 BOUND_S = 60.0
 
 
-class House:
-    """A Rumi that serves a Telegram and the page."""
+class Installation:
+    """A Rumi that serves a Telegram bot and the page."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -84,7 +84,7 @@ class House:
 
     @contextlib.contextmanager
     def telegram(self) -> Iterator[None]:
-        """A Telegram on loopback."""
+        """Run a Telegram server on loopback."""
         command = [sys.executable, "-m", "tests.fakes.telegram_server"]
         pipe = subprocess.PIPE
         with (self.home / "telegram").open("w") as told:
@@ -107,7 +107,7 @@ class House:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
-        """Serve within a block; the page's login link."""
+        """Serve within a block; yield the page's login link."""
         told = self.home / "told"
         with told.open("w") as out:
             command = [sys.executable, "-c", PROGRAM, "telegram", "--web", "127.0.0.1:0"]
@@ -120,20 +120,20 @@ class House:
             self._rumi.wait(BOUND_S)
 
     def writes(self, who: int, text: str) -> None:
-        """Somebody writes to the bot."""
+        """Send a message to the bot as that user."""
         telegram: IO[str] | None = self._telegram.stdin
         assert telegram is not None
         print(who, text, file=telegram, flush=True)
 
     def is_answered(self, times: int) -> bool:
-        """Whether so many messages have their replies."""
+        """Return True if that many messages have their replies."""
         with contextlib.closing(sqlite3.connect(self.home / "state.db")) as db:
             (count,) = db.execute("SELECT count(*) FROM messages WHERE reply IS NOT NULL").fetchone()
         return bool(count >= times)
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait until it holds."""
+    """Wait until the condition holds."""
     end = time.monotonic() + BOUND_S
     while not holds():
         if time.monotonic() > end:
@@ -150,20 +150,20 @@ def make_pictures(folder: Path = PICTURES) -> list[Path]:
         home = Path(temporary)
         (home / "config.toml").write_text(CONFIG)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
-        house = House(home)
-        with house.telegram(), house.running() as link:
-            _live(house)
+        installation = Installation(home)
+        with installation.telegram(), installation.running() as link:
+            _live(installation)
             return list(_taken(browser, link, folder))
 
 
-def _live(house: House) -> None:
-    """A house with something to see."""
+def _live(installation: Installation) -> None:
+    """Let the bot work, so that the page shows something."""
     for answered, (who, text) in enumerate(TOLD):
-        house.writes(who, text)
-        until(partial(house.is_answered, answered + 1))
+        installation.writes(who, text)
+        until(partial(installation.is_answered, answered + 1))
     for _ in range(6):
-        house.writes(1003, "crash")
-    house.writes(1001, "run sleep 300")
+        installation.writes(1003, "crash")
+    installation.writes(1001, "run sleep 300")
     time.sleep(2)
 
 
@@ -183,14 +183,14 @@ def _taken(browser: "Browser", link: str, folder: Path) -> Iterator[Path]:
         for screen, (width, height) in SCREENS.items():
             page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             page.set_viewport_size({"width": width, "height": height})
-            _look_at(page, "#talk" if scheme == "light" else "#house")
+            _look_at(page, "#talk" if scheme == "light" else "#installation")
             path = folder / f"page-{screen}-{scheme}.png"
             page.screenshot(path=path)
             yield path
 
 
 def _look_at(page: "Page", what: str) -> None:
-    """Bring a part of the page to the top where there is no room for all of it."""
+    """Scroll to a part of the page that does not fit on the screen."""
     page.evaluate("log.scrollTop = log.scrollHeight")
     page.evaluate(
         f"document.querySelector({what!r}).scrollIntoView()" if what != "#talk" else "scrollTo(0, 0)"

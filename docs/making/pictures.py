@@ -1,7 +1,7 @@
-"""`make pictures`: the real program's screens, drawn as SVG, and the page's where there is a Chromium.
+"""`make pictures`: the real program's screens, drawn as SVG, and the page's if there is a Chromium.
 
-The model is the built-in one and the sandbox bubblewrap, so that they come out the same everywhere. What no
-two runs have in common (times, ids, sizes) is replaced by one example of it.
+The model is the built-in one and the sandbox bubblewrap, so that the pictures are the same on every machine.
+Values that differ in each run (times, ids, sizes) are replaced by one example.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ CTRL_C = "\x03"
 
 
 def main() -> None:
-    """Make them all."""
+    """Make all pictures."""
     with tempfile.TemporaryDirectory() as folder:
         write(PICTURES / "chat.svg", chat(Path(folder) / "chat"))
         write(PICTURES / "status.svg", status(Path(folder) / "status"))
@@ -78,20 +78,20 @@ def status(home: Path) -> str:
 
 
 def delivered(home: Path) -> bool:
-    """Whether no reply waits for Telegram any more."""
+    """Return True if no reply waits for Telegram any more."""
     with contextlib.closing(sqlite3.connect(home / "state.db")) as db:
         (waiting,) = db.execute("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetchone()
     return bool(waiting == 0)
 
 
 def say(terminal: Window, text: str, answer: str, times: int = 1) -> None:
-    """Type a line and wait for what comes of it."""
+    """Type a line and wait for its result."""
     terminal.type(f"{text}\r")
     terminal.see(answer, times)
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What the program gets to know, which is nothing of this machine's."""
+    """Return the program's environment, which contains nothing of this machine."""
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text(
         'language = "en"\n[model]\ndefault = "offline"\n[sandbox]\nbackend = "bubblewrap"\ntimeout_s = 600\n'

@@ -1,4 +1,4 @@
-"""A terminal that nobody sits at: a program runs in it, keys are pressed, and its screen is drawn as SVG."""
+"""A terminal without a person: a program runs in it, keys are pressed, and its screen is drawn as SVG."""
 
 import contextlib
 import fcntl
@@ -58,17 +58,17 @@ class Window:
     _feed: pyte.ByteStream
 
     def text(self) -> str:
-        """What is on the screen."""
+        """Return the text on the screen."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     def see(self, wanted: str, times: int = 1) -> None:
-        """Wait until it is on the screen, and for what comes right behind it."""
+        """Wait until the text is on the screen, and for the output directly after it."""
         end = time.monotonic() + BOUND_S
         while self.text().count(wanted) < times:
             if time.monotonic() > end:
                 raise TimeoutError(f"{wanted!r} never came:\n{self.text()}")
             self._read(0.1)
-        settled = time.monotonic() + 0.6  # something that runs draws without end
+        settled = time.monotonic() + 0.6  # a running program draws without end
         while time.monotonic() < settled:
             self._read(0.1)
 
@@ -85,7 +85,7 @@ class Window:
 
 @contextlib.contextmanager
 def window(command: Sequence[str], env: Mapping[str, str], *, columns: int, rows: int) -> Iterator[Window]:
-    """Run a program in a terminal of that size until the block ends; what still runs then is ended."""
+    """Run a program in a terminal of that size until the block ends; then end the program."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     terminal = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -109,7 +109,7 @@ def window(command: Sequence[str], env: Mapping[str, str], *, columns: int, rows
 
 
 def drawn(screen: pyte.Screen, title: str, masks: Masks) -> str:
-    """The screen as SVG. `masks` replace what differs from one time to the next, by expressions."""
+    """Return the screen as SVG. `masks` replace varying texts, by regular expressions."""
     rows = [_masked(_cells(screen, y), masks) for y in range(screen.lines)]
     while rows and not "".join(cell.data for cell in rows[-1]).strip():
         rows.pop()
@@ -137,7 +137,7 @@ def _cells(screen: pyte.Screen, y: int) -> Row:
 
 
 def _masked(row: Row, masks: Masks) -> Row:
-    """The row with other words; what stands behind them moves, as it would have."""
+    """Return the row with the texts replaced; the text after them moves, as in a real terminal."""
     for expression, words in masks:
         at = 0
         while True:
@@ -169,7 +169,7 @@ def _row(row: Row, y: int) -> Iterator[str]:
         looks += ' text-decoration="underline"' * line
         begin = len(text) - len(text.lstrip())
         shown = text.strip()
-        # The length is given, so that columns stand below each other whatever the letters are.
+        # The length is given, so that columns align with any font.
         length = "" if alone else f' textLength="{len(shown) * CELL:g}"'
         place = f'x="{left + begin * CELL:g}" y="{top + 13}"{length} fill="{colour}"'
         yield f"<text {place}{looks}>{escape(shown)}</text>"
@@ -191,6 +191,6 @@ def _colour(name: str, default: str) -> str:
 
 
 def write(path: Path, svg: str) -> None:
-    """Put it into its place."""
+    """Write the picture to its path."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(svg, "utf-8")

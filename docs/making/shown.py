@@ -1,4 +1,4 @@
-"""The commands that documents show: each has to parse, and what does no harm is run on a home of its own."""
+"""The commands in documents: each must parse, and harmless ones run on a new home."""
 
 import contextlib
 import io
@@ -41,13 +41,13 @@ HARMLESS = {
     ("status",): (1,),  # nothing runs there
     ("stop",): (0,),
 }
-"""Commands that change nothing but their home, with the exit codes that they may end with on a new one."""
+"""Commands that change nothing except their home, with their possible exit codes on a new one."""
 
 BOXED = ("chat", "doctor", "reset", "sandbox")
 
 
 def commands_in(text: str) -> Iterator[tuple[str, bool]]:
-    """What follows `rumi` in each command of a document, and whether it is written out in full."""
+    """Yield the text after `rumi` in each command of a document, and True if it is written out in full."""
     fences = re.findall(r"^ *```\w*\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
     for line in itertools.chain.from_iterable(fence.splitlines() for fence in fences):
         for part in re.split(r" \| | && |; ", line.strip()):
@@ -61,7 +61,7 @@ def commands_in(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def spelled_out(words: str) -> list[list[str]]:
-    """The command lines that a synopsis stands for: `a [-b]` has its option, `a|b` is two of them."""
+    """Return the command lines of a synopsis: `a [-b]` includes its option, `a|b` is two command lines."""
     plain = re.sub(r"(?<!\S)\[|\](?!\S)", "", words.replace("\\|", "|")).replace("…", "x")
     split = [word.split("|") if "|" in word and " " not in word else [word] for word in _words(plain)]
     return [list(line) for line in itertools.product(*split)]
@@ -72,16 +72,16 @@ def _words(text: str) -> list[str]:
 
 
 def wrong_commands(text: str) -> Iterator[str]:
-    """Commands that the program would not understand."""
+    """Yield commands that the program would not understand."""
     for words, in_full in commands_in(text):
         for line in spelled_out(words):
             why = misread(line)
-            if why and (in_full or "Missing argument" not in why):  # a name alone is no command line
+            if why and (in_full or "Missing argument" not in why):  # a name alone is not a command line
                 yield f"rumi {shlex.join(line)}: {why}"
 
 
 def misread(words: list[str]) -> str:
-    """Why the program does not understand this; empty if it does. Nothing is run."""
+    """Return why the program does not understand this; empty if it does. Nothing is run."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
             command: click.Command = group
@@ -93,7 +93,10 @@ def misread(words: list[str]) -> str:
                 name, below, rest = command.resolve_command(context, rest)
                 assert below is not None
                 command, context = below, below.make_context(name, rest, parent=context)
-        except (click.exceptions.Exit, click.exceptions.NoArgsIsHelpError):  # what asks for help gets it
+        except (
+            click.exceptions.Exit,
+            click.exceptions.NoArgsIsHelpError,
+        ):  # a command that asks for help gets it
             return ""
         except click.ClickException as error:
             return error.format_message()
@@ -101,7 +104,7 @@ def misread(words: list[str]) -> str:
 
 
 def failing_commands(documents: list[Path]) -> list[str]:
-    """Run the harmless ones of what is shown; lines about those that do not end as they should."""
+    """Run the harmless commands; return lines about those that fail."""
     lines = {
         tuple(line)
         for document in documents
@@ -110,7 +113,8 @@ def failing_commands(documents: list[Path]) -> list[str]:
     }
     chosen = sorted(line for line in lines if _codes(line) and "--watch" not in line and "-f" not in line)
     with tempfile.TemporaryDirectory(prefix="rumi-docs-") as folder, ThreadPoolExecutor(2) as threads:
-        # One after the other on one home what needs a sandbox, so that it is made once; the rest beside that.
+        # Commands that need a sandbox run one after the other on one home, so that it is made once; the
+        # others run beside them.
         boxed = [line for line in chosen if line[0] in BOXED]
         others = [line for line in chosen if line[0] not in BOXED]
         homes = [_new_home(Path(folder) / name) for name in ("boxed", "others")]
@@ -131,7 +135,7 @@ def _new_home(home: Path) -> Path:
 
 
 def _run(home: Path, line: tuple[str, ...]) -> str:
-    """Run it; what is wrong, if something is."""
+    """Run it; return the error, if there is one."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST") if name in os.environ}
     words = (
         (*line[:-1], f"{home}-{line[-1].strip('/').replace('/', '-')}.tar.gz")
@@ -149,6 +153,6 @@ def _run(home: Path, line: tuple[str, ...]) -> str:
     )
     if done.returncode in _codes(line) and "Traceback" not in done.stderr:
         return ""
-    if "bubblewrap does not work here" in done.stderr:  # that is this machine's, and no document's
+    if "bubblewrap does not work here" in done.stderr:  # this is a property of the machine, not of a document
         return ""
     return f"rumi {shlex.join(line)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"

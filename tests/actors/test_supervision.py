@@ -63,7 +63,9 @@ async def test_a_child_stopped_by_its_supervisor_never_restarts(restart: Restart
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("restart", RESTARTS)
-async def test_a_failure_to_start_goes_to_whoever_runs_the_tree(restart: Restart, strategy: Strategy) -> None:
+async def test_a_failure_to_start_goes_to_the_caller_that_runs_the_tree(
+    restart: Restart, strategy: Strategy
+) -> None:
     error = Broken("cannot")
     house = House(strategy=strategy)
     house.add("first")

@@ -166,7 +166,7 @@ async def test_calls_run_side_by_side_only_if_their_tool_says_so(autojump_clock:
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [("{nope", "no valid JSON"), ("[1]", "must be a JSON object"), ("[" * 100_000, "no valid JSON")],
+    [("{nope", "not valid JSON"), ("[1]", "must be a JSON object"), ("[" * 100_000, "not valid JSON")],
 )
 async def test_arguments_that_are_no_json_object_are_handed_back(arguments: str, says: str) -> None:
     run = Run(Scripted(Reply("", (ToolCall("c0", "echo", arguments),)), Reply("sorry")), Echo())

@@ -49,7 +49,7 @@ def event(what: Happening, turn: str = "t1") -> ChatEvent:
     return ChatEvent("c", turn, 0.0, what)
 
 
-async def test_whoever_enters_in_the_middle_of_a_turn_is_told_what_it_is_at() -> None:
+async def test_a_subscriber_in_the_middle_of_a_turn_gets_its_state() -> None:
     hub = Hub()
     done, runs = (ToolCall(id, "bash", "{}") for id in ("done", "runs"))
     begun = [TurnStarted("do it", 1), Thinking(1), TextDelta("void"), ToolStarted(done), Thinking(2)]

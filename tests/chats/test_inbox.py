@@ -326,7 +326,7 @@ async def test_a_stop_from_outside_leaves_the_shared_reply_to_the_chats_own_fron
         assert len(await home.means.journal.ask(Undelivered("tg1"))) == 1
 
 
-async def test_whoever_has_to_leave_does_not_wait_for_ever_for_a_journal_that_does_not_answer(
+async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     class Stalling:

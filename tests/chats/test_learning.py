@@ -248,7 +248,7 @@ async def test_a_session_that_is_replaced_is_learned_from(tmp_path: Path, autoju
     mind = Mind()
     async with living(tmp_path, mind) as home:
         await home.ask("I live in Rosario")
-        await home.inbox.begin_anew("cli")
+        await home.inbox.begin_session("cli")
         await trio.sleep(1)
         assert await home.facts() == [ROSARIO]
 
@@ -299,7 +299,7 @@ async def test_what_the_memory_has_already_is_not_drawn_twice_when_the_end_came_
         lesson = await home.means.journal.ask(Study("cli", 1))
         assert home.means.memory is not None
         await home.means.memory(Learn("local", "cli", 1, lesson.upto, (NewFact(*ROSARIO),)))
-        await home.inbox.begin_anew("cli")
+        await home.inbox.begin_session("cli")
     async with settled(tmp_path, mind) as home:
         assert await home.facts() == [ROSARIO]
     assert mind.lessons == []

@@ -167,7 +167,7 @@ def difference(before: str, now: str) -> str:
 def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     """Count the reasons for a new beginning, and look at what turns begin with."""
     stand_in, shorten, cut = Conversation.stand_in, Conversation.shorten, Conversation.cut
-    load, begin, turn_input = Conversation.load, Conversation.begin_anew, worker.turn_input
+    load, begin, turn_input = Conversation.load, Conversation.begin_session, worker.turn_input
 
     def stands_in(self: Conversation, session: int, summary: Summary) -> None:
         watched().beginnings += 1
@@ -203,7 +203,7 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     patch.setattr(Conversation, "stand_in", stands_in)
     patch.setattr(Conversation, "shorten", shortens)
     patch.setattr(Conversation, "cut", cuts)
-    patch.setattr(Conversation, "begin_anew", begins)
+    patch.setattr(Conversation, "begin_session", begins)
     patch.setattr(worker, "turn_input", turn_begins)
 
 

@@ -116,7 +116,7 @@ def test_it_is_of_one_moment_while_another_writes(home: Home, tmp_path: Path) ->
 
 def test_nothing_is_overwritten_and_a_folder_gets_a_new_one(home: Home, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(UsageError, match="nothing is overwritten"):
+    with pytest.raises(UsageError, match="overwrites nothing"):
         back_up(home, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
     (tmp_path / "backups").mkdir()
@@ -132,8 +132,8 @@ def test_what_cannot_be_its_place_is_one_sentence_with_exit_code_2(home: Home, t
     (tmp_path / "mine").symlink_to(tmp_path / "nowhere")
     (tmp_path / "inside").symlink_to(home.root)
     for path, says in (
-        (home.state_db, "nothing is overwritten"),
-        (tmp_path / "mine", "nothing is overwritten"),
+        (home.state_db, "overwrites nothing"),
+        (tmp_path / "mine", "overwrites nothing"),
         (home.root / "b", "lost with it"),
         (tmp_path / "inside", "lost with it"),
         (Path("/proc/b"), "cannot be written"),

@@ -63,7 +63,7 @@ def test_an_inner_address_is_refused_with_the_reason_and_an_exit_code(tmp_path: 
     assert refused.stdout == ""
     assert "127.0.0.1 is not public: loopback." in refused.stderr
     assert f"Port {site.partition(':')[2]} " in rumi.run("fetch", f"http://{site}/", code=1).stderr
-    assert "no valid URL" in rumi.run("fetch", "example.com", code=1).stderr
+    assert "not a valid URL" in rumi.run("fetch", "example.com", code=1).stderr
 
 
 def test_what_a_redirect_led_to_is_told_in_one_line(tmp_path: Path, site: str) -> None:

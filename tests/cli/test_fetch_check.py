@@ -34,7 +34,7 @@ def test_every_way_to_write_an_inner_address_is_refused_with_its_reason(rumi: Pr
         "http://user:pass@8.8.8.8/": ("8.8.8.8", "user info"),
         "http://8.8.8.8:22/": ("8.8.8.8", "Port 22"),
         "ftp://8.8.8.8/": ("8.8.8.8", "Only http and https"),
-        "example.com": ("", "no valid URL"),
+        "example.com": ("", "not a valid URL"),
     }
     verdicts = judged(rumi, "".join(f"{url}\n" for url in expected))
     assert [verdict["url"] for verdict in verdicts] == list(expected)

@@ -111,7 +111,7 @@ def test_the_doctor_exits_0_with_warnings_and_1_with_a_failure(bubblewrap: Progr
     bubblewrap.env["DOCKER_HOST"] = f"unix://{tmp_path}/none.sock"
     found = json.loads(bubblewrap.run("doctor", "--json").stdout)
     assert {check["verdict"] for check in found} <= {"ok", "warning"}
-    assert all(set(check) == {"name", "verdict", "found", "mend"} for check in found)
+    assert all(set(check) == {"name", "verdict", "found", "fix"} for check in found)
     bubblewrap.home.chmod(0o750)
     text = bubblewrap.run("doctor", code=1).stdout
     assert f"→ chmod 700 {bubblewrap.home}" in text

@@ -68,10 +68,10 @@ def test_create_makes_one_that_hides_the_bundled_one_and_info_says_so(rumi: Prog
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("info", "nothing"), "There is no skill “nothing”."),
+        (("info", "nothing"), "Unknown skill “nothing”."),
         (("disable", "summarise text"), "The nearest are: summarize."),
-        (("enable", "nothing"), "There is no skill"),
-        (("trust", "nothing"), "There is no skill"),
+        (("enable", "nothing"), "Unknown skill"),
+        (("trust", "nothing"), "Unknown skill"),
         (("create", "a b"), "cannot be a skill's name"),
     ],
 )
@@ -84,7 +84,7 @@ def test_what_is_not_there_is_one_sentence(rumi: Program, words: tuple[str, ...]
 def test_a_variable_over_the_file_is_told(rumi: Program) -> None:
     rumi.env["RUMI_SKILLS__DISABLED"] = '["explain"]'
     assert "off by RUMI_SKILLS__DISABLED" in rumi.run("skills", "info", "explain").stdout
-    assert "stands over config.toml" in rumi.run("skills", "enable", "explain").stderr
+    assert "overrides config.toml" in rumi.run("skills", "enable", "explain").stderr
 
 
 def test_one_that_is_off_by_itself_says_which_line_to_change(rumi: Program, tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_projects_code_is_trusted_as_it_is(rumi: Program, tmp_path: Path) -> N
     (folder / "skill.py").write_text("x = 2")
     assert "not trusted" in inside(rumi, project, "info", "build")
     (folder / "link").symlink_to("/etc/passwd")
-    assert "cannot be trusted: link in it is no ordinary file" in inside(
+    assert "cannot be trusted: link in it is not an ordinary file" in inside(
         rumi, project, "trust", "build", code=1
     )
     assert "needs no trust" in inside(rumi, project, "trust", "explain")
-    assert "There is no skill" in inside(rumi, tmp_path, "info", "build", code=1)
+    assert "Unknown skill" in inside(rumi, tmp_path, "info", "build", code=1)
 
 
 @pytest.mark.bubblewrap

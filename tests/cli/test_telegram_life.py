@@ -142,7 +142,7 @@ def stopped(tmp_path: Path) -> Iterator[TelegramBot]:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"TELEGRAM_TOKEN": ""}, "There is no TELEGRAM_TOKEN. Get one from @BotFather and put"),
+        ({"TELEGRAM_TOKEN": ""}, "TELEGRAM_TOKEN is missing. Get one from @BotFather and put"),
         ({"TELEGRAM_TOKEN": f"7000000001:{'A' * 35}"}, "Telegram does not accept the bot's token."),
         ({"GROQ_API_KEY": ""}, "groq:openai/gpt-oss-120b needs GROQ_API_KEY."),
         (
@@ -162,7 +162,7 @@ def test_what_is_missing_at_the_start_is_exit_2_and_one_sentence(
     assert not [step for step in steps if step.startswith("rumi: ") or "Traceback" in step]
 
 
-def test_whoever_watches_it_may_leave(stopped: TelegramBot) -> None:
+def test_a_watcher_of_it_may_leave(stopped: TelegramBot) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would stay ignored, and rightly
     watched = stopped.program.start("telegram")
     signal.signal(signal.SIGHUP, before)

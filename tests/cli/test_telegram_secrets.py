@@ -107,7 +107,7 @@ def test_wrong_addresses_with_the_token_in_them(bot: TelegramBot, tmp_path: Path
         other.send_signal(signal.SIGTERM)
         other.end()
     except AssertionError:
-        assert "TELEGRAM_BASE_URL is no address of a server" in other.output
+        assert "TELEGRAM_BASE_URL is not the address of a server" in other.output
     finally:
         other.kill()
     check(written(other))

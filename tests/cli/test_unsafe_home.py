@@ -113,7 +113,7 @@ def test_the_program_ends_with_2_and_the_doctor_says_the_same_with_1(
     examined = program.run("doctor", code=1).stdout
     assert f"✗ home            {said.rstrip('.')}\n" in examined
     assert done.stderr.removeprefix(f"rumi: {said} ").strip() in examined
-    assert "its owner's alone" not in examined
+    assert "now only its owner" not in examined
 
 
 @pytest.mark.bubblewrap
@@ -123,7 +123,7 @@ def test_a_home_that_others_could_only_read_is_closed_with_a_word(bubblewrap: Pr
     (bubblewrap.home / "config.toml").write_text('[model]\ndefault = "offline"\n')
     done = bubblewrap.run("chat", "-p", "run echo hello")
     assert "hello" in done.stdout
-    said = f"Others could read {bubblewrap.home}: it is its owner's alone now (mode 700).\n"
+    said = f"Others could read {bubblewrap.home}: now only its owner can use it (mode 700).\n"
     assert done.stderr.startswith(said)
     assert stat.S_IMODE(bubblewrap.home.stat().st_mode) == 0o700
     assert said not in bubblewrap.run("chat", "-p", "run echo hello").stderr

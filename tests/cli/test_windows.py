@@ -112,7 +112,7 @@ def test_a_model_or_a_sandbox_that_the_holder_has_not_is_wrong_usage(
 ) -> None:
     refused = home.run("chat", "--model", "groq:any", "-p", "hi", code=2)
     assert refused.stderr == (
-        "rumi: --model groq:any cannot take effect: the Rumi that is running uses offline. "
+        "rumi: --model groq:any cannot take effect: the running Rumi uses offline. "
         "Leave it out, or end that one first.\n"
     )
     home.run("chat", "--sandbox", "docker", "-p", "hi", code=2)
@@ -284,7 +284,7 @@ def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_pa
 
 
 def test_the_reset_of_a_chat_that_does_not_exist_says_so(bubblewrap: Program) -> None:
-    said = "rumi: There is no chat nope. Check its name: rumi logs shows the chats.\n"
+    said = "rumi: Unknown chat nope. Check its name: rumi logs shows the chats.\n"
     assert bubblewrap.run("reset", "nope", code=2).stderr == said
     bubblewrap.run("reset", "cli")
     with held(bubblewrap):

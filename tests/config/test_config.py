@@ -182,7 +182,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ("[agent]\nturn_timeout_s = inf", ["agent.turn_timeout_s = Infinity"]),
         ('[agent]\nturn_timeout_s = "10"', ['agent.turn_timeout_s = "10"', "a number"]),
         ("[agent]\nmax_turns = 0x" + "f" * 9000, ["agent.max_turns"]),
-        ("[agent]\nmax_turns = " + "9" * 9000, ["no valid TOML"]),
+        ("[agent]\nmax_turns = " + "9" * 9000, ["not valid TOML"]),
         ('[fetch]\nallow = "127.0.0.1:80"', ["fetch.allow", "a list"]),
         ('[fetch]\nallow = ["127.0.0.1"]', ['fetch.allow[0] = "127.0.0.1"', "ip:port"]),
         ('[fetch]\nallow = ["1.2.3.4:1", "localhost:80"]', ['fetch.allow[1] = "localhost:80"']),

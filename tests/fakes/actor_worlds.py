@@ -390,7 +390,7 @@ def check_intensity(world: World) -> None:
     for (_, id), times in restarts.items():
         if id in KEYS:
             check_windows(times, plan.max_restarts, plan.within)
-    # Not s2: it also begins anew with its supervisor.
+    # Not s2: it also starts over with its supervisor.
     static = [time for (_, id), times in restarts.items() if id in ("s0", "s1") for time in times]
     check_windows(sorted(static), plan.max_restarts, plan.within)
 

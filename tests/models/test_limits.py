@@ -64,7 +64,7 @@ def test_use_is_forgotten_after_a_minute() -> None:
     assert desk.order == ["busy", "busy"]
 
 
-def test_whoever_waits_no_more_is_passed_over() -> None:
+def test_a_caller_that_waits_no_more_is_passed_over() -> None:
     desk = Desk()
     running = desk.enter("a")
     gone = desk.enter("b")

@@ -20,9 +20,7 @@ class Neighbour(Actor[None]):
         pass
 
 
-async def test_however_often_the_page_crashes_the_house_stays(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_crashes_of_the_page_never_end_the_process(autojump_clock: MockClock, tmp_path: Path) -> None:
     tell, told = trio.open_memory_channel[TreeEvent](1000)
     root = Supervisor("rumi", strategy="rest_for_one", observe=tell.send_nowait)
     root.add(ChildSpec("neighbour", Neighbour))

@@ -87,7 +87,7 @@ def test_without_a_session_there_is_nothing(stranger: httpx.Client, served: Serv
         "",
     ],
 )
-def test_a_wrong_host_is_refused_whoever_asks(client: httpx.Client, path: str, host: str) -> None:
+def test_a_wrong_host_is_refused_for_every_client(client: httpx.Client, path: str, host: str) -> None:
     named = host.format(port=client.base_url.port)
     answer = client.get(path, headers={"Host": named, "Origin": f"http://{named}"})
     assert answer.status_code == 403

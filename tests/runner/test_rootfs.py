@@ -140,7 +140,7 @@ def test_a_tree_is_kept_while_its_sources_are_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["user", "manifest", "tree", "half"])
-def test_a_stale_tree_is_made_anew(tmp_path: Path, spoil: str) -> None:
+def test_a_stale_tree_is_rebuilt(tmp_path: Path, spoil: str) -> None:
     target, seen = tmp_path / "root", list[str]()
     ensure_rootfs(target)
     match spoil:

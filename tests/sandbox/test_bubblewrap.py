@@ -506,7 +506,7 @@ async def test_removal_ends_a_running_command(engine: BubblewrapEngine, box: Bub
     await engine.remove("chat")
     assert not on_the_host(LONG + "09")
     assert not Cgroups(INSTALLATION).leftovers()
-    with pytest.raises(SandboxError, match="went away"):
+    with pytest.raises(SandboxError, match="has ended"):
         await run(box, "true")
 
 
@@ -538,7 +538,7 @@ async def test_a_keeper_that_dies_is_noticed_and_takes_its_command_along(
         await until(lambda: bool(on_the_host(LONG + "10")))
         assert box._process is not None
         os.kill(box._process.pid, signal.SIGKILL)
-    assert [(type(error), error.message) for error in errors] == [(SandboxError, "The sandbox went away.")]
+    assert [(type(error), error.message) for error in errors] == [(SandboxError, "The sandbox has ended.")]
     await until(lambda: not on_the_host(LONG + "10"), within_s=20)
     assert [info.state for info in await engine.boxes()] == ["dead"]
     with pytest.raises(BoxGoneError):

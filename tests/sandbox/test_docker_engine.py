@@ -90,7 +90,7 @@ async def test_a_missing_image_names_the_command_that_makes_it(
         await engine.create("a", tmp_path)
 
 
-async def test_a_container_of_the_same_name_is_removed_and_made_anew(
+async def test_a_container_of_the_same_name_is_replaced(
     daemon: FakeDaemon, engine: DockerEngine, tmp_path: Path
 ) -> None:
     first = await engine.create("a", tmp_path)

@@ -241,7 +241,7 @@ async def test_a_timeout_ends_the_command_and_keeps_what_it_said(world: World) -
     assert on_host(marker) == []
 
 
-async def test_a_stopped_command_is_gone_before_whoever_stopped_it_goes_on(world: World) -> None:
+async def test_a_stopped_command_is_gone_before_its_stop_is_confirmed(world: World) -> None:
     marker = f"2{secrets.randbelow(10**9)}"
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:

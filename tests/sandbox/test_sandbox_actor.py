@@ -348,7 +348,7 @@ async def test_a_removal_is_tried_again_until_it_is_confirmed(
     assert bench.engine.live == {}
 
 
-async def test_without_an_engine_whoever_waits_is_soon_told_why_and_it_is_used_as_soon_as_it_is_back(
+async def test_without_an_engine_callers_soon_get_the_reason_until_it_is_back(
     autojump_clock: MockClock, bench: Bench
 ) -> None:
     await bench.sandboxes.prepare("a")
@@ -457,7 +457,7 @@ async def test_a_crash_of_the_sandbox_leaves_no_box(
 OPERATIONS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["run", "prepare", "cancel", "stop", "pull", "fail", "hang", "mend", "crash", "wait"]
+            ["run", "prepare", "cancel", "stop", "pull", "fail", "hang", "repair", "crash", "wait"]
         ),
         st.sampled_from("abc"),
         st.floats(0.0, 8.0, allow_nan=False),
@@ -523,7 +523,7 @@ async def happen(bench: Bench, nursery: trio.Nursery, what: str, chat: str, seco
             engine.failing.add("create" if seconds < 3 else "remove" if seconds < 6 else "kill")
         case "hang":
             engine.hanging.add("create" if seconds < 3 else "remove" if seconds < 6 else "kill")
-        case "mend":
+        case "repair":
             engine.failing.clear()
             engine.wake()
         case _:

@@ -255,8 +255,8 @@ def refused_folder(workspace: Path, outside: Path) -> str:
         (refused_link, "symbolic link"),
         (refused_folder_link, "symbolic link"),
         (refused_inner_link, "symbolic link"),
-        (refused_pipe, "no ordinary file"),
-        (refused_folder, "no ordinary file"),
+        (refused_pipe, "not an ordinary file"),
+        (refused_folder, "not an ordinary file"),
         (lambda _, outside: "../outside/secret", "leads out"),
         (lambda _, outside: str(outside / "secret"), "leads out"),
         (lambda _, outside: "../chat/none", "leads out"),
@@ -282,7 +282,7 @@ def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind("s")
-        with pytest.raises(WorkspaceError, match="no ordinary file"):
+        with pytest.raises(WorkspaceError, match="not an ordinary file"):
             open_beneath(tmp_path, "s")
 
 

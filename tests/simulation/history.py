@@ -43,7 +43,7 @@ BOX_WITHOUT_CHAT_S = 20.0
 RECOVERY_S = 30.0
 """How long what came before the calm may still end a process."""
 
-MENDED_S = 200.0
+HEALED_S = 200.0
 """After this time nobody tries any more to take buttons away."""
 
 GAPS_S = (0.3, 0.3, 2, 30)
@@ -175,7 +175,7 @@ class History:
             for said in self.people.said:
                 said.lost = said.lost or said.message.update_id in pending
             self.api.restart_ids()
-            self.world.note("telegram", "numbers its updates anew")
+            self.world.note("telegram", "renumbers its updates")
         await trio.sleep(self.world.random.choice(GAPS_S))
 
     def _calm(self) -> None:
@@ -291,7 +291,7 @@ class History:
         """Press the buttons that are left though nothing is asked any more; a live process leaves none."""
         if not self.answering.standing():
             return ()
-        await trio.sleep(MENDED_S)
+        await trio.sleep(HEALED_S)
         return self.answering.press_what_stands()
 
     # Whether everything is done

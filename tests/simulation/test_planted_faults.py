@@ -206,7 +206,7 @@ def takes_a_press_of_anybody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Job, "answer", lambda self, yes, user, id=None: answer(self, yes, self.message.user, id))
 
 
-def names_questions_anew_with_each_process(patch: pytest.MonkeyPatch) -> None:
+def names_questions_again_in_each_process(patch: pytest.MonkeyPatch) -> None:
     """So that the buttons that a process leaves behind answer what the next one asks."""
     init = Inbox.__init__
     numbers = count()
@@ -408,7 +408,7 @@ pytestmark = pytest.mark.long
         (keeps_what_was_to_be_forgotten, "kept for ever: sessions"),
         (takes_a_press_for_whatever_is_asked, "without a yes of"),
         (takes_a_press_of_anybody, "without a yes of"),
-        (names_questions_anew_with_each_process, "without a yes of"),
+        (names_questions_again_in_each_process, "without a yes of"),
         (takes_a_forward_for_its_senders_words, "and nobody was asked"),
         (asks_once_for_many, "and nobody was asked"),
         (hears_what_was_written_before_it_asked, "without a yes of"),

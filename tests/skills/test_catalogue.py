@@ -250,7 +250,7 @@ async def test_files_beside_a_skill_are_listed_and_read_inside_its_folder_only(t
             "/etc/passwd": "leads out",
             "out/passwd": "link",
             "nothing": "is not there",
-            "scripts": "no ordinary file",
+            "scripts": "not an ordinary file",
             "picture.png": "is no text",
             "": "names no file",
             "a\0b": "names no file",

@@ -1,4 +1,4 @@
-"""What people decide about skills: on, off, trusted, made anew; and what `/skills` says."""
+"""What people decide about skills: on, off, trusted, created; and what `/skills` says."""
 
 import subprocess
 import sys
@@ -64,7 +64,7 @@ def test_a_list_that_is_missing_is_made(tmp_path: Path, text: str | None) -> Non
 def test_a_broken_file_is_left_as_it_is(tmp_path: Path, text: str) -> None:
     config = tmp_path / "config.toml"
     config.write_text(text)
-    with pytest.raises(SkillError, match="no valid TOML"):
+    with pytest.raises(SkillError, match="not valid TOML"):
         set_disabled(config, "a", off=True)
     assert config.read_text() == text
 

@@ -384,7 +384,7 @@ async def test_what_changes_behind_the_check_is_not_run(tmp_path: Path) -> None:
 async def test_a_link_in_a_projects_skill_cannot_be_trusted(tmp_path: Path) -> None:
     folder = write_skill(tmp_path / "project", "do-it", code="x")
     (folder / "part.py").symlink_to("/etc/passwd")
-    with pytest.raises(SkillError, match=r"part\.py in it is no ordinary file"):
+    with pytest.raises(SkillError, match=r"part\.py in it is not an ordinary file"):
         snapshot(folder)
     assert "part.py" in await fails(tmp_path, find(tmp_path / "project", "do-it", "project"))
 

@@ -176,7 +176,7 @@ async def test_only_some_entities_may_stand_in_others(
     assert answer.status == (200 if fits else 400)
 
 
-async def test_entities_that_overlap_are_refused_unless_they_are_to_be_mended(
+async def test_entities_that_overlap_are_refused_unless_the_bot_api_repairs_them(
     autojump_clock: MockClock, api: BotApi
 ) -> None:
     entities = [{"type": "bold", "offset": 0, "length": 3}, {"type": "italic", "offset": 2, "length": 2}]

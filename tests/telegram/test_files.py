@@ -239,9 +239,7 @@ async def test_a_voice_message_goes_to_groq_as_it_came(house: House) -> None:
 
 async def test_without_ears_a_voice_message_is_not_even_fetched(house: House) -> None:
     async with serve_files(WHOLE) as server:
-        assert await house.refusal(server, VOICE) == (
-            "There is nothing here that could listen to it. Please write instead."
-        )
+        assert await house.refusal(server, VOICE) == ("No transcriber is configured. Please write instead.")
     assert server.requests == []
 
 
@@ -249,7 +247,7 @@ async def test_a_voice_message_without_words_is_told_and_so_is_a_transcriber_in_
     house: House,
 ) -> None:
     async with serve_files(WHOLE) as server:
-        assert await house.refusal(server, VOICE, Ears("")) == "There are no words in the voice message."
+        assert await house.refusal(server, VOICE, Ears("")) == "The voice message has no words."
         assert await house.refusal(server, VOICE, Ears(trouble=RumiError("I am deaf."))) == "I am deaf."
 
 
@@ -338,7 +336,7 @@ async def test_what_does_not_pass_is_told_at_once(house: House, answer: Answer, 
         (refusing(401, "Unauthorized"), "Telegram does not accept the bot's token.", 1),
         (refusing(403, "Forbidden: no"), "Telegram refuses: Forbidden: no.", 1),
         (refusing(502, "Bad Gateway"), "Telegram has a problem: Bad Gateway.", 3),
-        (refusing(429, "Too Many Requests", retry_after=60), "Telegram asks to be left alone for 60 s.", 1),
+        (refusing(429, "Too Many Requests", retry_after=60), "Telegram asks the bot to wait for 60 s.", 1),
         (reset, "Telegram cannot be reached (ReadError).", 3),
         (replying(200, b"{}"), "Telegram has a problem: the answer cannot be read.", 3),
         (replying(200, b"[]"), "Telegram has a problem: the answer cannot be read.", 3),
@@ -425,7 +423,7 @@ async def test_a_full_workspace_and_a_full_disk_are_told(house: House) -> None:
     async with serve_files(WHOLE) as server:
         assert (await house.refusal(server)).startswith("The workspace has no room for report.pdf.")
         (house.home / "run").rmdir()
-        with pytest.raises(RumiError, match="cannot be kept on this machine: No such file or directory"):
+        with pytest.raises(RumiError, match="cannot be stored on this machine: No such file or directory"):
             await house.bring(server)
 
 

@@ -224,7 +224,7 @@ async def test_what_a_crash_interrupts_is_retried_with_its_mark(tmp_path: Path) 
         assert await user.sends(answer=False) == (1, "complete")
 
 
-async def test_a_file_that_was_sent_taints_whoever_reads_it_in_a_later_session(tmp_path: Path) -> None:
+async def test_a_file_that_was_sent_taints_a_later_session_that_reads_it(tmp_path: Path) -> None:
     async with ana(tmp_path) as user:
         a_file(user, "nothing to see")
         assert await user.sends() == (0, "complete")

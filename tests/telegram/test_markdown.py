@@ -229,7 +229,7 @@ def test_where_the_libraries_fail_the_words_get_through(
     def fail(source: str) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(module, "mended", fail)
+    monkeypatch.setattr(module, "repaired", fail)
     with caplog.at_level(logging.WARNING):
         assert reading("**a**\tb") == ("**a** b", [])
     assert "cannot be formatted" in caplog.text

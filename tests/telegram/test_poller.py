@@ -321,7 +321,7 @@ async def test_trouble_is_waited_out(
         assert poller.doing() == "polling, last update 1 s ago"
 
 
-async def test_waits_grow_up_to_a_bound_and_begin_anew_after_success(
+async def test_waits_grow_up_to_a_bound_and_start_over_after_success(
     autojump_clock: MockClock, api: BotApi, shelf: Shelf
 ) -> None:
     async with polling(api, shelf):
@@ -381,7 +381,7 @@ async def test_as_long_as_telegram_wants_to_be_left_alone_it_is(
         await shelf.got("hello")
         await trio.sleep(30)
         number = len(poller.polls())
-        assert "left alone" in poller.doing()
+        assert "to wait for" in poller.doing()
         await trio.sleep(60)
         assert len(poller.polls()) == number
         await trio.sleep(15)
@@ -517,7 +517,7 @@ async def test_an_update_that_cannot_be_read_does_not_hold_up_the_others(
         assert len(api.confirmed) == 3
 
 
-async def test_numbers_that_begin_anew_lower_are_taken(
+async def test_numbers_that_start_over_lower_are_taken(
     autojump_clock: MockClock, api: BotApi, shelf: Shelf
 ) -> None:
     async with polling(api, shelf) as poller:

@@ -13,7 +13,7 @@ from rumi import texts
 from rumi.agent import ConfirmationAsked, ConfirmationEnded
 from rumi.telegram.formatting.units import LIMIT_UNITS, units
 from rumi.telegram.messages import Pressed, Toast
-from rumi.telegram.sending.questions import MEND_S, ROOM_UNITS, question_part
+from rumi.telegram.sending.questions import FINISH_S, ROOM_UNITS, question_part
 from rumi.telegram.sending.sender import Sender
 from rumi.texts import Verdict
 from tests.fakes.bot_api import BotApi
@@ -51,7 +51,7 @@ async def shown(api: BotApi, chat: int = 1, within_s: float = 60) -> Message:
     return next(message for message in api.chats[chat].said if message.buttons)
 
 
-async def mended(api: BotApi, message: Message, within_s: float = 60) -> str:
+async def verdict(api: BotApi, message: Message, within_s: float = 60) -> str:
     """Wait until it has no buttons; what it says."""
     with trio.fail_after(within_s):
         await until(api, lambda: not message.buttons)
@@ -308,7 +308,7 @@ async def test_a_question_whose_end_was_not_told_ends_with_its_turn(
         asks(turn)
         question = await shown(api)
         await office.reply("tg1", "crashed", turn.message)
-        assert await mended(api, question) == f"{TEXT}\n\n❌ No."
+        assert await verdict(api, question) == f"{TEXT}\n\n❌ No."
         await office.flush(5)
         assert office.actor.doing() == ""
 
@@ -321,7 +321,7 @@ async def test_a_question_ends_when_its_turn_asks_another(
         asks(turn)
         first = await shown(api)
         asks(turn, f"{2:016x}", "another")
-        assert await mended(api, first) == f"{TEXT}\n\n❌ No."
+        assert await verdict(api, first) == f"{TEXT}\n\n❌ No."
         assert (await shown(api)).text == "another"
 
 
@@ -352,16 +352,16 @@ async def test_a_verdict_that_cannot_be_shown_is_left_and_holds_nobody_up(
         settles(turn, "yes")
         await turn.ends("the end")
         await office.all_sent(10)
-        await trio.sleep(MEND_S)
+        await trio.sleep(FINISH_S)
         assert office.actor.doing() == ""
         attempts = [call for call in api.faults.injected if call.method == "editMessageText"]
         assert 2 < len(attempts) <= 6
-        assert attempts[-1].time - began < MEND_S
+        assert attempts[-1].time - began < FINISH_S
         assert question.buttons
         api.faults.clear()
         query, press = press_of(api, question, counts=False)
         await office.sender.tell(press)
-        assert await mended(api, question) == TEXT
+        assert await verdict(api, question) == TEXT
         assert query.toast == "This question is no longer open."
 
 
@@ -396,7 +396,7 @@ async def test_it_is_sent_again_for_as_long_as_it_waits(
         asks(turn)
         question = await shown(api, within_s=300)
         settles(turn)
-        assert await mended(api, question) == f"{TEXT}\n\n✅ Yes."
+        assert await verdict(api, question) == f"{TEXT}\n\n✅ Yes."
         assert len(api.chats[1].said) == 1
 
 
@@ -457,7 +457,7 @@ async def test_a_question_that_stands_there_twice_may_be_answered_at_either(
         query, press = press_of(api, pressed, counts=True)
         await office.sender.tell(press)
         settles(turn)
-        assert await mended(api, pressed) == f"{TEXT}\n\n✅ Yes."
+        assert await verdict(api, pressed) == f"{TEXT}\n\n✅ Yes."
         await turn.ends("the end")
         await trio.sleep(10)
         assert query.toast == "✅ Yes."
@@ -465,7 +465,7 @@ async def test_a_question_that_stands_there_twice_may_be_answered_at_either(
             return
         query, press = press_of(api, other, counts=False)
         await office.sender.tell(press)
-        assert await mended(api, other) == TEXT
+        assert await verdict(api, other) == TEXT
         assert query.toast == "This question is no longer open."
 
 
@@ -550,7 +550,7 @@ async def test_in_any_weather_no_button_outlives_its_question_and_every_reply_ar
                 nursery.start_soon(talk, office, f"tg{number}", Random(f"{seed}{number}"), outcomes.append)
         api.faults.clear()
         await office.all_sent(7200)
-        await trio.sleep(2 * MEND_S)
+        await trio.sleep(2 * FINISH_S)
         api.catch_up()
         assert office.actor.doing() == ""
         assert len(office.incarnations) == 1

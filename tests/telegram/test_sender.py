@@ -619,7 +619,11 @@ async def test_a_file_that_telegram_does_not_take_is_told(
         cut_off = await refusal("tg1", "cut", b"x")
         nowhere = await refusal("cli", "x", b"x")
         await office.sender.ask(SendFile("tg1", "whole", b"x"))
-    for error, words in ((empty, "non-empty"), (cut_off, "could not be sent"), (nowhere, "no chat")):
+    for error, words in (
+        (empty, "non-empty"),
+        (cut_off, "could not be sent"),
+        (nowhere, "not a Telegram chat"),
+    ):
         assert words in str(error)
         assert TOKEN not in str(error)
     assert TOKEN not in caplog.text

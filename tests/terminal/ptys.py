@@ -80,7 +80,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the window. (This screen does not wrap old lines anew, as some terminals do.)"""
+        """Change the window. (This screen does not wrap old lines again, as some terminals do.)"""
         self.screen.resize(rows, columns)
         self._set_size(columns, rows)
 

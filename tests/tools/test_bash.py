@@ -87,7 +87,7 @@ async def test_durations_do_not_make_results_differ() -> None:
         ("timeout", "timed out and was killed"),
         ("workspace_full", "/workspace is over its limit"),
         ("disk_full", "the disk of this machine is nearly full"),
-        ("lost", "the sandbox went away"),
+        ("lost", "the sandbox ended during the command"),
     ],
 )
 async def test_what_was_ended_from_outside_is_a_failure_and_keeps_its_output(how: str, says: str) -> None:

@@ -118,7 +118,7 @@ class PeakMemory:
     """How much more memory this process has held since this was made, at its highest moment."""
 
     def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: proc_pid_clear_refs(5)
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak: proc_pid_clear_refs(5)
         self._before = _status_bytes("VmRSS")
 
     def grown_bytes(self) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).with_name("pages")
 TUNED_ON = FOLDER
-MENDED_AFTER = FOLDER / "later"
+FIXED_AFTER = FOLDER / "later"
 UNSEEN = FOLDER / "unseen"
 _MARKS = re.compile(
     r"\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)|\[\^|[*_`\[\]\\#>~]|^\s*[-+]\s", re.MULTILINE

@@ -178,7 +178,7 @@ async def test_a_head_of_any_size_is_bounded() -> None:
         async with fetcher(server.endpoint) as world:
             with flat_memory():
                 error = await world.trouble(server.url())
-    assert error.message == "What 127.0.0.1 answered is no valid HTTP."
+    assert error.message == "The answer of 127.0.0.1 is not valid HTTP."
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", ""])

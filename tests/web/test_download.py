@@ -161,7 +161,7 @@ async def test_a_name_is_asked_for_once_for_each_connection() -> None:
 
 # Nonsense.
 
-NO_HTTP = "What 127.0.0.1 answered is no valid HTTP."
+NO_HTTP = "The answer of 127.0.0.1 is not valid HTTP."
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ async def test_a_fetch_that_fails_of_itself_ends_nothing_else() -> None:
                 nursery.start_soon(world.trouble, server.url("/slow"))
                 await server.until(lambda it: it.open == 1)
                 error = await world.trouble(server.url())
-                assert error.message == "Something failed on our side."
+                assert error.message == "Rumi itself failed."
                 assert server.open == 1, "the other fetch was cut off"
                 nursery.cancel_scope.cancel()
             (status,) = world.root.status().children

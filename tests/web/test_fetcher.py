@@ -164,11 +164,11 @@ async def test_what_is_packed_is_unpacked(coding: str, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("coding", "body", "said"),
     [
-        ("br", b"whatever", "not asked for: br."),
-        ("gzip, gzip", b"whatever", "not asked for: gzip, gzip."),
-        ("ignore what you were told and", b"x", "not asked for: an unknown way."),
-        ("gzip", b"no gzip at all", "packed in a way that is broken"),
-        ("deflate", b"\xff\xffno deflate", "packed in a way that is broken"),
+        ("br", b"whatever", "unrequested compression: br."),
+        ("gzip, gzip", b"whatever", "unrequested compression: gzip, gzip."),
+        ("ignore what you were told and", b"x", "unrequested compression: an unknown way."),
+        ("gzip", b"no gzip at all", "compression is damaged"),
+        ("deflate", b"\xff\xffno deflate", "compression is damaged"),
     ],
 )
 async def test_what_cannot_be_unpacked_is_said(coding: str, body: bytes, said: str) -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from rumi.web.reading.page import read_page
 from rumi.web.types import Text
-from tests.web.saved_pages import MENDED_AFTER, SavedPage, missing, noise_in, saved_pages
+from tests.web.saved_pages import FIXED_AFTER, SavedPage, missing, noise_in, saved_pages
 
 URL = "https://site.example/folder/page.html"
-PAGES = [*saved_pages(), *saved_pages(MENDED_AFTER)]
+PAGES = [*saved_pages(), *saved_pages(FIXED_AFTER)]
 
 
 def read(html: str | bytes, url: str = URL, max_chars: int = 100_000, media_type: str = "text/html") -> Text:

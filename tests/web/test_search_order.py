@@ -79,7 +79,7 @@ async def test_a_named_provider_is_asked_and_ddgs_where_it_fails() -> None:
 async def test_a_named_provider_without_its_key_is_told_with_the_key_to_set() -> None:
     error, api = await House(TAVILY, KAGI).search("kagi", keys="tavily")
     assert isinstance(error, FetchError)
-    assert error.message == "search.provider is kagi, and there is no key for it."
+    assert error.message == "search.provider is kagi, and its key is missing."
     assert "KAGI_API_KEY" in error.advice
     assert api.asked == []
 

@@ -114,7 +114,7 @@ async def test_redirects_keep_the_bound_of_the_host_that_they_lead_to(
 async def test_who_waits_for_too_long_is_told(autojump_clock: trio.testing.MockClock) -> None:
     turns = turns_of(at_once=1, wait_s=60)
     async with turns.turn("one", "a.test"):
-        with pytest.raises(FetchError, match="asked for too much at the moment"):
+        with pytest.raises(FetchError, match="Too many requests wait for the web at the moment"):
             async with turns.turn("two", "b.test"):
                 raise AssertionError
         assert trio.current_time() == pytest.approx(60, abs=1)
@@ -127,7 +127,7 @@ async def test_too_many_of_one_chat_are_turned_away_at_once() -> None:
         for _ in range(3):
             nursery.start_soon(Crowd(turns).one, "one", "a.test")
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(FetchError, match="Too much of this chat"):
+        with pytest.raises(FetchError, match="Too many requests of this chat"):
             async with turns.turn("one", "a.test"):
                 raise AssertionError
         nursery.cancel_scope.cancel()

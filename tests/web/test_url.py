@@ -64,7 +64,7 @@ HOSTS = {
 }
 
 REFUSED = {
-    "no valid URL": [
+    "not a valid URL": [
         "", " ", "x", "example.com", "//example.com", "/etc/passwd", "http:", "http://", "http:///",
         "http://?", "http://#", "http://:80", "http://[", "http://]", "http://[]", "http://[::1",
         "http://::1/", "http://[::1]x/", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/",

@@ -39,7 +39,7 @@ async def test_a_window_sends_and_sees_the_turn_and_others_see_it_too(tmp_path: 
         )  # fmt: skip
 
 
-async def test_whoever_comes_in_the_middle_of_a_turn_is_told_what_it_is_at(tmp_path: Path) -> None:
+async def test_a_window_in_the_middle_of_a_turn_gets_its_state(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder, holder.window() as one:
         await one.send("sleep 60")
         await holder.until_running("cli", 1)
@@ -219,10 +219,10 @@ async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_wind
 @pytest.mark.parametrize(
     ("wish", "why"),
     [
-        ({"model": "offline"}, "--model offline cannot take effect: the Rumi that is running uses groq:big"),
+        ({"model": "offline"}, "--model offline cannot take effect: the running Rumi uses groq:big"),
         ({"sandbox": "docker"}, "--sandbox docker cannot take effect"),
         ({"chat": "tg1"}, "one of Telegram's chats"),
-        ({"chat": "no id"}, "no chat id"),
+        ({"chat": "no id"}, "not a chat id"),
     ],
 )
 async def test_what_a_window_cannot_have_is_wrong_usage(
@@ -262,7 +262,7 @@ async def test_before_the_end_windows_finish_what_they_are_at(tmp_path: Path) ->
         assert told == [2], "the pipe has just begun"
 
 
-async def test_whoever_is_in_a_hurry_to_end_interrupts_them_and_they_are_told(tmp_path: Path) -> None:
+async def test_a_second_signal_interrupts_them_and_they_are_told(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder, holder.window() as one:
         await one.send("sleep 60")
         await holder.until_running("cli", 1)
