@@ -1,1 +1,1 @@
-"""What goes into the sandbox: the Dockerfile, and a root file system of this host's own programs."""
+"""The content of the sandbox: the Dockerfile, and a root file system of this host's own programs."""

@@ -1,4 +1,4 @@
-"""Which programs the sandbox has, where this host keeps them and what they load."""
+"""The programs of the sandbox, their places on this host, and the libraries that they load."""
 
 import os
 import shutil
@@ -18,10 +18,10 @@ ALLOWED: tuple[str, ...] = (
     "gzip", "gunzip", "zcat", "sh",
 )
 # fmt: on
-"""What a person or a model may run."""
+"""Programs that a person or a model may run."""
 
 OWN: tuple[str, ...] = ("bash", "kill")
-"""What the sandbox needs for itself: its first process, and the end of all others."""
+"""Programs that the sandbox needs for itself: its first process, and the end of all others."""
 
 PROGRAMS: tuple[str, ...] = ALLOWED + OWN
 
@@ -29,7 +29,7 @@ SYSTEM_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 
 
 class RootfsError(Exception):
-    """This host lacks something without which no root file system can be made; says what."""
+    """This host lacks something that a root file system needs; the error names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Program:
     source: Path
     kind: Literal["elf", "script"]
     interpreter: str
-    """The loader of an ELF file ("" when it is static), or the interpreter that a script names."""
+    """The loader of an ELF file ("" if it is static), or the interpreter that a script names."""
 
 
 def find_program(name: str) -> Program | None:
-    """Look in the system's folders, then in PATH: a person's own wrapper must not end up in a sandbox.
+    """Look in the system's folders, then in PATH, because a person's own wrapper must not be in a sandbox.
 
-    Returns None if this host has no such program, or one that is neither ELF nor a script.
+    Return None if this host has no such program, or one that is neither ELF nor a script.
     """
     found = shutil.which(name, path=os.pathsep.join(SYSTEM_PATH)) or shutil.which(name)
     if found is None:
@@ -63,10 +63,10 @@ def find_program(name: str) -> Program | None:
 
 
 def elf_interpreter(path: Path) -> str:
-    """The loader that an ELF file names in PT_INTERP; "" for a static one.
+    """Return the loader that an ELF file names in PT_INTERP; "" for a static one.
 
     Raises:
-        RootfsError: the file is damaged.
+        RootfsError: The file is damaged.
     """
     try:
         with path.open("rb") as file:
@@ -86,17 +86,18 @@ def elf_interpreter(path: Path) -> str:
                     file.seek(offset)
                     return file.read(size).rstrip(b"\0").decode()
     except (struct.error, IndexError) as error:
-        raise RootfsError(f"{path} is no ELF file that can be read.") from error
+        raise RootfsError(f"{path} is not a readable ELF file.") from error
     return ""
 
 
 def libraries(program: Program) -> tuple[Path, ...]:
-    """The loader and the libraries that it loads for this program, by the paths where it looks for them.
+    """Return the loader and the libraries that it loads for this program, by the paths where it looks for
+    them.
 
-    Asks the loader itself (glibc and musl both know `--list`): what it finds is what will be found inside.
+    It asks the loader itself (glibc and musl both know `--list`), so the same files are found inside.
 
     Raises:
-        RootfsError: the loader cannot find one of them.
+        RootfsError: The loader cannot find one of them.
     """
     if program.kind != "elf" or not program.interpreter:
         return ()
@@ -105,7 +106,7 @@ def libraries(program: Program) -> tuple[Path, ...]:
         capture_output=True,
         text=True,
         check=False,
-        env={"LC_ALL": "C"},  # no LD_PRELOAD, no LD_LIBRARY_PATH of whoever builds
+        env={"LC_ALL": "C"},  # without the builder's LD_PRELOAD and LD_LIBRARY_PATH
         timeout=30,
     )
     found = {Path(program.interpreter)}

@@ -1,7 +1,7 @@
 """The sandbox's root file system, made from this host's own programs and the libraries that they load.
 
-The same tree is the root of the embedded engine and, as a tar archive, the base of the container image where
-none can be fetched. It holds nothing that talks to a network, no package manager and no compiler.
+The same tree is the root of the embedded engine and, as a tar archive, the base of the container image if
+none can be fetched. It has no network programs, no package manager and no compiler.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 FORMAT = 2
-"""Raised when the tree of the same programs would look different, so that older trees count as stale."""
+"""Increased when the same programs would give another tree, so that older trees count as stale."""
 
 EPOCH = 0
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -46,27 +46,27 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RootfsReport:
-    """What a root file system holds. Sizes in bytes, hard links counted once."""
+    """The content of a root file system. Sizes in bytes, hard links counted once."""
 
     programs: tuple[str, ...]
     missing: tuple[str, ...]
-    """Programs of `PROGRAMS` that this host lacks, and so does the tree."""
+    """Programs of `PROGRAMS` that this host, and therefore the tree, lacks."""
     bytes: int
     rootfs_id: str
-    """A digest of every name, mode and byte: two trees with the same id are the same."""
+    """A digest of every name, mode and byte: two trees with the same id are equal."""
 
 
 def build_rootfs(
     target: Path, *, uid: int = 1000, gid: int = 1000, progress: Progress | None = None
 ) -> RootfsReport:
-    """Make the tree at `target`; what was there is replaced in one step, or stays if this fails.
+    """Make the tree at `target`. It replaces an old tree in one step; on failure the old tree stays.
 
-    Blocking: about half a second. `uid` and `gid` are the user that commands run as, `runner` inside.
-    Boxes that still run on an older tree lose it.
+    Blocking: about half a second. `uid` and `gid` are the user that commands run as, `runner` inside. Boxes
+    that still run on an older tree lose it.
 
     Raises:
-        RootfsError: the host lacks a shell, or a library that one of its programs needs.
-        OSError: the target's folder cannot be written.
+        RootfsError: The host lacks a shell, or a library that one of its programs needs.
+        OSError: The target's folder cannot be written.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -89,17 +89,17 @@ def build_rootfs(
 def ensure_rootfs(
     target: Path, *, uid: int = 1000, gid: int = 1000, progress: Progress | None = None
 ) -> RootfsReport:
-    """Keep the tree at `target` if it is still what `build_rootfs` would make, otherwise make it anew.
+    """Keep the tree at `target` if `build_rootfs` would make the same one, otherwise rebuild it.
 
-    Blocking: a few milliseconds for a tree that is kept. Stale is a tree of another user or format, and one
-    whose sources on this host have changed size or time since, or have come or gone.
+    Blocking: a few milliseconds for a tree that is kept. A tree is stale if it has another user or format, or
+    if the size, time or existence of one of its sources on this host has changed.
     """
     kept = _kept(target, uid, gid)
     return kept if kept is not None else build_rootfs(target, uid=uid, gid=gid, progress=progress)
 
 
 def accounts(uid: int, gid: int) -> dict[str, str]:
-    """The files of /etc that name the users inside: root, and `runner` for the user of the commands."""
+    """Return the files of /etc that name the users inside: root and `runner`, the user of commands."""
     return {
         "passwd": f"root:x:0:0::/root:/bin/sh\nrunner:x:{uid}:{gid}::/workspace:/bin/sh\n",
         "group": f"root:x:0:\nrunner:x:{gid}:\n",
@@ -133,7 +133,7 @@ def write_tar(tree: Path, fileobj: IO[bytes]) -> None:
 
 
 def tree_id(tree: Path) -> str:
-    """A digest of every name, mode, link and byte in the tree. Blocking."""
+    """Return a digest of every name, mode, link and byte in the tree. Blocking."""
     digest = hashlib.sha256()
     for path in _walk(tree):
         status = path.lstat()
@@ -164,7 +164,7 @@ def _make_tree(
     for path in [*sorted(loaded), *data]:
         copies.place(path, _merged(path))
     for libc in [path for path in loaded if path.name in ("libc.so.6", "libc.so")]:
-        # Inside there is no ld.so.cache: a library whose folder only the cache knows is found beside libc.
+        # Inside there is no ld.so.cache, so a library whose folder only the cache knows is put beside libc.
         for library in sorted(loaded):
             copies.place(library, _merged(libc.with_name(library.name)))
     size = _settle(tree)
@@ -174,7 +174,7 @@ def _make_tree(
 
 
 def _usable() -> dict[str, Program]:
-    """The programs that this host has; a script counts if what interprets it is among them."""
+    """Return the programs that this host has; a script counts if its interpreter is among them."""
     found = {program.name: program for name in PROGRAMS if (program := find_program(name)) is not None}
     return {name: p for name, p in found.items() if p.kind == "elf" or Path(p.interpreter).name in found}
 
@@ -197,14 +197,14 @@ def _make_skeleton(tree: Path, uid: int, gid: int) -> None:
 
 
 class _Copies:
-    """Copies files into the tree; of a host's file with many names (busybox) there is one copy with many."""
+    """Copies files into the tree; a host's file with many names (busybox) becomes one copy with them."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
         self._first: dict[Path, Path] = {}
 
     def place(self, source: Path, destination: Path) -> None:
-        """Copy what `source` leads to, unless something is there already."""
+        """Copy the target of `source`, unless the destination exists."""
         real, destination = Path(os.path.realpath(source)), self._tree / destination
         if destination.exists():
             return
@@ -217,20 +217,20 @@ class _Copies:
 
 
 def _merged(path: Path) -> Path:
-    """Where a host's absolute path lies in a tree whose /lib is a link to /usr/lib."""
+    """Return the place of a host's absolute path in a tree whose /lib is a link to /usr/lib."""
     parts = path.parts[1:]
     return Path("usr", *parts) if parts[0] in MERGED else Path(*parts)
 
 
 def _loaded_by_name(loaded: Iterable[Path]) -> Iterator[Path]:
-    """What glibc before 2.34 opens itself when a program asks for a user's name."""
+    """Yield the libraries that glibc before 2.34 opens when a program asks for a user's name."""
     for library in loaded:
         if library.name == "libc.so.6" and (files := library.with_name("libnss_files.so.2")).exists():
             yield files
 
 
 def _settle(tree: Path) -> int:
-    """Give everything its mode and its time; return the bytes of all files."""
+    """Set every mode and time; return the bytes of all files."""
     size, seen = 0, set()
     for path in reversed([tree, *_walk(tree)]):
         status = path.lstat()
@@ -245,7 +245,7 @@ def _settle(tree: Path) -> int:
 
 
 def _walk(tree: Path) -> Iterator[Path]:
-    """Everything below the tree, sorted, folders before what they hold."""
+    """Yield everything below the tree, sorted, folders before their content."""
     for path in sorted(tree.iterdir()):
         yield path
         if path.is_dir() and not path.is_symlink():

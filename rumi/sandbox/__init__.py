@@ -1,8 +1,9 @@
-"""Sandboxes: one box a chat, two engines, the command policy and the workspace.
+"""Sandboxes: one box for each chat, two engines, the command policy and the workspace.
 
-`sandboxes` is what chats use and adds the actors to the tree: `sandbox`, one a chat, `intents`, which knows
-what may exist, and `disk`, which keeps a reserve of the file system while commands run. `incoming` puts what
-users send into the workspace. `docker/` and `bubblewrap/` are the engines, `choose` picks one of them.
+Chats use `sandboxes`, which adds the actors to the tree: `sandbox`, one for each chat; `intents`, which
+records the boxes that may exist; and `disk`, which keeps a reserve of the file system while commands run.
+`incoming` puts users' files into the workspace. `docker/` and `bubblewrap/` are the engines; `choose` picks
+one of them.
 """
 
 from rumi.sandbox.choose import Backend, choose_engine

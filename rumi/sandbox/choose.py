@@ -1,4 +1,4 @@
-"""Which engine to use: Docker where a daemon answers, otherwise bubblewrap, otherwise a clear no."""
+"""Chooses the engine: Docker if a daemon answers, otherwise bubblewrap, otherwise an error."""
 
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -11,7 +11,7 @@ from rumi.sandbox.types import Engine, Limits, SandboxError
 Backend: TypeAlias = Literal["auto", "docker", "bubblewrap"]
 
 DAEMON_S = 2.0
-"""How long a daemon may take to say that it is there."""
+"""How long a daemon may take to answer."""
 
 
 async def choose_engine(
@@ -25,10 +25,10 @@ async def choose_engine(
 ) -> Engine:
     """Make the engine that the configuration names, or with `auto` the first that works here.
 
-    `address` is as DOCKER_HOST, which is asked if it is None. The caller closes the engine.
+    `address` has the form of DOCKER_HOST, which is used if it is None. The caller closes the engine.
 
     Raises:
-        SandboxError: none works here; says what to install or change.
+        SandboxError: No engine works here. The error says what to install or change.
     """
     # Name services may ask the network, and may not answer.
     user = await trio.to_thread.run_sync(
@@ -49,7 +49,7 @@ async def choose_engine(
             raise
         reasons.append(str(error))
     raise SandboxError(
-        "There is nothing to run commands in. " + " ".join(reasons),
+        "No engine for commands works here. " + " ".join(reasons),
         "Install Docker and start it, or let this machine make user namespaces for bubblewrap.",
     )
 

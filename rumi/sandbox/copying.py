@@ -1,7 +1,7 @@
-"""Copying the chats' files for a backup, while commands may change them.
+"""Copies the chats' files for a backup, while commands may change them.
 
-Nothing is followed: each step goes from an open folder to a name in it. A link is copied as the link that it
-is; what is neither a file, a folder nor a link is left out.
+No link is followed: each step goes from an open folder to a name in it. A link is copied as a link; anything
+that is not a file, a folder or a link is left out.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _EVERYTHING = 1 << 62
 
 @dataclass(slots=True)
 class Copied:
-    """What was copied: bytes on the disk, files, and the entries that were left out."""
+    """The result: bytes on the disk, files, and the entries that were left out."""
 
     bytes: int = 0
     files: int = 0
@@ -30,19 +30,19 @@ class Copied:
 
 
 def size_of_files(folder: Path) -> int:
-    """How many bytes the files below a folder take on the disk."""
+    """Return how many bytes the files below a folder take on the disk."""
     return measure(folder, stop_after=_EVERYTHING).bytes
 
 
 def copy_files(source: Path, target: Path) -> Copied:
-    """Copy a folder into a new one for its owner alone, with holes, links, times and, for root, owners kept.
+    """Copy a folder into a new one for its owner alone; keep holes, links, times and, for root, owners.
 
-    Names are taken in their order, so that the same files make the same copy. A file that grows meanwhile is
-    copied up to the size that it had; one that vanishes is not there. Left out is what is no file, folder or
-    link, what cannot be read, and folders nested deeper than `MAX_DEPTH`. Blocking.
+    Names are copied in their order, so that the same files make the same copy. A file that grows meanwhile is
+    copied up to its earlier size; one that vanishes is skipped. Left out are entries that are not files,
+    folders or links, unreadable entries, and folders nested deeper than `MAX_DEPTH`. Blocking.
 
     Raises:
-        OSError: the target cannot be written.
+        OSError: The target cannot be written.
     """
     copied = Copied()
     os.mkdir(target, 0o700)
@@ -75,7 +75,7 @@ def _copy_folder(folder: int, target: Path, copied: Copied, depth: int) -> None:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
                 raise
-            copied.left_out += error.errno != errno.ENOENT  # it has just gone
+            copied.left_out += error.errno != errno.ENOENT  # it has just vanished
             continue
         _keep(target / name, status)
 
@@ -86,7 +86,7 @@ def _copy_file(folder: int, name: str, target: Path, copied: Copied) -> None:
             raise OSError(errno.EINVAL, "swapped for something else")
         status = os.fstat(source)
         known = copied._names.get((status.st_dev, status.st_ino))
-        if status.st_nlink > 1 and known is not None:  # one file with many names stays one
+        if status.st_nlink > 1 and known is not None:  # one file with many names stays one file
             os.link(known, target, follow_symlinks=False)
             return
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
@@ -100,14 +100,14 @@ def _copy_file(folder: int, name: str, target: Path, copied: Copied) -> None:
 
 
 def _data(file: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where a file has data between its holes."""
+    """Yield where a file has data between its holes."""
     end = 0
     while end < size:
         try:
             start = os.lseek(file, end, os.SEEK_DATA)
             end = min(size, os.lseek(file, start, os.SEEK_HOLE))
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole is left
+            if error.errno == errno.ENXIO:  # only a hole is left
                 return
             raise
         if start >= end:
@@ -126,7 +126,7 @@ def _copy_range(source: int, copy: int, start: int, end: int) -> int:
 
 
 def _keep(target: Path, status: os.stat_result) -> None:
-    """Its owner, where we may give it away, and its time: by name, for in the copy nobody else writes."""
+    """Set the owner, if permitted, and the time. Names are safe here: no other process writes to the copy."""
     if os.geteuid() == 0:
         os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)
     with contextlib.suppress(OSError):

@@ -171,7 +171,7 @@ class Disk:
 
     def tell(self, free: Free) -> float:
         """Wake those that wait for so little to be free; return after how many seconds to look again."""
-        files = free.files if free.files < math.inf else 0  # inf - inf is no number
+        files = free.files if free.files < math.inf else 0  # inf - inf is not a number
         bytes_left, files_left = free.bytes - free.reserve_bytes, free.files - free.reserve_files
         for waiter in self._waiting:
             if free.bytes <= waiter.bytes or files < waiter.files < math.inf:

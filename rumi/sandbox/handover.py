@@ -1,9 +1,9 @@
-"""Workspaces that belong to a former user of the sandbox are handed over to the one in force.
+"""Hands workspaces of a former sandbox user over to the current one.
 
-The owner of a workspace's own folder says whether that is done: it changes last. So a handover that ended
-half-way, by a crash or because nobody waits for it, goes on with the next command, and needs no other record.
-Only what belongs to a former user is given away. Every step goes from an open folder to a name in it, opens
-what it finds without following a link, looks at its owner and gives away what it has opened.
+The owner of a workspace's own folder records that the handover is complete: it changes last. So a handover
+that ended half-way, by a crash or a cancellation, continues with the next command, and needs no other record.
+Only files of a former user are given away. Every step goes from an open folder to a name in it, opens the
+entry without following a link, checks its owner and gives away the opened file.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace
 log = logging.getLogger("rumi.sandbox")
 
 AT_ONCE: Final = 2
-"""Workspaces that are handed over at the same time, in threads of their own."""
+"""The maximum number of simultaneous handovers, in separate threads."""
 
 WAIT_S: Final = 20.0
-"""How long what an earlier process left running in a workspace is waited for: the start removes it."""
+"""How long to wait for processes of an earlier run in a workspace, which the start removes."""
 
 PAUSE_S: Final = 0.2
 
@@ -41,7 +41,7 @@ _NOT_OURS: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EX
 
 
 class Workspaces:
-    """The chats' folders, each made ready for the user that its commands run as."""
+    """The chats' folders, each prepared for the user of its commands."""
 
     def __init__(self, home: Path, user: tuple[int, int]) -> None:
         self._home = home
@@ -49,17 +49,17 @@ class Workspaces:
         self._threads = trio.CapacityLimiter(AT_ONCE)
 
     def path(self, chat_id: str) -> Path:
-        """The chat's folder, which may not exist yet."""
+        """Return the chat's folder, which may not exist yet."""
         return self._home / "workspace" / chat_id
 
     async def ready(self, chat_id: str) -> Path:
-        """Make the chat's folder unless it is there, and have all in it belong to the sandbox's user.
+        """Make the chat's folder if it is missing, and give all of its content to the sandbox's user.
 
-        A few calls where that is so. Otherwise a thread hands the files over: cancelled, it ends soon, and
-        the next call goes on with the rest. The chat must have no box.
+        If nothing has to change, this takes a few calls. Otherwise a thread hands the files over: cancelled,
+        it ends soon, and the next call does the rest. The chat must have no box.
 
         Raises:
-            SandboxError: it cannot be made, or another process still works in it.
+            SandboxError: The folder cannot be made, or another process still works in it.
         """
         uid, gid = self._user
         try:
@@ -92,13 +92,13 @@ def hand_over(
     former: Collection[int],
     checkpoint: Callable[[], None] = lambda: None,
 ) -> int:
-    """Give what former users own in the folder, and then the folder, to the user; how many files that were.
+    """Give files of former users in the folder, and then the folder, to the user; return their number.
 
-    Blocking: a second or two for 50,000 files. `checkpoint` is called for every file: what it raises ends the
-    handover, and the next one does the rest. What others own stays theirs, and so does what is mounted there.
+    Blocking: a second or two for 50,000 files. `checkpoint` is called for every file: its exception ends the
+    handover, and the next one does the rest. Files of other users stay theirs, and so do mounts.
 
     Raises:
-        WorkspaceError: it could not be done, or folders were moved about meanwhile.
+        WorkspaceError: It could not be done, or folders were moved meanwhile.
     """
     count = 0
     try:
@@ -116,7 +116,7 @@ def hand_over(
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether a process sees the folder where sandboxes have theirs, of whichever engine. Blocking."""
+    """Return True if a process sees the folder where sandboxes of either engine have theirs. Blocking."""
     ours = path.lstat()
     for process in os.listdir("/proc"):
         for place in SEEN_AT if process.isdigit() else ():
@@ -127,17 +127,17 @@ def is_in_use(path: Path) -> bool:
 
 
 def _give(found: int, uid: int, gid: int, former: Collection[int]) -> bool:
-    """Give away what was opened if a former user owns it; its group only if that is theirs too."""
+    """Give the opened file away if a former user owns it; its group only if that is a former user's too."""
     status = os.fstat(found)
     if status.st_uid not in former:
         return False
-    # By the descriptor: a name could lead elsewhere by now. Of a link it changes the link itself.
+    # By the descriptor: a name could lead elsewhere by now. For a link it changes the link itself.
     os.chown(f"/proc/self/fd/{found}", uid, gid if status.st_gid in former else -1)
     return True
 
 
 class _Level:
-    """A folder on the way down, and the names of those in it that are still to be seen."""
+    """A folder on the way down, and the names of its subfolders that are still to be visited."""
 
     def __init__(self, folder: int) -> None:
         self.folder = folder
@@ -145,7 +145,7 @@ class _Level:
         self._status = os.fstat(folder)
 
     def things(self) -> Iterator[int]:
-        """Everything in it, each opened for a moment."""
+        """Yield every entry, each opened for a moment."""
         for name in os.listdir(self.folder):
             if (found := self.enter(name, _PLACE)) is not None:
                 with opened(found):
@@ -154,7 +154,7 @@ class _Level:
                     yield found
 
     def enter(self, name: str, flags: int) -> int | None:
-        """Open what is there; None where it is gone, is something else by now, or is mounted there."""
+        """Open the entry; return None if it is gone, has another type by now, or is a mount."""
         try:
             return openat2(self.folder, os.fsencode(name), flags, same_mount=True)
         except OSError as error:
@@ -163,23 +163,23 @@ class _Level:
             raise
 
     def return_from(self, inner: int) -> None:
-        """Be open again, if it was closed, by way of a folder in it."""
+        """Open this folder again, if it was closed, by way of a folder in it."""
         if self.folder < 0:
             self.folder = os.open("..", FOLDER, dir_fd=inner)
             if not os.path.samestat(self._status, os.fstat(self.folder)):
                 raise OSError(errno.EAGAIN, "folders are being moved about")
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the folder. Idempotent."""
         if self.folder >= 0:
             os.close(self.folder)
             self.folder = -1
 
 
 def _all_below(top: int) -> Iterator[int]:
-    """Everything below an open folder, each opened for a moment, as a place only.
+    """Yield everything below an open folder, each opened for a moment with O_PATH.
 
-    However deep it goes, at most `MAX_DEPTH` folders are open: further up the way back is "..".
+    At any depth, at most `MAX_DEPTH` folders are open: further up the way back is "..".
     """
     levels = [_Level(os.dup(top))]
     try:

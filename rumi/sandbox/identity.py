@@ -1,4 +1,4 @@
-"""Who the commands of the sandboxes run as."""
+"""The user that runs the commands of the sandboxes."""
 
 import contextlib
 import grp
@@ -16,7 +16,7 @@ from rumi.sandbox.types import SandboxError
 log = logging.getLogger("rumi.sandbox")
 
 RECORD: Final = "sandbox-user"
-"""The file of the home that has the number in force, and below it the former ones, a line each."""
+"""The file of the home with the current number, and below it the former ones, one per line."""
 
 FORMER_KEPT: Final = 16
 UNUSED: Final = (
@@ -26,8 +26,9 @@ UNUSED: Final = (
     range(65520, 65534),
     range(1, 60578),
 )
-"""Where a number is looked for, the best first. systemd's UIDS-GIDS.md calls all but the last unused on
-hosts; a namespace may have only numbers of the last."""
+"""The ranges in which a number is searched, the best first. systemd's UIDS-GIDS.md calls all but the last
+unused on hosts; a namespace may have only numbers of the last.
+"""
 
 TRIES: Final = 64
 _PROC: Final = Path("/proc/self")
@@ -35,17 +36,17 @@ _ETC: Final = Path("/etc")
 
 
 def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]:
-    """Return the uid and gid that commands run as, never 0.
+    """Return the uid and gid of commands, never 0.
 
     An ordinary user's commands run as that user, so that both can use the workspace's files. Root's commands
-    run as a user of this installation alone, whose number no account of this machine has: an account with
-    the same number could read the files of a running command. The number follows from the installation's id,
-    is recorded in the home, and changes where an account has taken it since.
+    run as a user of this installation alone, whose number no account of this machine has: an account with the
+    same number could read the files of a running command. The number is computed from the installation's id,
+    is recorded in the home, and changes if an account takes it.
 
     Blocking: it asks the system's name services.
 
     Raises:
-        SandboxError: this process is the root of a namespace that has no number to spare.
+        SandboxError: This process is the root of a namespace without a free number.
     """
     uid, gid = os.getuid(), os.getgid()
     if uid != 0:
@@ -57,7 +58,7 @@ def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]
     chosen = next(spare.candidates(installation), None)
     if chosen is None:
         raise SandboxError(
-            "Rumi runs as root, and here is no other user's number that commands could run as.",
+            "Rumi runs as root, and this machine has no other user id for commands.",
             "Run Rumi as an ordinary user, or in a user namespace with more users.",
         )
     if home is not None:
@@ -65,18 +66,18 @@ def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(home / RECORD, "".join(f"{number}\n" for number in numbers).encode())
-        except OSError as error:  # a full disk, say: the next start comes to the same number
+        except OSError as error:  # for example, a full disk: the next start computes the same number
             log.warning("%s cannot be written: %s", home / RECORD, error)
     return chosen, chosen
 
 
 def former_users(home: Path) -> frozenset[int]:
-    """The numbers that commands of this home ran as before, as far as they are recorded. Blocking."""
+    """Return the recorded former numbers of this home's commands. Blocking."""
     return frozenset(_recorded(home)[1:])
 
 
 class _Spare:
-    """Numbers that no account of this machine has, as user or as group, and that this process may give."""
+    """Numbers that no account of this machine has, as user or as group, and that this process may use."""
 
     def __init__(self) -> None:
         self._allowed = [*_mapped(_PROC / "uid_map")], [*_mapped(_PROC / "gid_map")]
@@ -92,7 +93,7 @@ class _Spare:
         )
 
     def candidates(self, installation: str) -> Iterator[int]:
-        """Numbers to take, the best first: always the same for an installation on the same machine."""
+        """Yield candidates, the best first: always the same for an installation on the same machine."""
         for unused in UNUSED:
             for block in self._allowed[0]:
                 low, high = max(unused.start, block.start), min(unused.stop, block.stop)
@@ -114,7 +115,7 @@ def _is_account(number: int) -> bool:
 
 
 def _mapped(path: Path) -> Iterator[range]:
-    """The numbers that exist in this user namespace; all of them where the kernel knows no namespaces."""
+    """Yield the numbers that exist in this user namespace; all of them if the kernel has no namespaces."""
     try:
         lines = path.read_text("ascii").splitlines()
     except OSError:
@@ -125,7 +126,7 @@ def _mapped(path: Path) -> Iterator[range]:
 
 
 def _delegated(path: Path) -> Iterator[range]:
-    """The numbers of /etc/subuid or subgid, which accounts may use in namespaces of their own."""
+    """Yield the numbers of /etc/subuid or subgid, which accounts may use in their own namespaces."""
     with contextlib.suppress(OSError):
         for line in path.read_text("utf-8", "replace").splitlines():
             with contextlib.suppress(ValueError):
@@ -134,7 +135,7 @@ def _delegated(path: Path) -> Iterator[range]:
 
 
 def _recorded(home: Path) -> tuple[int, ...]:
-    """The numbers of the record; none where it is missing or damaged, and then it is written again."""
+    """Return the numbers of the record; none if it is missing or damaged, and then it is written again."""
     try:
         with open(os.open(home / RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             return tuple(int(line) for line in file.read(4096).split())

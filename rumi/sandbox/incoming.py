@@ -1,8 +1,8 @@
-"""A file that a user sent, on its way into a chat's workspace while commands may change everything there.
+"""Puts a user's file into a chat's workspace while commands may change everything there.
 
-The file has no name until it is complete, and then gets one that nothing had before, from an open file
-to an open folder: no link is followed, nothing is replaced, and a failure leaves nothing. Calls block, for
-a bounded time.
+The file has no name until it is complete, and then gets an unused one, from an open file to an open folder:
+no link is followed, nothing is replaced, and a failure leaves nothing behind. Calls block, for a bounded
+time.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from rumi.sandbox.types import Limits
 from rumi.sandbox.workspace import WorkspaceError, measure
 
 MAX_NAME_BYTES: Final = 100
-"""Of a safe name; what tells it from its namesakes comes on top."""
+"""The limit of a safe name; the number that distinguishes equal names is added to it."""
 
 _MAX_ENDING_BYTES: Final = 20
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -30,10 +30,10 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNNAMED: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
 _HIDDEN: Final = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLOEXEC
 _NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
-"""How file systems that make no files without a name say so (NFS, older overlays)."""
+"""The error numbers of file systems that cannot make files without a name (NFS, older overlays)."""
 
 _KEPT_MARKS: Final = frozenset("._-+@,%")
-# Letters and marks that show nothing: fillers, joiners, variation selectors.
+# Invisible letters and marks: fillers, joiners, variation selectors.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -52,14 +52,14 @@ def put_file(
 ) -> str:
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
-    The name is `safe_name(name)`, or the next of `report-2.pdf`, `report-3.pdf`, … that is free. The file
-    belongs to the sandbox's user `uid` and `gid`, who alone may read it. `checkpoint` is called every now
-    and then, the last time just before the file gets its name: what it raises ends the copying, and
-    nothing is left of it.
+    The name is `safe_name(name)`, or the next free one of `report-2.pdf`, `report-3.pdf`, … The file belongs
+    to the sandbox's user `uid` and `gid`, and only that user may read it. `checkpoint` is called every now
+    and then, the last time just before the file gets its name: its exception ends the copying, and nothing of
+    the file is left.
 
     Raises:
-        WorkspaceError: more than `max_bytes` came, the workspace would hold more than `limits` let it, or
-            it cannot be written.
+        WorkspaceError: More than `max_bytes` came, the workspace would exceed `limits`, or it cannot be
+            written.
     """
     safe = safe_name(name)
     room = _room(workspace, safe, limits)
@@ -87,11 +87,11 @@ def put_file(
 
 
 def safe_name(name: str) -> str:
-    """A name for a file that came from outside, which no shell, terminal or person is misled by.
+    """Return a name for a file from outside that misleads no shell, terminal or person.
 
-    Letters, digits and accents of all scripts stay, and `._-+@,%`; whatever else is seen becomes `_`, and
-    what is not seen goes. No folders, no leading dot or dash, at most `MAX_NAME_BYTES` of UTF-8, the ending
-    kept; `file` where nothing is left.
+    Letters, digits and accents of all scripts stay, and `._-+@,%`; every other visible character becomes `_`,
+    and invisible ones are removed. No folders, no leading dot or dash, at most `MAX_NAME_BYTES` of UTF-8, the
+    ending kept; `file` if nothing is left.
     """
     base = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
     stem, ending = os.path.splitext(base)
@@ -118,7 +118,7 @@ def _is_ending(text: str) -> bool:
 
 
 def _room(workspace: Path, name: str, limits: Limits) -> int:
-    """How many bytes the workspace may still take."""
+    """Return how many bytes the workspace may still take."""
     use = measure(workspace, stop_after=limits.workspace_files)
     if use.files >= limits.workspace_files or use.bytes >= limits.workspace_bytes:
         raise _full(name)
@@ -136,7 +136,7 @@ def _full(name: str) -> WorkspaceError:
 
 @contextlib.contextmanager
 def _unnamed(folder: int) -> Iterator[int]:
-    """A new file on the folder's file system, without a name where it can be so; else with one that goes."""
+    """Make a new file on the folder's file system, without a name if possible; else with a temporary one."""
     hidden = ""
     try:
         file = os.open(".", _UNNAMED, 0o600, dir_fd=folder)
@@ -161,10 +161,10 @@ def _write(file: int, chunk: bytes) -> None:
 
 
 def _give_name(file: int, folder: int, name: str, files: int) -> str:
-    """Link the open file into the folder under the first of its names that nothing has."""
-    for candidate in _namesakes(name, files + 1):  # one more than there may be files, so one is free
+    """Link the open file into the folder under the first free name."""
+    for candidate in _namesakes(name, files + 1):  # one more than the maximum number of files, so one is free
         with contextlib.suppress(FileExistsError):
-            # By its descriptor: whatever a command did to a name, this is the file that was written.
+            # By its descriptor: whatever a command did to a name, this is the written file.
             os.link(f"/proc/self/fd/{file}", candidate, dst_dir_fd=folder)
             return candidate
     raise _full(name)

@@ -1,9 +1,9 @@
-"""The keeper of intents: what was made, or may have been, stays on the books until it is known to be gone.
+"""The keeper of intents: it records every box that may exist until the engine confirms that it is gone.
 
-A create that is broken off half-way has still created, and a daemon that hangs will create when it wakes up.
-So every create is a task of the keeper's own: the chat that asked may leave at any time, the call is listened
-to until it is answered, and what it made is then removed. A removal is tried again until the engine confirms
-that nothing is there; until then nothing new is made in that place.
+A create that is interrupted may still have made a box, and a daemon that hangs will make it when it wakes up.
+So every create is a separate task of the keeper: the chat that asked may leave at any time, the task waits
+for the answer, and the box is then removed. A removal is tried again until the engine confirms that the box
+is gone; until then no new box of that name is made.
 """
 
 import logging
@@ -20,19 +20,20 @@ from rumi.sandbox.types import Box, Engine, SandboxError
 log = logging.getLogger("rumi.sandbox")
 
 LIST_S = 3.0
-"""How long the start of the process waits for the engine to say what is left of an earlier one."""
+"""How long the start of the process waits for the engine to list the boxes of an earlier process."""
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 RESTART_S = 2.5
-"""For so long a removal that fails is only waited for: an engine that is being restarted is back by then.
-After that whoever waits is told why it fails."""
+"""How long a failing removal is retried without an error, because an engine that restarts is back by then.
+After that the waiting callers get the reason.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Make(Request[Box]):
-    """Make the chat's box, after its predecessor is gone. Whoever gives up on it lets it go.
+    """Make the chat's box, after its predecessor is gone. If the asker is cancelled, the box is removed.
 
-    Refused with a SandboxError if it cannot be made, or its predecessor not be removed.
+    Refused with a SandboxError if it cannot be made, or its predecessor cannot be removed.
     """
 
     chat_id: str
@@ -41,10 +42,10 @@ class Make(Request[Box]):
 
 @dataclass(frozen=True, slots=True)
 class Remove(Request[None]):
-    """Remove the chat's box; answered when nothing is there.
+    """Remove the chat's box; the reply comes when no box is there.
 
-    Refused with a SandboxError if that has failed for some time, as it does without an engine. Neither that
-    nor giving up on the answer stops the removal.
+    Refused with a SandboxError if that has failed for some time, as it does without an engine. Neither the
+    refusal nor a cancelled ask stops the removal.
     """
 
     chat_id: str
@@ -55,23 +56,23 @@ IntentMessage: TypeAlias = Make | Remove
 
 @dataclass(slots=True)
 class _Intent:
-    """One name's place in the books, from before its create is sent until nothing is there."""
+    """The record of one name, from before its create is sent until no box of that name exists."""
 
     settled: trio.Event = field(default_factory=trio.Event)
-    """The create was answered, one way or the other."""
+    """The create was answered, with a box or an error."""
     gone: trio.Event = field(default_factory=trio.Event)
     made: Box | SandboxError | None = None
     unwanted: bool = False
     removing: bool = False
     wanted_now: trio.Event = field(default_factory=trio.Event)
-    """Somebody waits for the removal: it is tried without a pause."""
+    """A caller waits for the removal: it is tried without a pause."""
     news: trio.Event = field(default_factory=trio.Event)
-    """The removal was tried, and failed or not; another event takes its place."""
+    """The removal was tried, with or without success; another event takes its place."""
     trouble: SandboxError | None = None
     failing_since: float = inf
 
     async def removed(self) -> None:
-        """Wait until nothing is there; refused if trying has failed for `RESTART_S`."""
+        """Wait until no box is there; refuse if trying has failed for `RESTART_S`."""
         self.wanted_now.set()
         while not self.gone.is_set():
             await self.news.wait()
@@ -79,7 +80,7 @@ class _Intent:
                 raise Refused(self.trouble)
 
     def tell(self, trouble: SandboxError | None) -> None:
-        """The removal was tried."""
+        """Record an attempt at the removal."""
         if trouble is None:
             self.gone.set()
         elif self.trouble is None:
@@ -99,7 +100,7 @@ class Intents(Actor[IntentMessage]):
         self._intents: dict[str, _Intent] = {}
 
     async def started(self) -> None:
-        """Find what an earlier process of this installation left, and begin to remove it."""
+        """List the boxes that an earlier process of this installation left, and begin to remove them."""
         with trio.move_on_after(LIST_S):
             if await self._sweep():
                 return
@@ -107,15 +108,15 @@ class Intents(Actor[IntentMessage]):
 
     @answers(Remove)
     async def remove(self, message: Remove) -> None:
-        """See to it that a chat has no box."""
+        """Ensure that a chat has no box."""
         if (intent := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, intent)
             await intent.removed()
 
     async def stopped(self, reason: str) -> None:
-        """Remove everything of this installation. What is not confirmed in time waits for the next start."""
+        """Remove all boxes of this installation. The next start removes unconfirmed ones."""
         if reason == "crashed":
-            return  # the next incarnation finds it all by its labels
+            return  # the next incarnation finds all of them by their labels
         left = set(self._intents)
         try:
             left |= {box.chat_id for box in await self._engine.boxes()}
@@ -126,13 +127,13 @@ class Intents(Actor[IntentMessage]):
                 nursery.start_soon(self._remove_at_end, chat_id)
 
     def doing(self) -> str:
-        """What is on the books."""
+        """Return the recorded names."""
         removing = sum(intent.unwanted for intent in self._intents.values())
         return f"{len(self._intents) - removing} kept, {removing} to be gone"
 
     @answers(Make)
     async def make(self, message: Make) -> Box:
-        """Make a chat's box, behind the removal of the one before."""
+        """Make a chat's box after its predecessor was removed."""
         while (before := self._intents.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, before)
             await before.removed()
@@ -150,7 +151,7 @@ class Intents(Actor[IntentMessage]):
         return made
 
     async def _create(self, message: Make, intent: _Intent) -> None:
-        """See a create through to its answer."""
+        """Wait for the answer to a create."""
         try:
             intent.made = await self._engine.create(message.chat_id, message.workspace)
         except (SandboxError, OSError) as error:
@@ -160,7 +161,7 @@ class Intents(Actor[IntentMessage]):
             self._let_go(message.chat_id, intent)
 
     def _let_go(self, chat_id: str, intent: _Intent) -> None:
-        """Have it removed as soon as it is known what there is to remove."""
+        """Have the box removed as soon as the create is answered."""
         intent.unwanted = True
         if intent.settled.is_set() and not intent.removing:
             intent.removing = True
@@ -184,7 +185,7 @@ class Intents(Actor[IntentMessage]):
         intent.tell(None)
 
     async def _sweep(self) -> bool:
-        """Put what carries our labels and is not on the books there, to be removed. False: no answer."""
+        """Record unknown boxes with our labels, to be removed. Return False without an answer."""
         try:
             found = await self._engine.boxes()
         except SandboxError:
@@ -210,7 +211,9 @@ class Intents(Actor[IntentMessage]):
 
 
 def _said(error: SandboxError | OSError) -> SandboxError:
-    """What is told to the one chat that it is about; the others' boxes stay on the books."""
+    """Return the error for the one chat that it concerns; it does not name other chats' boxes."""
     if isinstance(error, SandboxError):
         return error
-    return SandboxError(f"This machine does not let a sandbox be made or removed: {error.strerror or error}.")
+    return SandboxError(
+        f"This machine does not allow a sandbox to be made or removed: {error.strerror or error}."
+    )

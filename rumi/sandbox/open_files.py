@@ -1,4 +1,4 @@
-"""Files that have no name any more and still take space: a process holds them open, or has them mapped."""
+"""Deleted files that still take space, because a process holds them open or has them mapped."""
 
 import contextlib
 import os
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own blocks are
+BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own blocks
 LOOK_S = 0.5
-"""How long a look may take; a command that has more open than that is said to hide some of it."""
+"""The time limit of a look; a command with more open files counts as hiding some."""
 CHUNK_BYTES = 1 << 20
 
 _MAPPED = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) \S+ [0-9a-f]+ ([0-9a-f]+:[0-9a-f]+) ([0-9]+) [^\n]* \(deleted\)$",
     re.MULTILINE,
 )
-"""A line of /proc/PID/maps about a file that was deleted: from, to, device, inode."""
+"""A line of /proc/PID/maps about a deleted file: from, to, device, inode."""
 
 
 @runtime_checkable
@@ -26,20 +26,20 @@ class ShowsProcesses(Protocol):
     """A box whose processes this machine can see."""
 
     def processes(self) -> list[int]:
-        """The pids on this machine of all that runs in the box; empty where they are out of sight.
+        """Return the pids on this machine of all processes in the box; empty if they are not visible.
 
-        What keeps the box itself alive is not among them. Called from a worker thread; it may block for
-        some milliseconds.
+        The processes that keep the box itself alive are not among them. Called from a worker thread; it may
+        block for some milliseconds.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Nameless:
-    """What files without a name take, each counted once.
+    """The space of files without a name, each counted once.
 
-    `hidden`: there may be more, in processes that may not be looked into, in mappings of which only root
-    learns the size, or beyond the time that a look has.
+    `hidden`: there may be more, in processes that may not be inspected, in mappings whose size only root can
+    read, or after the time limit.
     """
 
     bytes: int
@@ -48,11 +48,11 @@ class Nameless:
 
 
 def nameless(processes: Iterable[int], folder: Path) -> Nameless:
-    """Count the nameless files of the folder's file system that the processes hold.
+    """Count the nameless files on the folder's file system that the processes hold.
 
-    `open, unlink, write` would otherwise fill the disk unseen by a count of folders. Looks at each thread: it
-    may have open files of its own, and outlive its process's first one. Processes that end meanwhile count
-    nothing. Blocking, for `LOOK_S` at most.
+    `open, unlink, write` would otherwise fill the disk without being counted in folders. Each thread is
+    checked: it may have its own open files, and outlive its process's first thread. Processes that end
+    meanwhile do not count. Blocking, for at most `LOOK_S`.
     """
     look = _Look(folder)
     for process in processes:
@@ -73,7 +73,7 @@ class _Look:
         self._mapped_device = _device_in_maps(folder)
 
     def into(self, task: str) -> None:
-        base = f"/proc/{task}"  # also of a thread: not listed there, and found all the same
+        base = f"/proc/{task}"  # also of a thread: not listed there, and found nevertheless
         try:
             for name in ("exe", "cwd"):
                 self._count(f"{base}/{name}")
@@ -112,12 +112,12 @@ class _Look:
     def _mapping(self, base: str, first: int, last: int) -> None:
         try:
             self._count(f"{base}/map_files/{first:x}-{last:x}")
-        except PermissionError:  # following it is root's alone
+        except PermissionError:  # only root may follow it
             self.hidden = True
 
 
 def _runs(base: str) -> bool:
-    """Whether a process is there and not a zombie, of which no more can be seen and which holds nothing."""
+    """Return True if a process exists and is not a zombie, which shows nothing and holds nothing."""
     try:
         with open(f"{base}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -126,7 +126,7 @@ def _runs(base: str) -> bool:
 
 
 def _device_in_maps(folder: Path) -> bytes:
-    """The file system's device as /proc/PID/maps has it, which for some (btrfs) is another than stat's."""
+    """Return the file system's device as in /proc/PID/maps; for some (btrfs) it differs from stat's."""
     opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with open(f"/proc/self/fdinfo/{opened}") as file:

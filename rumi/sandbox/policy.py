@@ -1,8 +1,8 @@
-"""Which commands run: the list of programs, and what `sh -c` may contain.
+"""Decides which commands run: the list of programs, and the allowed content of `sh -c`.
 
-The policy keeps order and noise down; it stops no attacker (`find -exec`, `awk` and `tar` run programs)
-and no promise rests on it: the boundary is the sandbox. What it does promise is that a command runs as
-it was read here, so that what a person is shown, and what is logged, is what happened.
+The policy keeps order and reduces noise. It does not stop an attacker (`find -exec`, `awk` and `tar` run
+programs) and no promise depends on it: the boundary is the sandbox. It does promise that a command runs as it
+was read here, so that questions and logs show what happens.
 
 Without `sh -c` there is no shell at all: globs, `~`, braces and quoted `$` are plain characters, and the
 program itself sees them (`find . -name *.py` finds, `ls *.py` looks for a file of that name).
@@ -58,7 +58,7 @@ PROGRAMS = (
 )
 ALLOWED = frozenset(PROGRAMS)
 MAX_COMMAND_BYTES = 100_000
-"""Linux gives one argument 131072 bytes."""
+"""Linux's limit for one argument is 131072 bytes."""
 
 _LIST = f"Allowed programs: {' '.join(PROGRAMS)}."
 _TARGETS = "A redirection's target is relative, under /workspace or /tmp, or /dev/null."
@@ -82,10 +82,10 @@ _CONTROLS = ("|", "&&", "||", ";")
 
 
 def parse_command(command: str) -> tuple[str, ...]:
-    """The argv that `command` stands for.
+    """Return the argv of `command`.
 
     Raises:
-        Refused: it is not allowed; the message names what was refused, the advice what is allowed.
+        Refused: It is not allowed. The message names the refused part, the advice the alternatives.
     """
     _refuse_unrunnable(command)
     words = read_words(command)
@@ -100,7 +100,7 @@ def parse_command(command: str) -> tuple[str, ...]:
     _check_program(first, OUTSIDE)
     argv = tuple(word.text for word in words)
     if first.text == "sh":
-        # Nothing expands these words, so they need not be free of globs.
+        # No shell expands these words, so they may contain globs.
         _check_script(_script_of(argv), frozenset({"/workspace"}))
     return argv
 
@@ -142,7 +142,7 @@ def _check_program(word: Word, advice: str) -> None:
 
 
 def _shown(name: str) -> str:
-    """The name as it can be told from its look-alikes, and not too long."""
+    """Return the name in a form that shows look-alike characters, and not too long."""
     short = name if len(name) <= 60 else f"{name[:60]}…"
     return short if short.isascii() and short.isprintable() else ascii(short)[1:-1]
 
@@ -163,14 +163,14 @@ class _Segment:
 
 _Pipeline: TypeAlias = list[_Segment]
 _Folders: TypeAlias = frozenset[str | None]
-"""Where a segment may run, as `cd` left it; None where that cannot be told."""
+"""The possible folders of a segment, after `cd`; None if they are not known."""
 
 
 def _check_script(script: str, folders: _Folders) -> None:
-    """Check what `sh -c` will run, starting in one of `folders`.
+    """Check a script for `sh -c`, which starts in one of `folders`.
 
-    Which folder a relative target belongs to is followed through `cd`: what runs after `&&` runs where
-    the `cd` before it led, after `||` where it failed to lead from, after `;` in either.
+    To find the folder of a relative target, `cd` is followed: a segment after `&&` runs where the `cd` before
+    it led, after `||` in the folder before it, after `;` in either.
     """
     after_success = after_failure = folders
     operator = ";"
@@ -179,7 +179,7 @@ def _check_script(script: str, folders: _Folders) -> None:
         starts = {"&&": after_success, "||": after_failure}.get(operator, after_success | after_failure)
         for segment in pipeline:
             _check_segment(segment, starts)
-        # Each part of a longer pipe has a shell of its own: a `cd` there changes nothing here.
+        # Each part of a longer pipe has its own shell: a `cd` there changes nothing here.
         succeeded = _led_to(pipeline[0], starts) if len(pipeline) == 1 else starts
         if len(succeeded) > _MAX_FOLDERS:  # each `cd` after a `;` may double them
             succeeded = frozenset({None})
@@ -192,7 +192,7 @@ def _check_script(script: str, folders: _Folders) -> None:
 
 
 def _pipelines(tokens: list[Token]) -> Iterator[tuple[str, _Pipeline]]:
-    """The pipelines of a script, each with the operator in front of it (empty for the first)."""
+    """Yield the pipelines of a script, each with the operator in front of it (empty for the first)."""
     if not tokens:
         raise Refused("Refused: an empty script for `sh -c`.", INSIDE)
     before, pipeline, current = "", list[_Segment](), list[Token]()
@@ -205,7 +205,7 @@ def _pipelines(tokens: list[Token]) -> Iterator[tuple[str, _Pipeline]]:
         if token.text != "|":
             yield before, pipeline
             before, pipeline = token.text, []
-    if current or before != ";" or pipeline:  # a `;` at the very end ends nothing but the line
+    if current or before != ";" or pipeline:  # a `;` at the end of the line is empty
         last = "|" if pipeline else before
         pipeline.append(_segment(current, last))
         yield before, pipeline
@@ -249,7 +249,7 @@ def _check_segment(segment: _Segment, folders: _Folders) -> None:
 
 
 def _has_braces(bare: str) -> bool:
-    """Whether bash would make several words of it; dash and BusyBox never do."""
+    """Return True if bash would make several words of it; dash and BusyBox never do."""
     between = bare[bare.find("{") + 1 : bare.rfind("}")] if "{" in bare and "}" in bare else ""
     return "," in between or ".." in between
 
@@ -269,7 +269,7 @@ def _check_target(target: Word, folders: _Folders) -> None:
 
 
 def _resolved(path: str, folder: str | None) -> str | None:
-    """The absolute path, by its words alone; None where the folder is unknown and the path stays in it."""
+    """Return the absolute path; None if the folder is unknown and the path stays in it."""
     if path.startswith("/") or folder is not None:
         return posixpath.normpath("/" + posixpath.join(folder or "/", path).lstrip("/"))
     return "/" if posixpath.normpath(path).split("/")[0] == ".." else None
@@ -280,7 +280,7 @@ def _is_ours(path: str | None) -> bool:
 
 
 def _led_to(segment: _Segment, folders: _Folders) -> _Folders:
-    """Where a segment that succeeded leaves the shell."""
+    """Return the possible folders after a segment that succeeded."""
     if segment.words[0].text != "cd":
         return folders
     arguments = [word for word in segment.words[1:] if word.text not in ("-L", "--")]

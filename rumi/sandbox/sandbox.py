@@ -28,30 +28,30 @@ from rumi.sandbox.types import (
 from rumi.sandbox.use import Measure, Use, nobody, only_frees, over_limits, signal_all, with_room_to_free
 
 MAKE_S = 30.0
-"""How long a chat waits for its box: a daemon that hangs is told after this."""
+"""How long a chat waits for its box; after that the daemon counts as hanging."""
 KILL_ALL_S = 20.0
 REMOVE_S = 10.0
 LINGER_S = 2.0
-"""How long the streams of a killed command are listened to: what it wrote before is still on its way."""
+"""How long the streams of a killed command are read, because its earlier output is still on its way."""
 SHUTDOWN_S = KILL_ALL_S + REMOVE_S + LINGER_S
-"""What the actor's spec has to grant, so that whoever stops a command leaves only when it has ended."""
+"""The shutdown time for the actor's spec: the asker of a stopped command leaves only after its end."""
 
 WATCH_LEAST_S = 0.05
 WATCH_LONGEST_S = 1.0
 WATCH_UNCOUNTED_S = 0.2
-"""Between two looks at a workspace: at least, at most, and at most where the file system counts no files."""
+"""Seconds between two looks at a workspace: minimum, maximum, maximum without a count of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare(Request[None]):
-    """Have a box ready. Idempotent."""
+    """Prepare a box. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run(Request[CommandResult]):
-    """Run a command to its end. `timeout_s` None is the configured one.
+    """Run a command to its end. `timeout_s` None uses the configured one.
 
-    Whoever gives up on it leaves when nothing of the command runs any more.
+    A cancelled asker leaves when no process of the command runs any more.
     """
 
     command: Command
@@ -60,7 +60,7 @@ class Run(Request[CommandResult]):
 
 @dataclass(frozen=True, slots=True)
 class Quiet(Request[None]):
-    """Make sure that no process is left. Asked at the end of every turn; cheap where none is."""
+    """Ensure that no process is left. Sent at the end of every turn; cheap if there is none."""
 
 
 SandboxMessage: TypeAlias = Prepare | Run | Quiet
@@ -68,27 +68,27 @@ SandboxMessage: TypeAlias = Prepare | Run | Quiet
 
 @dataclass(slots=True)
 class _Course:
-    """How a command is getting on."""
+    """The state of a running command."""
 
     stdout: HeadTail
     stderr: HeadTail
     over: trio.Event = field(default_factory=trio.Event)
-    """It ended, its box was lost, or it has to be ended."""
+    """It ended, its box was lost, or it must be ended."""
     executed: trio.Event = field(default_factory=trio.Event)
     code: int | None = None
     lost: SandboxError | None = None
     ending: Ending | None = None
-    """Why it has to be ended."""
+    """The reason why it must be ended."""
 
     def end(self, why: Ending) -> None:
-        """Have it ended."""
+        """Request its end."""
         if not self.over.is_set():
             self.ending = why
         self.over.set()
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs a chat's commands one after the other, and leaves nothing behind: no process and no box."""
+    """Runs a chat's commands one after the other, and leaves no process and no box."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Sandbox(Actor[SandboxMessage]):
         disk: Disk,
         ids: MutableMapping[str, str],
     ) -> None:
-        """`ids` is where the box's id is put for others to read, by chat."""
+        """`ids` gets the box's id by chat, for others to read."""
         self._chat_id = chat_id
         self._workspaces = workspaces
         self._workspace = workspaces.path(chat_id)
@@ -116,7 +116,7 @@ class Sandbox(Actor[SandboxMessage]):
 
     @answers(Prepare)
     async def prepare(self, message: Prepare) -> None:
-        """Have the box ready."""
+        """Prepare the box."""
         with self._refusing():
             await self._ready()
 
@@ -143,7 +143,7 @@ class Sandbox(Actor[SandboxMessage]):
             self._doing = ""
 
     async def stopped(self, reason: str) -> None:
-        """Give the box back. What is not confirmed in time stays with the keeper of intents."""
+        """Return the box. If its removal is not confirmed in time, the keeper of intents continues it."""
         if self._box is not None or self._leaving:
             with trio.move_on_after(REMOVE_S):
                 try:
@@ -152,20 +152,20 @@ class Sandbox(Actor[SandboxMessage]):
                     return
 
     def doing(self) -> str:
-        """The program that runs, and nothing of its arguments: they are the chat's own."""
+        """Return the running program without its arguments, which belong to the chat."""
         return self._doing
 
     def figures(self) -> Mapping[str, object]:
-        """Its box."""
+        """Return its box."""
         return {"container": self._ids.get(self._chat_id)}
 
     async def _ready(self) -> Box:
-        """The chat's box, made if there is none. Cancelled, what was asked for is removed again."""
+        """Return the chat's box; make it if there is none. Cancelled, a requested box is removed again."""
         if self._box is not None:
             return self._box
         self._doing = "making the container"
         await self._workspaces.ready(self._chat_id)
-        self._leaving = True  # until it has come, there may be one that nobody wants
+        self._leaving = True  # until the answer comes, there may be a box that is no longer wanted
         with trio.move_on_after(MAKE_S):
             made = await self._intents.ask(Make(self._chat_id, self._workspace))
             self._box, self._leaving = made, False
@@ -182,7 +182,8 @@ class Sandbox(Actor[SandboxMessage]):
         try:
             return await self._run_in(await self._ready(), message)
         except BoxGoneError:
-            # Removed behind our back since the last command; this one was not begun, so nothing runs twice.
+            # It was removed by another program since the last command; this command was not begun, so nothing
+            # runs twice.
             await self._discard()
             return await self._run_in(await self._ready(), message)
 
@@ -207,7 +208,8 @@ class Sandbox(Actor[SandboxMessage]):
         except SandboxError:
             raise
         except BaseException:
-            # The turn was stopped, or we crash over it: nothing of the command may be left either way.
+            # The turn was stopped, or this actor crashes: no process of the command may be left in either
+            # case.
             with trio.CancelScope(shield=True):  # bounded inside
                 await self._end_all_quietly()
             raise
@@ -217,18 +219,19 @@ class Sandbox(Actor[SandboxMessage]):
         return CommandResult(course.code, out, err, duration_ms, ended, box.container_id)
 
     async def _attend(self, box: Box, message: Run, course: _Course, before: Use, full: bool) -> Ending:
-        """Run it under its time limit and the watch. What they end is killed, and still listened to."""
+        """Run it under its time limit and the watch. If they kill it, its output is still read."""
         processes = box.processes if isinstance(box, ShowsProcesses) else nobody
         running = Running(self._workspace, processes, before, course.end)
         limits = with_room_to_free(self._limits, before) if full else self._limits
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._execute, box, message.command, course)
-            # Only meanwhile: what ends it must not be paused.
+            # Only during this: a process that is being ended must not be paused.
             with self._disk.runs(running), trio.move_on_after(message.timeout_s or self._limits.timeout_s):
                 nursery.start_soon(self._watch, running, limits, self._disk.look())
                 await course.over.wait()
             if course.ending is not None and processes is not nobody:
-                # At once and from outside, while the engine is still on its way: what fills must not go on.
+                # At once and from outside, while the engine still works: a command that fills the disk must
+                # stop.
                 await trio.to_thread.run_sync(signal_all, processes, signal.SIGKILL)
             killed = not course.executed.is_set()
             if killed:
@@ -252,11 +255,11 @@ class Sandbox(Actor[SandboxMessage]):
         course.over.set()
 
     async def _watch(self, running: Running, limits: Limits, began: Free) -> None:
-        """Measure the workspace while the command runs; over the limits, the command is over.
+        """Measure the workspace while the command runs; end the command if it exceeds the limits.
 
-        What is free of the disk says when: the chat cannot be over its limit before as much was taken from
-        the disk as the chat has left. Others may free as much meanwhile, so it is measured each second in any
-        case. `began` is what was free when the command began.
+        The free space of the disk decides when: the chat cannot exceed its limit before the disk has lost as
+        much as the chat has left. Others may free as much meanwhile, so it is measured each second in any
+        case. `began` is the free space when the command began.
         """
         first, since, taken = running.use, began, float(running.use.bytes)
         longest = WATCH_LONGEST_S if began.files < inf else WATCH_UNCOUNTED_S
@@ -268,12 +271,12 @@ class Sandbox(Actor[SandboxMessage]):
             use = await self._measure(self._workspace, running.processes)
             running.looked(use)
             taken = use.bytes
-            if use.hidden:  # what cannot be counted counts as all that the disk lost since the command began
+            if use.hidden:  # uncountable files count as all that the disk lost since the command began
                 taken = max(taken, first.bytes + began.bytes - since.bytes)
             if over_limits(use, limits) or (running.hides and taken > limits.workspace_bytes):
                 running.end("workspace_full")
                 return
-            # A large workspace takes long to measure: at most a third of the time goes to that.
+            # A large workspace takes long to measure: at most a third of the time is spent on that.
             await trio.sleep(min(max(WATCH_LEAST_S, 2 * (trio.current_time() - at)), WATCH_LONGEST_S))
 
     async def _measured(self) -> Use:
@@ -281,10 +284,10 @@ class Sandbox(Actor[SandboxMessage]):
         return self._use
 
     async def _end_all(self) -> None:
-        """Prove that no process is left; a box of which that cannot be proved is removed.
+        """Prove that no process is left; if that fails, remove the box.
 
         Raises:
-            SandboxError: neither was confirmed in time.
+            SandboxError: Neither was confirmed in time.
         """
         if self._box is None:
             if self._leaving:
@@ -300,7 +303,7 @@ class Sandbox(Actor[SandboxMessage]):
         await self._discard()
 
     async def _end_all_quietly(self) -> None:
-        """The same where an error helps nobody: what is not confirmed is asked for again by `Quiet`."""
+        """The same if no caller can use an error: `Quiet` asks again for what is not confirmed."""
         try:
             await self._end_all()
         except (SandboxError, ActorError):
@@ -310,7 +313,7 @@ class Sandbox(Actor[SandboxMessage]):
         """Have the box removed, and wait for that.
 
         Raises:
-            SandboxError: it was not confirmed, and why. It is still being removed.
+            SandboxError: It was not confirmed. The error gives the reason. The removal continues.
         """
         self._box, self._leaving = None, True
         self._ids.pop(self._chat_id, None)
@@ -327,20 +330,20 @@ class Sandbox(Actor[SandboxMessage]):
 
 
 def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
-    """What is not known to be done, and why where the engine says it."""
+    """Return the error for an unconfirmed action, with the engine's reason if there is one."""
     if trouble is None:
         return SandboxError(
-            what, "Its container goes on being removed; restart the Docker daemon if it hangs."
+            what, "The removal of its container continues; restart the Docker daemon if it hangs."
         )
     return SandboxError(f"{what} {trouble.message}", trouble.advice)
 
 
 def _unspeakable(command: Command) -> SandboxError | None:
-    """Words that no engine can hand to a program: a lone half of a surrogate pair, or a NUL byte."""
+    """Refuse words that no engine can hand to a program: a lone half of a surrogate pair, or a NUL byte."""
     try:
         bad = any(b"\0" in word.encode() for word in command.argv)
     except UnicodeEncodeError:
         bad = True
     if bad or not command.argv:
-        return SandboxError("The command cannot be run: it is empty, or a word of it is no text.")
+        return SandboxError("The command cannot be run: it is empty, or one of its words is not text.")
     return None

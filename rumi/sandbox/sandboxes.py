@@ -1,4 +1,4 @@
-"""The sandboxes of all chats: what chats and tools call, and the actors behind it."""
+"""The sandboxes of all chats: the interface for chats and tools, and the actors that implement it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,38 +57,39 @@ class Sandboxes:
 
     @property
     def engine(self) -> EngineKind:
-        """Which engine is below."""
+        """The kind of the engine."""
         return self._engine.kind
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that the engine cannot keep on this machine, a sentence each."""
+        """Promises that the engine cannot keep on this machine, one sentence each."""
         return self._engine.degraded
 
     def workspace(self, chat_id: str) -> Path:
-        """The chat's folder on this machine, /workspace inside. It may not exist before the first command."""
+        """Return the chat's folder on this machine, /workspace inside; the first command makes it."""
         return self._workspaces.path(chat_id)
 
     def container_id(self, chat_id: str) -> str:
-        """The id of the chat's box, "" while it has none."""
+        """Return the id of the chat's box, "" if it has none."""
         return self._ids.get(chat_id, "")
 
     async def prepare(self, chat_id: str) -> None:
-        """Have the chat's box ready. Cancelled, a box that was being made is removed again.
+        """Prepare the chat's box. Cancelled, a box that was being made is removed again.
 
         Raises:
-            SandboxError: it cannot be made; says what to do.
+            SandboxError: It cannot be made. The error says what to do.
         """
         await self._ask(chat_id, Prepare())
 
     async def run(self, chat_id: str, command: Command, timeout_s: float | None = None) -> CommandResult:
-        """Run a command in the chat's box, which is made if there is none. One after the other for a chat.
+        """Run a command in the chat's box; make the box if there is none. A chat's commands run one after the
+        other.
 
-        Ended by its own end, by time or by a full workspace, it comes back as a result, and nothing of it
-        runs any more; so it is when this is cancelled (bounded: some seconds at most).
+        A command that ended by itself, by its time limit or by a full workspace comes back as a result, and
+        no process of it runs any more. The same holds when this is cancelled (bounded: some seconds at most).
 
         Raises:
-            SandboxError: it could not be run, or it is not confirmed that it ended.
+            SandboxError: It could not be run, or its end is not confirmed.
         """
         with trio.CancelScope() as scope:
             running = self._running.setdefault(chat_id, set())
@@ -102,10 +103,11 @@ class Sandboxes:
         raise SandboxError("The sandbox was stopped while the command ran.")
 
     async def quiet(self, chat_id: str) -> None:
-        """Return when no process of the chat's is left. Makes no box; cheap where nothing is to be done.
+        """Return when no process of the chat is left. It makes no box, and is cheap if there is nothing to
+        do.
 
         Raises:
-            SandboxError: it is not confirmed.
+            SandboxError: It is not confirmed.
         """
         if (child := self._children.lookup(chat_id)) is not None:
             try:
@@ -114,10 +116,10 @@ class Sandboxes:
                 await self._gone(chat_id)
 
     async def stop(self, chat_id: str) -> None:
-        """Remove the chat's box, whatever runs in it. Its files stay. Idempotent.
+        """Remove the chat's box and end every process in it. Its files stay. Idempotent.
 
         Raises:
-            SandboxError: it is not confirmed in time, and goes on behind.
+            SandboxError: It is not confirmed in time, and continues in the background.
         """
         for scope in self._running.get(chat_id, ()):
             scope.cancel()
@@ -138,7 +140,7 @@ class Sandboxes:
             except SandboxError as error:
                 trouble = error
             except ActorError:
-                return  # the process is ending, and with it everything is removed
+                return  # the process is ending, and everything is removed with it
             else:
                 return
         raise unconfirmed("It is not confirmed that the sandbox's container is gone.", trouble)
@@ -156,9 +158,9 @@ def add_sandboxes(
 ) -> Sandboxes:
     """Add the keeper of intents, the watch of the disk and the chats' sandboxes to the tree, in this order.
 
-    `measure` says what a workspace holds; by default it is walked in a thread. `disk` says what is free; by
-    default on the workspaces' file system, with the reserve of `limits`. The engine stays the caller's to
-    close, after the tree has ended.
+    `measure` measures a workspace; by default a thread walks it. `disk` reports the free space; by default of
+    the workspaces' file system, with the reserve of `limits`. The caller closes the engine, after the tree
+    has ended.
     """
     ids: dict[str, str] = {}
     workspaces = Workspaces(home, engine.user)
@@ -179,7 +181,7 @@ def add_sandboxes(
         return ChildSpec(
             f"sandbox:{chat_id}",
             lambda: Sandbox(chat_id, workspaces, limits, intents, measuring, room, ids),
-            restart="temporary",  # the next command makes a new one; there is nothing to come back for
+            restart="temporary",  # the next command makes a new one, so there is nothing to restart
             shutdown=SHUTDOWN_S,
             idle_s=limits.idle_ttl_s,
         )
@@ -189,12 +191,12 @@ def add_sandboxes(
 
 
 def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
-    """Measure workspaces in worker threads with a room of their own."""
+    """Measure workspaces in worker threads with their own limiter."""
     from rumi.sandbox.open_files import nameless
     from rumi.sandbox.workspace import measure
 
     limiter = trio.CapacityLimiter(at_once)
-    # Twice the limit is enough to know that it is passed, and whether it grows.
+    # Twice the limit suffices to see that it is exceeded, and if it grows.
     stop_after = 2 * limits.workspace_files + 1000
 
     def look(path: Path, processes: Processes) -> Use:
@@ -205,7 +207,7 @@ def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
         )
 
     async def measured(path: Path, processes: Processes) -> Use:
-        # A thread that is no longer waited for ends by itself, and keeps its place in the room until then.
+        # An abandoned thread ends by itself, and keeps its place in the limiter until then.
         return await trio.to_thread.run_sync(look, path, processes, limiter=limiter, abandon_on_cancel=True)
 
     return measured

@@ -15,19 +15,21 @@ AF_UNIX = 1
 NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET together."""
 PERSONALITIES = (0, 0xFFFFFFFF)
-"""Linux as it is, and the question which one is set; the others switch address randomisation off."""
+"""Plain Linux, and the query of the current personality; the others switch address randomisation off."""
 
 SET_ID = 0o6000
-"""S_ISUID and S_ISGID: a file in the workspace is also a file of the host, where they would count."""
+"""S_ISUID and S_ISGID: a file in the workspace is also a file of the host, where they would be effective."""
 MAKES_A_FILE = 0o100 | 0o20000000
-"""O_CREAT and O_TMPFILE's own bit: without them the mode is what its register happens to hold."""
+"""O_CREAT and O_TMPFILE's own bit: without them the mode argument has a random value."""
 MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
-"""Calls that take a mode, and which argument it is."""
+"""Calls with a mode, and the index of that argument."""
 OPENS = {"open": 1, "openat": 2}
-"""Calls that take flags and after them a mode, and which argument the flags are."""
+"""Calls with flags followed by a mode, and the index of the flags."""
 XFS_REQUESTS = 0x5800
-"""The kind (second byte) of ioctl requests that began as XFS's and work on every file system: among them the
-reservation of blocks (FS_IOC_RESVSP), which is fallocate by another name, and hints that make files large."""
+"""The kind (second byte) of ioctl requests that began as XFS's and work on every file system: among them
+the reservation of blocks (FS_IOC_RESVSP), which is fallocate by another name, and hints that make files
+large.
+"""
 
 _MACHINES = {
     "x86_64": "SCMP_ARCH_X86_64",
@@ -41,10 +43,10 @@ _DOCKERS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One call that is allowed if an argument compares, or refused with an errno of its own.
+    """One call that is allowed if an argument compares, or refused with its own errno.
 
-    `comparison` is (index of the argument, how, the value and for a mask what is left of it).
-    A call without a rule that fits gets EPERM.
+    `comparison` is (index of the argument, operator, the value, and for a mask the result). A call without a
+    matching rule gets EPERM.
     """
 
     name: str
@@ -53,25 +55,25 @@ class Rule:
 
 
 def rules(machine: str) -> tuple[Rule, ...]:
-    """The calls that depend on their arguments, or that are refused with something else than EPERM."""
-    flags = 1 if machine == "s390x" else 0  # there, clone takes the stack first
+    """Return the rules for calls that depend on their arguments, or that get another errno than EPERM."""
+    flags = 1 if machine == "s390x" else 0  # on that machine, clone takes the stack first
     return (
-        # Equality can't be fooled by the upper half of the register, which the kernel ignores and
+        # Equality cannot be bypassed by the upper half of the register, which the kernel ignores and which
         # "anything but vsock" would take for another family.
         Rule("socket", (0, "EQ", AF_UNIX, 0)),
         Rule("socket", (0, "NE", AF_UNIX, 0), errno.EAFNOSUPPORT),
         *(Rule("personality", (0, "EQ", value, 0)) for value in PERSONALITIES),
         Rule("clone", (flags, "MASKED_EQ", NEW_NAMESPACES, 0)),
-        # Its flags lie in memory, where no filter can look. ENOSYS makes libc use clone instead.
+        # Its flags are in memory, which a filter cannot read. ENOSYS makes libc use clone instead.
         Rule("clone3", None, errno.ENOSYS),
-        # The same: libc uses openat instead, which is judged below.
+        # For the same reason: libc uses openat instead, which is judged below.
         Rule("openat2", None, errno.ENOSYS),
         # Not EPERM: this makes posix_fallocate and programs write instead, which a watch can follow.
         Rule("fallocate", None, errno.EOPNOTSUPP),
         *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
         *(Rule(name, (place + 1, "MASKED_EQ", SET_ID, 0)) for name, place in OPENS.items()),
         *(Rule(name, (place, "MASKED_EQ", MAKES_A_FILE, 0)) for name, place in OPENS.items()),
-        # "Any kind but that one", of which a filter has no word: one rule for each bit that may differ.
+        # A filter cannot express "any kind but that one": there is one rule for each bit that may differ.
         *(
             Rule("ioctl", (1, "MASKED_EQ", bit, ~XFS_REQUESTS & bit))
             for bit in (1 << n for n in range(8, 16))
@@ -80,7 +82,7 @@ def rules(machine: str) -> tuple[Rule, ...]:
 
 
 def docker_profile() -> dict[str, object]:
-    """The filter as Docker takes it, for every machine that it knows (the daemon picks its own).
+    """Return the filter in Docker's format, for every machine that it knows (the daemon picks its own).
 
     No 32-bit architectures are named: their calls end the process.
     """
@@ -112,7 +114,7 @@ def _docker_rule(rule: Rule, where: dict[str, object]) -> dict[str, object]:
 
 @cache
 def bpf_program() -> bytes:
-    """The filter for this machine as the kernel takes it: an array of `struct sock_filter`.
+    """Return the filter for this machine in the kernel's format: an array of `struct sock_filter`.
 
     Calls of another architecture end the process. Blocking for some milliseconds the first time.
 
@@ -123,7 +125,7 @@ def bpf_program() -> bytes:
         import pyseccomp
     except (ImportError, RuntimeError, OSError, AttributeError) as error:
         raise SandboxError(
-            "The library libseccomp is missing, so commands cannot be kept from dangerous system calls.",
+            "The library libseccomp is missing, so dangerous system calls of commands cannot be blocked.",
             "Install it (Debian and Ubuntu: apt install libseccomp2; Fedora: dnf install libseccomp).",
         ) from error
     machine = platform.machine()

@@ -22,7 +22,7 @@ INSIDE = (
 _QUOTED = "\0"
 _NAME_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _EXPANDS = _NAME_START | frozenset("0123456789{([@*#?-$!")
-# The longest first: the reader takes the first that fits.
+# The longest first: the reader takes the first match.
 _OPERATORS = (
     *("<<<", "&>>", "&&", "||", ";;", ";&", "|&", "&>", "<<", "<&", "<>", ">>", ">&", ">|"),
     *("|", "&", ";", "<", ">"),
@@ -31,7 +31,7 @@ _ALLOWED_OPERATORS = frozenset({"&&", "||", ";", "|", "<", ">", ">>"})
 
 
 class Refused(RumiError):
-    """A command that is not run: the message names what was refused, the advice what is allowed instead."""
+    """A command that is not run: the message names the refused part, the advice the alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Word:
 
     @property
     def expands(self) -> bool:
-        """Whether a shell could make other words of it: a glob or a tilde that was not quoted."""
+        """True if a shell could make other words of it: a glob or a tilde that was not quoted."""
         return self.bare.startswith("~") or (self.bare != "[" and any(c in self.bare for c in "*?["))
 
 
@@ -59,32 +59,32 @@ Token: TypeAlias = Word | Operator
 
 
 def read_words(command: str) -> list[Word]:
-    """The words of a command that runs without a shell.
+    """Return the words of a command that runs without a shell.
 
     Raises:
-        Refused: an operator, a substitution or a comment outside quotes; quotes that do not close.
+        Refused: An operator, a substitution or a comment is outside quotes, or quotes do not close.
     """
     return [token for token in _Reader(_trimmed(command), inside=False).tokens() if isinstance(token, Word)]
 
 
 def read_script(script: str) -> list[Token]:
-    """The words and operators of a script for `sh -c`.
+    """Return the words and operators of a script for `sh -c`.
 
     Raises:
-        Refused: syntax beyond what the policy allows, or quotes that do not close.
+        Refused: The syntax is not allowed by the policy, or quotes do not close.
     """
     return _Reader(script, inside=True).tokens()
 
 
 def _trimmed(command: str) -> str:
-    """Without the newline that models like to end a command with."""
+    """Return the command without the newline that models like to end it with."""
     trimmed = command.rstrip(" \t\r\n")
     after = command[len(trimmed) :]
     return (trimmed if "\n" in after or "\r" in after else command).lstrip(" \t\r\n")
 
 
 class _Reader:
-    """One pass over `text`. `inside` says whether a shell will read the same text afterwards."""
+    """One pass over `text`. `inside` is True if a shell will read the same text afterwards."""
 
     def __init__(self, text: str, *, inside: bool) -> None:
         self._text = text
@@ -108,7 +108,7 @@ class _Reader:
         return found
 
     def _skip_blanks(self) -> bool:
-        """Whether anything is left after the blanks."""
+        """Skip blanks. Return True if text is left after them."""
         while (char := self._peek()) != "":
             if char in " \t":
                 self._at += 1
@@ -121,7 +121,7 @@ class _Reader:
         return False
 
     def _operator(self) -> str | None:
-        """The operator that begins here, if one does; refuses those that are not allowed."""
+        """Return the operator that begins here, if one does; refuse those that are not allowed."""
         if self._peek() in ("(", ")"):
             raise self._refused(f"`{self._peek()}` (a group or subshell)", "Quote it if it is text.")
         found = next((each for each in _OPERATORS if self._text.startswith(each, self._at)), None)
@@ -133,7 +133,7 @@ class _Reader:
         return found
 
     def _numbered(self, word: Word, start: int) -> str | None:
-        """`2>` or `2>&1`, where `word` is the number in front of a redirection without a blank between."""
+        """Return `2>` or `2>&1`, if `word` is the number directly in front of a redirection."""
         if not self._inside or self._peek() not in ("<", ">") or word.quoted:
             return None
         # bash takes `{name}>` as a redirection with a new descriptor; dash takes it as a word.

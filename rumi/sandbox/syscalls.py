@@ -1,11 +1,11 @@
-"""Which system calls a command may make: data, from which both engines' filters are made.
+"""The system calls that a command may make: data for both engines' filters.
 
-It starts from what Docker's own default profile allows to a container without capabilities, so that
-ordinary programs run as they do in any container, and closes what none of the sandbox's programs needs
-and what has been a way out of sandboxes, or a way to leave something behind:
+It starts from Docker's own default profile for a container without capabilities, so that ordinary programs
+run as they do in any container. It removes calls that none of the sandbox's programs needs and that have been
+a way out of sandboxes, or a way to leave something behind:
 
 - io_uring_*, io_setup and its kin: queues that work past a filter, with a long record of flaws
-- add_key, keyctl, request_key: keyrings are no namespace's own
+- add_key, keyctl, request_key: no namespace separates keyrings
 - shm*, sem*, msg*, mq_*, ipc: they outlive the command that made them, and their memory with them
 - ptrace, process_vm_*, process_madvise, kcmp, pidfd_getfd: hands into another process
 - bpf, perf_event_open, userfaultfd, fanotify_*, name_to_handle_at, open_by_handle_at, lookup_dcookie
@@ -55,7 +55,7 @@ _EVERYWHERE = """
     unlink unlinkat utime utimensat utimensat_time64 utimes vfork vmsplice wait4 waitid waitpid write writev
 """
 EVERYWHERE: frozenset[str] = frozenset(_EVERYWHERE.split())
-"""Allowed whatever their arguments are."""
+"""Allowed with all arguments."""
 
 BY_MACHINE: dict[str, frozenset[str]] = {
     "x86_64": frozenset({"arch_prctl"}),
@@ -77,4 +77,4 @@ _DENIED = """
     unshare userfaultfd
 """
 DENIED_ON_PURPOSE: frozenset[str] = frozenset(_DENIED.split())
-"""What the list above leaves out and must go on leaving out: the tests hold the two apart."""
+"""Calls that the lists above must never contain: the tests compare them."""

@@ -1,4 +1,4 @@
-"""What a sandbox is asked and what it answers, whichever engine is below it."""
+"""The requests to a sandbox and their answers, for both engines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FILE_ROOM = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one chat's sandbox may use. Sizes in bytes, times in seconds."""
+    """The limits of one chat's sandbox. Sizes in bytes, times in seconds."""
 
     memory_bytes: int = 512 * 1024 * 1024
     cpus: float = 1.0
@@ -27,12 +27,12 @@ class Limits:
     workspace_bytes: int = 512 * 1024 * 1024
     workspace_files: int = 50_000
     reserve_bytes: int | None = None
-    """Of the file system that the workspaces lie on, kept for Rumi itself. None: see `rumi.sandbox.disk`."""
+    """The part of the file system that is reserved for Rumi itself. None: see `rumi.sandbox.disk`."""
     idle_ttl_s: float = 3600.0
 
     @property
     def file_bytes(self) -> int:
-        """How long one file may get: a little past the workspace's limit, so that the watch sees that."""
+        """The maximum length of one file: a little above the workspace's limit, which the watch then sees."""
         return self.workspace_bytes + FILE_ROOM
 
 
@@ -46,7 +46,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Head and tail of a stream of which `total_bytes` came; the middle is gone when they are more."""
+    """Head and tail of a stream of `total_bytes`; the middle is omitted if the stream is longer."""
 
     head: bytes = b""
     tail: bytes = b""
@@ -54,16 +54,16 @@ class Output:
 
     @property
     def omitted_bytes(self) -> int:
-        """How much of the middle was left out."""
+        """The number of omitted bytes."""
         return self.total_bytes - len(self.head) - len(self.tail)
 
     @property
     def truncated(self) -> bool:
-        """Whether anything was left out."""
+        """True if bytes were omitted."""
         return self.omitted_bytes > 0
 
     def text(self) -> str:
-        """The stream as text, with a line that says what was left out."""
+        """Return the stream as text, with a line about the omitted bytes."""
         head, tail = self.head.decode("utf-8", "replace"), self.tail.decode("utf-8", "replace")
         if not self.truncated:
             return head + tail
@@ -75,11 +75,11 @@ Ending: TypeAlias = Literal["exited", "timeout", "workspace_full", "disk_full", 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended. Both streams and the exit code are kept however it did.
+    """The end of a command, with both streams and the exit code in every case.
 
-    `exit_code` is 128 plus the signal's number for a killed process, None if it never was known.
-    `ended` is `workspace_full` when the chat's own limit was passed, `disk_full` when the file system has not
-    more left than is kept for Rumi, and `lost` when the sandbox itself went away during the command.
+    `exit_code` is 128 plus the signal's number for a killed process, None if it never was known. `ended` is
+    `workspace_full` if the chat's own limit was exceeded, `disk_full` if the file system has only Rumi's
+    reserve left, and `lost` if the sandbox itself ended during the command.
     """
 
     exit_code: int | None
@@ -101,11 +101,11 @@ class BoxInfo:
 
 
 class SandboxError(RumiError):
-    """The sandbox could not be made or reached; says what to do about it."""
+    """The sandbox could not be made or reached; the error says what to do."""
 
 
 class BoxGoneError(SandboxError):
-    """The box went away before the command was begun: it may be run in another one."""
+    """The box ended before the command was begun: the command may be run in another one."""
 
 
 class Box(Protocol):
@@ -117,24 +117,24 @@ class Box(Protocol):
         ...
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
-        """Run a command to its end, hand on its streams as they come, return its exit code.
+        """Run a command to its end, pass on its streams as they come, return its exit code.
 
-        Cancelled, it only stops listening: the process goes on until `kill_all`.
+        Cancelled, it only stops listening: the process continues until `kill_all`.
 
         Raises:
-            BoxGoneError: the box is gone, and the command was not begun.
-            SandboxError: the box went during the command, or the engine does not answer.
+            BoxGoneError: The box is gone, and the command was not begun.
+            SandboxError: The box ended during the command, or the engine does not answer.
         """
         ...
 
     async def kill_all(self) -> None:
-        """End every process but the first, and return only when that is proved.
+        """End every process except the first, and return only when that is proved.
 
-        It may be called while a command runs: `execute` then returns 137, after what the command wrote.
-        Where killing does not help within two seconds, the box is killed and started afresh.
+        It may be called while a command runs: `execute` then returns 137, after the command's output. If
+        killing does not help within two seconds, the box is killed and started again.
 
         Raises:
-            SandboxError: it could not be proved; the box must not be used again.
+            SandboxError: It could not be proved; the box must not be used again.
         """
         ...
 
@@ -144,43 +144,43 @@ class Engine(Protocol):
 
     @property
     def kind(self) -> EngineKind:
-        """Which engine it is."""
+        """The kind of engine."""
         ...
 
     @property
     def user(self) -> tuple[int, int]:
-        """The uid and gid that commands run as, never 0; workspaces belong to them."""
+        """The uid and gid of commands, never 0; workspaces belong to them."""
         ...
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that this engine cannot keep on this machine, a sentence each."""
+        """Promises that this engine cannot keep on this machine, one sentence each."""
         ...
 
     async def create(self, chat_id: str, workspace: Path) -> Box:
         """Make the chat's box and start it.
 
-        Cancelled half-way it may have created: the caller then calls `remove`.
+        Cancelled half-way, it may have made the box: the caller then calls `remove`.
 
         Raises:
-            SandboxError: with what to do about it.
+            SandboxError: The box cannot be made. The error says what to do.
         """
         ...
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's box by its name and return only when nothing is there. Idempotent.
+        """Remove the chat's box by its name and return only when it is gone. Idempotent.
 
         Raises:
-            SandboxError: the engine did not confirm it; call it again later.
+            SandboxError: The engine did not confirm it; call it again later.
         """
         ...
 
     async def boxes(self) -> list[BoxInfo]:
-        """All boxes of this installation, and only of this one."""
+        """Return all boxes of this installation, and only of this one."""
         ...
 
     async def aclose(self) -> None:
-        """Close connections. Boxes are the caller's to remove."""
+        """Close connections. The caller removes the boxes."""
         ...
 
 

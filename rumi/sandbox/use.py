@@ -1,4 +1,4 @@
-"""What a workspace holds, and what that means for the next command."""
+"""The use of a workspace, and its consequences for the next command."""
 
 import contextlib
 import os
@@ -13,19 +13,20 @@ from rumi.sandbox.types import Limits
 
 GROWTH_BYTES = 1024 * 1024
 GROWTH_FILES = 64
-"""How much a command that is to free space may use for itself while it does."""
+"""How many files a command that frees space may itself make meanwhile."""
 
 _FREEING = (
     "rm rmdir ls du df find stat wc cat head tail sort grep pwd basename dirname realpath echo test [ true"
 )
 FREEING = frozenset(_FREEING.split())
 """The programs that may run while the workspace is over its limit: they free space, or help to find it.
-Those that write all the same (`find -exec`) are watched like any other command."""
+Those that still write (`find -exec`) are watched like any other command.
+"""
 _CONTROLS = ("|", "&&", "||", ";")
 
 
 class Use(Protocol):
-    """What a workspace holds."""
+    """The use of a workspace."""
 
     @property
     def bytes(self) -> int:
@@ -39,29 +40,29 @@ class Use(Protocol):
 
     @property
     def hidden(self) -> bool:
-        """Whether it may take more than could be counted."""
+        """True if it may take more space than could be counted."""
         ...
 
 
 Processes: TypeAlias = Callable[[], Sequence[int]]
 Measure: TypeAlias = Callable[[Path, Processes], Awaitable[Use]]
-"""Measures a folder, and what the processes hold open in it that has no name any more."""
+"""Measures a folder, and the nameless files that the processes hold open in it."""
 
 
 def nobody() -> Sequence[int]:
-    """The processes of a box that does not show them."""
+    """Return no processes, for a box that does not show them."""
     return ()
 
 
 def over_limits(use: Use, limits: Limits) -> bool:
-    """Whether a workspace holds more than it may."""
+    """Return True if a workspace exceeds its limits."""
     return use.bytes > limits.workspace_bytes or use.files > limits.workspace_files
 
 
 def only_frees(argv: Sequence[str]) -> bool:
-    """Whether a command may run while its workspace is over the limit.
+    """Return True if a command may run while its workspace is over the limit.
 
-    A script for `sh -c` may if all its programs may, and it writes no file but an empty one (`true > FILE`).
+    A script for `sh -c` may run if all its programs may, and it writes only empty files (`true > FILE`).
     """
     if argv[0] != "sh":
         return argv[0] in FREEING
@@ -90,7 +91,7 @@ def only_frees(argv: Sequence[str]) -> bool:
 
 
 def with_room_to_free(limits: Limits, before: Use) -> Limits:
-    """The limits for a command that is to free space: what is there already, and a little to work with."""
+    """Return the limits for a command that frees space: the present use, and a little to work with."""
     return replace(
         limits,
         workspace_bytes=max(limits.workspace_bytes, before.bytes) + GROWTH_BYTES,

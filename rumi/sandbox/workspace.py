@@ -1,8 +1,8 @@
-"""A chat's files on the host: how they are made, measured, read and cleared while commands may change them.
+"""A chat's files on the host: makes, measures, reads and clears them while commands may change them.
 
-Whatever is below a workspace is a command's doing: links that lead outside, folders swapped for links between
-two looks, pipes that never answer, names that no terminal should see. So nothing here follows a link, every
-step goes from an open folder to a name in it, and nothing waits for a file. Calls block, for a bounded time.
+Commands control everything below a workspace: links that lead outside, folders that become links between two
+looks, pipes that never answer, names that no terminal should show. So this module follows no link, every step
+goes from an open folder to a name in it, and nothing waits for a file. Calls block, for a bounded time.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from rumi.errors import RumiError
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_DEPTH = 256
-"""Folders in folders that are followed, with an open file each; legitimate trees stay far below it."""
+"""The maximum depth of visited folders, with an open file each; legitimate trees stay far below it."""
 STOP_AFTER = 200_000
 
-_BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own blocks are
+_BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own blocks
 
 
 class WorkspaceError(RumiError):
@@ -31,10 +31,10 @@ class WorkspaceError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceUse:
-    """What a workspace takes on the disk: blocks, not lengths, and each of a file's names but once.
+    """The use of a workspace on the disk: blocks, not lengths, and each file once, however many names it has.
 
-    `complete` is False if the counting stopped early; then `files` is no less than where it stops. `hidden`:
-    it may take more than could be counted.
+    `complete` is False if the counting stopped early; then `files` is at least the number at which it stops.
+    `hidden`: it may take more than could be counted.
     """
 
     bytes: int
@@ -44,15 +44,15 @@ class WorkspaceUse:
 
 
 def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int) -> Path:
-    """Make the chat's folder, private and owned by the sandbox's user, unless it is there; return its path.
+    """Make the chat's folder, private and owned by the sandbox's user, if it is missing; return its path.
 
-    One that belongs to another user but root stays theirs: see `rumi.sandbox.handover`.
+    A folder of a user other than root keeps its owner: see `rumi.sandbox.handover`.
 
     Raises:
-        WorkspaceError: no chat's id, or something else is in its place, or it cannot be made.
+        WorkspaceError: The id is not a chat's, another kind of file is in its place, or it cannot be made.
     """
     if not CHAT_ID.fullmatch(chat_id):
-        raise WorkspaceError(f"{shown(chat_id)} is no chat's id.")
+        raise WorkspaceError(f"{shown(chat_id)} is not a chat id.")
     path = home / "workspace" / chat_id
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,10 +74,10 @@ def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int) -> Path:
 
 
 def measure(path: Path, *, stop_after: int = STOP_AFTER) -> WorkspaceUse:
-    """Count what is below the folder; about a quarter of a second for 50 000 files.
+    """Count everything below the folder; about a quarter of a second for 50 000 files.
 
-    What vanishes meanwhile does not count. It stops at `stop_after` entries and at folders nested deeper than
-    `MAX_DEPTH`: nobody may hide files by depth or number, so both count as too many.
+    Vanishing entries do not count. It stops at `stop_after` entries and at folders nested deeper than
+    `MAX_DEPTH`: files must not hide by depth or number, so both count as too many.
     """
     counted = _Count(stop_after)
     levels: list[tuple[int, list[str]]] = []
@@ -108,7 +108,7 @@ class _Count:
         self._linked: set[int] = set()
 
     def scan(self, folder: int) -> tuple[int, list[str]]:
-        """Count what is in the folder; return it and the names of the folders in it."""
+        """Count the folder's entries; return the count and the names of the folders in it."""
         inner: list[str] = []
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -127,7 +127,7 @@ class _Count:
         return folder, inner
 
     def _status(self, folder: int, entry: os.DirEntry[str]) -> os.stat_result | None:
-        """Of what is in a folder; where its owner took away the right to enter it, that is given back."""
+        """Return the status of an entry; if its owner removed the right to enter it, restore that right."""
         try:
             return entry.stat(follow_symlinks=False)
         except PermissionError:
@@ -143,10 +143,10 @@ class _Count:
 def open_beneath(workspace: Path, relative: str) -> int:
     """Open an ordinary file of the workspace for reading; the caller closes the file descriptor.
 
-    No link is followed on the way, however it got there, and opening waits for nothing.
+    No link on the path is followed, and opening does not wait.
 
     Raises:
-        WorkspaceError: it is not there, leads outside, passes through a link or is no ordinary file.
+        WorkspaceError: It does not exist, leads outside, passes through a link or is not an ordinary file.
     """
     name = os.fsencode(relative)
     if not name or b"\0" in name:
@@ -158,20 +158,20 @@ def open_beneath(workspace: Path, relative: str) -> int:
         raise WorkspaceError(_refusal(relative, error.errno or 0)) from error
     if not is_ordinary(file):
         os.close(file)
-        raise WorkspaceError(f"{shown(relative)} is no ordinary file.")
+        raise WorkspaceError(f"{shown(relative)} is not an ordinary file.")
     return file
 
 
 def clear(path: Path) -> None:
-    """Remove everything in the folder, and not the folder. Nothing outside is touched, whatever lies in it.
+    """Remove everything in the folder, but not the folder. Nothing outside is touched.
 
     Raises:
-        WorkspaceError: something is left, because it cannot be removed or because more of it keeps coming.
+        WorkspaceError: Entries are left, because they cannot be removed or because more keep coming.
     """
     try:
         with opened(os.open(path, FOLDER)) as top:
             left: os.DirEntry[str] | None = None
-            for _ in range(3):  # what a command that is just ending adds is met on the second
+            for _ in range(3):  # entries that an ending command adds are found in the second round
                 _empty(top)
                 with os.scandir(top) as entries:
                     left = next(entries, None)
@@ -185,7 +185,7 @@ def clear(path: Path) -> None:
 
 
 def shown(name: str) -> str:
-    """A name as a person may see it: without control characters, line breaks and bytes that are no text."""
+    """Return a name that is safe to show: without control characters, line breaks and undecodable bytes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
 
@@ -199,20 +199,20 @@ def _refusal(relative: str, number: int) -> str:
         case errno.EXDEV:
             return f"{name} leads out of the workspace."
         case errno.ENXIO:
-            return f"{name} is no ordinary file."
+            return f"{name} is not an ordinary file."
         case _:
             return f"{name} cannot be opened: {os.strerror(number)}."
 
 
 def _open_folder(parent: int, name: str) -> int | None:
-    """Open a folder in a folder; where its owner took away his own right to read it, that is given back."""
+    """Open a folder in a folder; if its owner removed the right to read it, restore that right."""
     try:
         return os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:
         with contextlib.suppress(OSError):
             flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             with opened(os.open(name, flags, dir_fd=parent)) as folder:
-                # By its descriptor: the name might be a link to someone else's folder by now.
+                # By its descriptor: the name might be a link to another folder by now.
                 os.chmod(f"/proc/self/fd/{folder}", 0o700)
                 return os.open(f"/proc/self/fd/{folder}", FOLDER & ~os.O_NOFOLLOW)
     except OSError:
@@ -221,7 +221,7 @@ def _open_folder(parent: int, name: str) -> int | None:
 
 
 def _empty(top: int) -> None:
-    """Remove what is in an open folder, without recursion and with a bounded number of open files."""
+    """Remove the content of an open folder, without recursion and with a bounded number of open files."""
     levels = [(os.dup(top), "", _remove_files(top))]
     try:
         while levels:
@@ -244,7 +244,7 @@ def _empty(top: int) -> None:
 
 
 def _lifted(folder: int, name: str, top: int) -> str:
-    """Move a folder that lies too deep to go on down up to the top, to be met there; return its new name."""
+    """Move a folder that is too deep up to the top, to be visited there; return its new name."""
     new = secrets.token_hex(8)
     with contextlib.suppress(OSError):
         os.rename(name, new, src_dir_fd=folder, dst_dir_fd=top)
@@ -252,7 +252,7 @@ def _lifted(folder: int, name: str, top: int) -> str:
 
 
 def _remove_files(folder: int) -> list[str]:
-    """Remove all but the folders in a folder; return their names."""
+    """Remove all entries except the folders in a folder; return the folders' names."""
     inner = []
     with contextlib.suppress(FileNotFoundError):
         if os.fstat(folder).st_mode & 0o700 != 0o700:

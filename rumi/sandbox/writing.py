@@ -1,4 +1,4 @@
-"""Which commands leave nothing behind, judged by their program alone."""
+"""Decides which commands leave nothing behind, by their program alone."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,10 +11,11 @@ READERS: Final = frozenset(
         *("test", "[", "printenv", "id", "whoami", "zcat"),
     )
 )
-"""Programs that have no way to write a file, whatever their arguments. Others may: `sort -o`, `sed w`,
-`find -fprint`, `awk >`, `uniq IN OUT`, `less -o`; and `env` and `sh` run any other."""
+"""Programs that cannot write a file, with any arguments. Others can: `sort -o`, `sed w`, `find -fprint`,
+`awk >`, `uniq IN OUT`, `less -o`; and `env` and `sh` run any program.
+"""
 
 
 def may_write(argv: Sequence[str]) -> bool:
-    """Whether a command that the policy let through may change a file."""
+    """Return True if a command that the policy allowed may change a file."""
     return not argv or argv[0] not in READERS

@@ -1,1 +1,1 @@
-"""The embedded engine: bubblewrap, a keeper beside each chat's sandbox, a fresh one for every command."""
+"""The embedded engine: bubblewrap, a keeper beside each chat's sandbox, a new sandbox for every command."""

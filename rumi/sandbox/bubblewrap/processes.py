@@ -1,4 +1,4 @@
-"""What /proc says about processes, for those that nobody else sees or ends. Blocks, briefly."""
+"""Facts from /proc about processes that no other means shows or ends. Blocks, briefly."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ PROC = Path("/proc")
 
 
 def descendants(ancestor: int) -> list[int]:
-    """The pids of its children, their children and so on. All processes of this machine are looked at."""
+    """Return the pids of its children, their children and so on. It reads all processes of this machine."""
     parents: dict[int, int] = {}
     for pid in _pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -23,7 +23,7 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def descendants_at_a_glance(ancestor: int) -> list[int]:
-    """The same, from the kernel's lists of children: for whoever looks often and may miss one at a time.
+    """Return the same from the kernel's lists of children: for frequent calls that may miss one at a time.
 
     It costs as much as there are descendants, not as there are processes on this machine. While one of them
     ends, the list may lack another.
@@ -51,7 +51,7 @@ def descendants_at_a_glance(ancestor: int) -> list[int]:
 
 
 def holders(pipe: int) -> list[int]:
-    """The pids of those that have an end of the pipe open, of the processes that this one may look into."""
+    """Return the pids of the readable processes that have an end of the pipe open."""
     wanted = os.readlink(f"/proc/self/fd/{pipe}")
     found = []
     for pid in _pids():
@@ -63,7 +63,7 @@ def holders(pipe: int) -> list[int]:
 
 
 def named(suffix: str) -> list[int]:
-    """The pids of those whose first word is a name that ends like this."""
+    """Return the pids of the processes whose first word ends with this name."""
     found = []
     for pid in _pids():
         with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ def named(suffix: str) -> list[int]:
 
 
 def counts_by_namespace() -> bool:
-    """Whether RLIMIT_NPROC counts in a user namespace rather than on the whole machine (Linux 5.14)."""
+    """Return True if RLIMIT_NPROC counts in a user namespace instead of on the whole machine (Linux 5.14)."""
     numbers = platform.release().split("-")[0].split(".")
     with contextlib.suppress(ValueError, IndexError):
         return (int(numbers[0]), int(numbers[1])) >= (5, 14)

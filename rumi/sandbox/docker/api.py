@@ -1,7 +1,7 @@
-"""The Docker Engine API over its socket: what the sandbox needs of it, and every call cancellable.
+"""The Docker Engine API over its socket: the calls that the sandbox needs, all cancellable.
 
-The docker SDK would need a thread per call, and a thread cannot be cancelled: a stopped turn would leave
-its commands' connections behind. Here a cancelled call closes its connection and is gone.
+The docker SDK would need a thread for each call, and a thread cannot be cancelled: a stopped turn would leave
+its commands' connections behind. Here a cancelled call closes its connection and ends.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import trio
 
 from rumi.sandbox.types import SandboxError
 
-Json: TypeAlias = Any  # what the daemon answers; each caller takes out what it knows
+Json: TypeAlias = Any  # the daemon's answer; each caller extracts the fields that it knows
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
 CONNECT_S = 2.0
@@ -23,14 +23,14 @@ ANSWER_S = 20.0
 """Creating a container on a busy machine takes seconds; a daemon that needs longer than this hangs."""
 OLDEST_API = (1, 41)
 NEWEST_API = (1, 51)
-"""Between these the calls that are made here mean the same."""
+"""Between these versions our calls have the same meaning."""
 
 _START_IT = "Start the Docker daemon (systemctl start docker), or set [sandbox] backend to bubblewrap."
 _HUNG = "Restart the Docker daemon (systemctl restart docker) if this lasts."
 
 
 class ApiError(SandboxError):
-    """The daemon answered with an error. `status` is HTTP's."""
+    """The daemon answered with an error. `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str, advice: str = "") -> None:
         super().__init__(f"Docker says: {message.rstrip('.')}.", advice)
@@ -41,12 +41,12 @@ class EngineApi:
     """A client for one daemon. Make and close it inside one trio run."""
 
     def __init__(self, address: str | None = None) -> None:
-        """Connects to nothing yet.
+        """Connect to nothing yet.
 
-        `address` is what DOCKER_HOST would say; None asks DOCKER_HOST, then takes the usual socket.
+        `address` has the form of DOCKER_HOST; None uses DOCKER_HOST, then the usual socket.
 
         Raises:
-            SandboxError: an address of a kind that this client does not speak (ssh, TLS).
+            SandboxError: This client does not support that kind of address (ssh, TLS).
         """
         self.address = address or os.environ.get("DOCKER_HOST") or f"unix://{DEFAULT_SOCKET}"
         scheme, _, rest = self.address.partition("://")
@@ -60,13 +60,13 @@ class EngineApi:
                 "DOCKER_TLS_VERIFY is set, and Docker over TLS is not supported.",
                 "The sandbox mounts folders of this machine: use the daemon of this machine by its socket.",
             )
-        # No limit: with one, 100 running commands would keep the kill of one of them waiting.
-        # The transport without the client around it: there are no cookies, redirects or proxies here, and
-        # looking for them takes as long as the rest of a call.
+        # No limit: with one, 100 running commands would delay the kill of one of them. It is the transport
+        # without the client around it: there are no cookies, redirects or proxies here, and looking for them
+        # takes as long as the rest of a call.
         uds = rest if scheme == "unix" else None
         kept = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5)
         self._transport = httpx.AsyncHTTPTransport(uds=uds, limits=kept, trust_env=False)
-        # For what must not be said twice: a connection that was kept may turn out to be closed.
+        # For calls that must not be sent twice: a kept connection may turn out to be closed.
         fresh = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._fresh = httpx.AsyncHTTPTransport(uds=uds, limits=fresh, trust_env=False)
         self._base = "http://docker" if uds else f"http://{rest.rstrip('/')}"
@@ -76,7 +76,7 @@ class EngineApi:
         """Return if the daemon answers, and agree with it on the version of the API.
 
         Raises:
-            SandboxError: it does not, or it is too old.
+            SandboxError: It does not answer, or is too old.
         """
         response = await self._send("GET", "/_ping", timeout_s=timeout_s)
         self._raise_for_status(response)
@@ -84,7 +84,7 @@ class EngineApi:
         try:
             major, minor = (int(part) for part in said.split("."))
         except ValueError:
-            raise SandboxError(f"What answers at {self.address} is not Docker.", _START_IT) from None
+            raise SandboxError(f"The server at {self.address} is not Docker.", _START_IT) from None
         if (major, minor) < OLDEST_API:
             raise SandboxError(
                 f"The Docker daemon is too old (API {said}).", "Update Docker to 20.10 or later."
@@ -103,11 +103,11 @@ class EngineApi:
     ) -> Json:
         """Make a call and return its JSON answer (None if it has no body). Bounded by `timeout_s`.
 
-        Cancelled, it closes the connection; the daemon may have done it all the same.
+        Cancelled, it closes the connection; the daemon may still execute the call.
 
         Raises:
-            ApiError: the daemon refused.
-            SandboxError: there is no daemon, or it does not answer in time.
+            ApiError: The daemon refused.
+            SandboxError: There is no daemon, or it does not answer in time.
         """
         await self._agree()
         response = await self._send(
@@ -121,8 +121,8 @@ class EngineApi:
         """POST and take over the connection, as `exec/start` needs it. Only the answer's head is bounded.
 
         Raises:
-            ApiError: the daemon refused.
-            SandboxError: there is no daemon, or it does not answer in time.
+            ApiError: The daemon refused.
+            SandboxError: There is no daemon, or it does not answer in time.
         """
         await self._agree()
         headers = {"Connection": "Upgrade", "Upgrade": "tcp"}
@@ -137,7 +137,7 @@ class EngineApi:
                 raise ApiError(response.status_code, "the connection was not handed over")
             yield Duplex(response.extensions["network_stream"])
         finally:
-            # Closing a Unix socket waits for nothing.
+            # Closing a Unix socket does not wait.
             await response.aclose()
 
     async def aclose(self) -> None:
@@ -160,15 +160,15 @@ class EngineApi:
     ) -> httpx.Response:
         request = self._request(method, path, body, params, timeout_s)
         with self._explained():
-            # httpx bounds each read; a daemon that drips must not get around the whole's bound.
+            # httpx bounds each read; a daemon that sends single bytes must not exceed the bound of the whole.
             with trio.fail_after(timeout_s):
                 try:
                     return await self._exchange(request)
                 except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
                     if isinstance(error, httpx.ConnectError):
                         raise
-                    # Closed by the daemon while it was kept. Every call that comes this way may come twice:
-                    # of two creates of one name the second is a conflict, and an exec is only prepared.
+                    # The daemon closed the kept connection. Every call on this path may be sent twice: of two
+                    # creates of one name the second is a conflict, and an exec is only prepared.
                     return await self._exchange(request)
 
     async def _exchange(self, request: httpx.Request) -> httpx.Response:
@@ -199,7 +199,7 @@ class EngineApi:
         )
 
     @contextlib.contextmanager
-    def _explained(self) -> Any:  # a Generator; contextlib's types want no more
+    def _explained(self) -> Any:  # a Generator; contextlib's types need no more
         """Turn the client's errors into one sentence and what to do."""
         try:
             yield
@@ -211,7 +211,7 @@ class EngineApi:
         except (httpx.TimeoutException, trio.TooSlowError) as error:
             raise SandboxError("The Docker daemon does not answer in time.", _HUNG) from error
         except httpx.HTTPError as error:
-            raise SandboxError("The Docker daemon broke the connection off.", _HUNG) from error
+            raise SandboxError("The Docker daemon closed the connection.", _HUNG) from error
 
     @staticmethod
     def _raise_for_status(response: httpx.Response) -> None:
@@ -231,7 +231,7 @@ class Duplex:
         self._stream = stream
 
     async def read(self, size: int = 65536) -> bytes:
-        """What came next; empty at the end, also when the daemon broke off."""
+        """Return the next bytes; empty at the end, also if the daemon broke off."""
         import httpcore
 
         try:
@@ -240,7 +240,7 @@ class Duplex:
             return b""
 
     async def write(self, data: bytes) -> None:
-        """Send input and then its end. A program that has stopped reading is no error."""
+        """Send the input and then its end. A program that has stopped reading is not an error."""
         import httpcore
 
         with contextlib.suppress(httpcore.NetworkError, OSError):

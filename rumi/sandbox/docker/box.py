@@ -1,4 +1,4 @@
-"""One chat's container while it runs: commands in it, and the end of everything in it."""
+"""One chat's running container: runs commands in it, and ends every process in it."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -11,7 +11,7 @@ from rumi.sandbox.docker.kernel_view import is_filtered, lives, tasks_file
 from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
 
 START_S = 5.0
-"""How long the daemon may take to say that it begins to start a program. Not cancellable meanwhile."""
+"""How long the daemon may take to start a program. Not cancellable meanwhile."""
 END_S = 5.0
 """How long it may take, after a program's output has ended, until it knows the exit code."""
 KILL_S = 2.0
@@ -19,12 +19,13 @@ RESTART_S = 15.0
 
 FREE_BYTES = 16 * 1024 * 1024
 PACE_BYTES_PER_S = 64 * 1024 * 1024
-"""Output beyond the first is read at this pace: a command that only writes must not take a processor from
-everybody else. It waits at its pipe meanwhile."""
+"""Output beyond the first bytes is read at this pace, so that a command that only writes does not take a
+processor from other chats. The command waits at its pipe meanwhile.
+"""
 
-# `kill -1` spares only the first process and the one that calls it, and takes a moment that no fork can get
-# into. What remains is to see that they are gone: without another program, since there may be no process
-# left to be had, and with zombies, which only /proc shows.
+# `kill -1` spares only the first process and the caller, and no fork can happen during it. Then it remains to
+# check that the processes are gone: without another program, because there may be no process left to create,
+# and with zombies, which only /proc shows.
 _KILL = """
 kill -KILL -1 2>/dev/null
 for ((i = 0; i < 200; i++)); do
@@ -39,7 +40,7 @@ exit 75
 
 
 class DockerBox:
-    """A running container. One command at a time; `kill_all` may come while one runs."""
+    """A running container. One command at a time; `kill_all` may run during a command."""
 
     def __init__(self, api: EngineApi, container_id: str) -> None:
         self._api = api
@@ -50,34 +51,34 @@ class DockerBox:
 
     @property
     def container_id(self) -> str:
-        """Docker's id, in full."""
+        """Docker's full id."""
         return self._id
 
     async def entered(self) -> None:
-        """Learn about the container's first process, after each start.
+        """Read facts about the container's first process, after each start.
 
         Raises:
-            SandboxError: it did not start, or ended at once.
+            SandboxError: It did not start, or ended at once.
         """
         state = (await self._api.call("GET", f"/containers/{self._id}/json"))["State"]
         if not state["Running"]:
             raise SandboxError(
                 f"The container ended at once (exit code {state['ExitCode']}). {state['Error']}",
-                "Make the image anew with: rumi sandbox build",
+                "Rebuild the image with: rumi sandbox build",
             )
         self._pid = state["Pid"]
         self._unfinished.clear()
         self._tasks_file = tasks_file(self._pid, self._id)
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
-        """Run a command to its end, hand on its streams as they come, return its exit code.
+        """Run a command to its end, pass on its streams as they come, return its exit code.
 
-        A program that cannot be started is 126 or 127 with a line on `stderr`, as in a shell. Cancelled, it
-        only stops listening: the process goes on until `kill_all`.
+        A program that cannot be started gives 126 or 127 with a line on `stderr`, as in a shell. Cancelled,
+        it only stops listening: the process continues until `kill_all`.
 
         Raises:
-            BoxGoneError: the container is gone, and the command was not begun.
-            SandboxError: the container went during the command, or the engine does not answer.
+            BoxGoneError: The container is gone, and the command was not begun.
+            SandboxError: The container ended during the command, or the engine does not answer.
         """
         body = {
             "AttachStdin": bool(command.stdin),
@@ -104,15 +105,15 @@ class DockerBox:
         return code
 
     async def kill_all(self) -> None:
-        """End every process but the first, and return only when that is proved.
+        """End every process except the first, and return only when that is proved.
 
-        The proof is the count of the container's tasks as the kernel keeps it where this machine shows it
-        (it counts zombies too), otherwise a look at /proc inside; and that every command begun is known to
-        have ended, since one may be on its way to start. What two seconds cannot end, a restart of the
-        container does.
+        The proof has two parts. The kernel's count of the container's tasks must be one, if this machine
+        shows it (it counts zombies too); otherwise /proc inside is read. And every command that was begun
+        must be known to have ended, because one may still be starting. If two seconds do not suffice, the
+        container is restarted.
 
         Raises:
-            SandboxError: it could not be proved; the box must not be used again.
+            SandboxError: It could not be proved; the box must not be used again.
         """
         if not self._unfinished and self._tasks() == 1:
             await trio.lowlevel.checkpoint()
@@ -125,10 +126,10 @@ class DockerBox:
         await self._restart()
 
     def processes(self) -> list[int]:
-        """The pids on this machine of the commands in the container; empty with a daemon elsewhere.
+        """Return the pids on this machine of the commands in the container; empty with a daemon elsewhere.
 
-        Neither its first process nor a program of the engine that is about to become a command: a signal to
-        that one would hold up the daemon.
+        Without its first process, and without a program of the engine that is about to become a command: a
+        signal to that one would delay the daemon.
         """
         if self._tasks_file is None:
             return []
@@ -139,7 +140,7 @@ class DockerBox:
         return [pid for line in listed if (pid := int(line)) != self._pid and is_filtered(pid)]
 
     async def _start(self, stack: AsyncExitStack, exec_id: str) -> Duplex:
-        """Have the daemon start it. Shielded: if this were broken off, nobody could say whether it will."""
+        """Let the daemon start it. Shielded: after an interruption it would be unknown if it starts."""
         self._unfinished.add(exec_id)
         with trio.CancelScope(shield=True), trio.move_on_after(START_S):
             return await stack.enter_async_context(
@@ -151,7 +152,7 @@ class DockerBox:
         )
 
     async def _exit_code(self, exec_id: str) -> tuple[int, bool]:
-        """The exit code, and whether there was a process at all. Its output has ended before."""
+        """Return the exit code, and True if there was a process at all. Its output has ended before."""
         pause = 0.002
         with trio.move_on_after(END_S):
             while True:
@@ -165,24 +166,24 @@ class DockerBox:
                 await trio.sleep(pause)
                 pause = min(pause * 2, 0.1)
         await self._still_the_same()
-        raise SandboxError("The command's output ended, and Docker does not say how the command did.")
+        raise SandboxError("The command's output ended, and Docker does not report its exit code.")
 
     async def _still_the_same(self) -> None:
-        """A command that was killed may have been killed with its container.
+        """Check that a command that was killed was not killed with its container.
 
         Raises:
-            SandboxError: it was.
+            SandboxError: It was.
         """
         gone = SandboxError("The sandbox's container ended during the command.")
         if self._tasks_file is not None and not lives(self._pid):
             raise gone
-        # The daemon learns of it later than the command's end, and on this machine we knew before it.
+        # The daemon learns of it later than of the command's end, and on this machine we know it before.
         state = (await self._api.call("GET", f"/containers/{self._id}/json"))["State"]
         if not state["Running"] or state["Pid"] != self._pid:
             raise gone
 
     async def _kill(self) -> bool:
-        """Kill from inside; True if only the first process was left."""
+        """Kill from inside; return True if only the first process was left."""
 
         def ignore(_: bytes) -> None:
             pass
@@ -200,10 +201,12 @@ class DockerBox:
                     return bool(state["ExitCode"] == 0)
                 await trio.sleep(0.005)
         except ApiError:
-            return False  # no process to be had, or the container is not running: the restart settles both
+            return (
+                False  # no process can be created, or the container is not running: the restart settles both
+            )
 
     async def _all_ended(self) -> bool:
-        """Whether every command that was begun is known to have ended."""
+        """Return True if every command that was begun is known to have ended."""
         for exec_id in tuple(self._unfinished):
             try:
                 state = await self._api.call("GET", f"/exec/{exec_id}/json")
@@ -217,12 +220,12 @@ class DockerBox:
         return True
 
     async def _restart(self) -> None:
-        """Kill the first process, with which the kernel ends all others, and start afresh."""
+        """Kill the first process, with which the kernel ends all others, and start again."""
         with trio.move_on_after(RESTART_S):
             try:
                 await self._api.call("POST", f"/containers/{self._id}/kill")
             except ApiError as error:
-                if error.status != 409:  # 409: it is not running, which is what was wanted
+                if error.status != 409:  # 409: it is not running, as wanted
                     raise
             await self._api.call("POST", f"/containers/{self._id}/wait", params={"condition": "not-running"})
             await self._api.call("POST", f"/containers/{self._id}/start")
@@ -234,9 +237,9 @@ class DockerBox:
         )
 
     def _tasks(self) -> int | None:
-        """How many tasks the container has by the kernel's count, None where this machine does not show it.
+        """Return the kernel's count of the container's tasks, None if this machine does not show it.
 
-        A read of kernel memory, so it is done in place.
+        This reads kernel memory, so it does not need a thread.
         """
         if self._tasks_file is None:
             return None
@@ -259,7 +262,7 @@ async def _listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> N
 
 
 def _not_started(program: str, code: int, words: str) -> tuple[int, str]:
-    """The exit code and the line that a shell would give for the daemon's words."""
+    """Return the exit code and the line that a shell would give, from the daemon's message."""
     if "not found" in words or "no such file" in words:
         return 127, f"{program}: not found in the sandbox\n"
     if "permission denied" in words:

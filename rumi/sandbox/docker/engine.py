@@ -12,8 +12,9 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
 
 CREATE_S = 600.0
-"""A create that was sent is listened to for this long: only its answer says whether there is a container.
-Callers that cannot wait stop waiting, not the call; see `rumi.sandbox.intents`."""
+"""How long a sent create is awaited, because only its answer says if there is a container. Callers that
+cannot wait stop waiting, and the call continues; see `rumi.sandbox.intents`.
+"""
 REMOVE_S = 20.0
 
 _LACKING = {
@@ -37,13 +38,13 @@ class DockerEngine:
         home: Path | None = None,
         user: tuple[int, int] | None = None,
     ) -> None:
-        """Connects to nothing yet. `address` is as DOCKER_HOST.
+        """Connect to nothing yet. `address` has the form of DOCKER_HOST.
 
         `home` is RUMI_HOME, which has the files that name the user inside; without it the user has only a
-        number there. `user` is the uid and gid of commands, by default as `sandbox_user` says.
+        number there. `user` is the uid and gid of commands, by default the result of `sandbox_user`.
 
         Raises:
-            SandboxError: an address that is not understood, or there is no user for commands.
+            SandboxError: The address is not understood, or there is no user for commands.
         """
         self._api = EngineApi(address)
         names = home.absolute() / "run" if home is not None else None
@@ -52,29 +53,29 @@ class DockerEngine:
 
     @property
     def kind(self) -> EngineKind:
-        """Which engine it is."""
+        """The kind of engine."""
         return "docker"
 
     @property
     def user(self) -> tuple[int, int]:
-        """The uid and gid that commands run as."""
+        """The uid and gid of commands."""
         return self._spec.user
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that the daemon cannot keep, a sentence each. Known after `examine`."""
+        """Promises that the daemon cannot keep, one sentence each. Known after `examine`."""
         return self._degraded
 
     @property
     def api(self) -> EngineApi:
-        """The client, for whoever looks after the image."""
+        """The client, for the code that maintains the image."""
         return self._api
 
     async def examine(self) -> None:
-        """Ask the daemon what it can bound.
+        """Ask the daemon which limits it supports.
 
         Raises:
-            SandboxError: it does not answer, or is of a kind in which the sandbox would not hold.
+            SandboxError: It does not answer, or is of a kind in which the sandbox would not hold.
         """
         info = await self._api.call("GET", "/info")
         options = " ".join(info.get("SecurityOptions") or ())
@@ -92,13 +93,13 @@ class DockerEngine:
         self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
 
     async def create(self, chat_id: str, workspace: Path) -> DockerBox:
-        """Make the chat's container and start it. A container that has its name already is removed first.
+        """Make the chat's container and start it. A container with its name is removed first.
 
-        The workspace's folder must exist. Cancelled half-way it may have created: the caller then calls
-        `remove`, after the answer to the create came, or nobody knows what to remove.
+        The workspace's folder must exist. Cancelled half-way, it may have made the container: the caller then
+        calls `remove`, but only after the answer to the create; before it, the name may still appear.
 
         Raises:
-            SandboxError: with what to do about it.
+            SandboxError: The container cannot be made. The error says what to do.
         """
         try:
             self._spec.write_names()
@@ -119,7 +120,7 @@ class DockerEngine:
             except ApiError as error:
                 if error.status != 409:
                     raise self._advised(error) from error
-                # Left by a process that was killed, or on its way out.
+                # A killed process left it, or it is being removed.
                 await self.remove(chat_id)
         if created is None:
             raise SandboxError(f"Another container keeps the name {self._spec.name(chat_id)}.", "Remove it.")
@@ -132,10 +133,11 @@ class DockerEngine:
         return box
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's container by its name and return only when nothing has that name. Idempotent.
+        """Remove the chat's container by its name and return only when no container has that name.
+        Idempotent.
 
         Raises:
-            SandboxError: the daemon did not confirm it; call it again later.
+            SandboxError: The daemon did not confirm it; call it again later.
         """
         path = f"/containers/{self._spec.name(chat_id)}"
         with trio.move_on_after(REMOVE_S):
@@ -146,21 +148,21 @@ class DockerEngine:
                 except ApiError as error:
                     if error.status == 404:
                         return
-                    if error.status != 409:  # 409: somebody is removing it already
+                    if error.status != 409:  # 409: another process is removing it already
                         raise
                     await trio.sleep(pause)
                     pause = min(pause * 2, 1.0)
-                # Once more: only "there is none" ends this.
+                # Once more: only "no such container" ends this.
         raise SandboxError(
             f"Docker did not remove the container {self._spec.name(chat_id)} in time.",
             "Restart the Docker daemon (systemctl restart docker) if this lasts.",
         )
 
     async def boxes(self) -> list[BoxInfo]:
-        """All containers that carry this installation's label, running or not.
+        """Return all containers with this installation's label, running or not.
 
         Raises:
-            SandboxError: the daemon does not answer.
+            SandboxError: The daemon does not answer.
         """
         wanted = {"label": [f"{LABEL_INSTALLATION}={self._spec.installation}"]}
         listed = await self._api.call(
@@ -169,13 +171,13 @@ class DockerEngine:
         return [
             BoxInfo(entry["Names"][0].lstrip("/"), entry["Labels"][LABEL_CHAT], entry["Id"], entry["State"])
             for entry in listed
-            # The name too: a container that someone copied the label onto is not ours to remove.
+            # The name too: a container onto which someone copied the label is not ours to remove.
             if entry["Names"] and entry["Labels"].get(LABEL_CHAT)
             if entry["Names"][0].lstrip("/") == self._spec.name(entry["Labels"][LABEL_CHAT])
         ]
 
     async def aclose(self) -> None:
-        """Close connections. Containers are the caller's to remove."""
+        """Close connections. The caller removes the containers."""
         await self._api.aclose()
 
     def _advised(self, error: ApiError) -> SandboxError:

@@ -4,11 +4,11 @@ from rumi.sandbox.types import Sink
 
 HEAD = 8
 _START_FAILED = b"OCI runtime exec failed"
-"""How the daemon's own words begin where it could not start a program; it puts them on standard output."""
+"""How the daemon's own message begins if it could not start a program; it puts it on standard output."""
 
 
 class Demultiplexer:
-    """Hands each payload to its stream's sink as it comes; holds at most a head and the daemon's words."""
+    """Passes each payload to its stream's sink as it comes; holds at most a head and the daemon's message."""
 
     def __init__(self, stdout: Sink, stderr: Sink) -> None:
         self._sinks = {1: stdout, 2: stderr}
@@ -20,7 +20,7 @@ class Demultiplexer:
         self.total_bytes = 0
 
     def feed(self, data: bytes) -> None:
-        """Take what came from the socket, cut anywhere."""
+        """Take bytes from the socket, cut anywhere."""
         view = memoryview(data)
         while view:
             if self._left == 0:
@@ -39,7 +39,7 @@ class Demultiplexer:
             self._hand_on(payload)
 
     def finish(self, started: bool) -> str:
-        """At the end: what the daemon said if it could not start the program; else that text was output."""
+        """Return the daemon's message if it could not start the program; otherwise that text was output."""
         held, self._held = bytes(self._held), bytearray()
         if not held:
             return ""

@@ -1,7 +1,7 @@
-"""The sandbox's image: whether it is there and sound, and how it is made.
+"""The sandbox's image: checks it and makes it.
 
-It is built from the project's Dockerfile where a registry is reached, and otherwise imported from a tree of
-this host's own programs. That work is the docker SDK's, in threads with a room of their own.
+It is built from the project's Dockerfile if a registry can be reached, and otherwise imported from a tree of
+this host's own programs. The docker SDK does that work, in threads with their own limiter.
 """
 
 import io
@@ -23,16 +23,16 @@ from rumi.sandbox.docker.spec import FIRST_PROCESS
 from rumi.sandbox.types import Command, Limits, SandboxError
 
 FORMAT = "1"
-"""Raised when an older image would no longer do; the images carry it as a label."""
+"""Increased when older images must be replaced; the images carry it as a label."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
 LABEL_ROOTFS = "rumi.runner.rootfs"
 BASE = ("alpine", "3.22")
 
 REGISTRY_S = 20
-"""How long a registry may keep silent before the image is made without it."""
+"""How long a registry may be silent before the image is made without it."""
 STEP_S = 180
-"""How long a step of a build may keep silent."""
+"""How long a step of a build may be silent."""
 TOTAL_S = 1200.0
 
 Source = Literal["alpine", "host"]
@@ -41,7 +41,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ImageState:
-    """Whether there is an image that boxes can be made from."""
+    """The state of the image from which boxes are made."""
 
     image: str
     image_id: str
@@ -49,16 +49,16 @@ class ImageState:
     source: str
     """`alpine`, `host`, or empty for an image that Rumi did not make."""
     fault: str
-    """What is wrong with it and what to do, empty if nothing is."""
+    """The error in it and what to do, empty if there is none."""
 
     @property
     def made_of(self) -> str:
-        """Its source, as a person reads it."""
+        """Its source, in words for a person."""
         return self.source or "something else"
 
     @property
     def sound(self) -> bool:
-        """Whether it can be used as it is."""
+        """True if it can be used."""
         return not self.fault
 
 
@@ -70,15 +70,15 @@ class ImageReport:
     image_id: str
     source: Source
     missing: tuple[str, ...]
-    """Allowed programs that it lacks: this host has none of that name."""
+    """Allowed programs that it lacks, because this host has none of that name."""
     bytes: int
 
 
 async def look_at_image(api: EngineApi, image: str) -> ImageState:
-    """Look whether the image is there and was made by this version of Rumi.
+    """Check that the image exists and was made by this version of Rumi.
 
     Raises:
-        SandboxError: the daemon does not answer.
+        SandboxError: The daemon does not answer.
     """
     try:
         found = await api.call("GET", f"/images/{image}/json")
@@ -89,9 +89,7 @@ async def look_at_image(api: EngineApi, image: str) -> ImageState:
     labels = found["Config"].get("Labels") or {}
     fault = ""
     if labels.get(LABEL_FORMAT) != FORMAT:
-        fault = (
-            f"The image {image} was made by another version of Rumi. Make it anew with: rumi sandbox build"
-        )
+        fault = f"The image {image} was made by another version of Rumi. Rebuild it with: rumi sandbox build"
     return ImageState(image, found["Id"], labels.get(LABEL_SOURCE, ""), fault)
 
 
@@ -104,11 +102,11 @@ async def build_image(
 ) -> ImageReport:
     """Make the image from the first source that works, try it, and report.
 
-    `progress` is called with a line now and then, in this trio run. Bounded: a registry that keeps silent
-    is given up, and so is everything after `TOTAL_S`. Cancelled, the daemon may finish what it began.
+    `progress` gets a line now and then, in this trio run. The time is bounded: Rumi gives up a registry that
+    is silent, and everything after `TOTAL_S`. Cancelled, the daemon may finish what it began.
 
     Raises:
-        SandboxError: no source works; says why each did not.
+        SandboxError: No source works. The error gives the reason for each.
     """
     api = EngineApi(address)
     room = trio.CapacityLimiter(2)
@@ -137,7 +135,7 @@ async def build_image(
 async def _in_thread(
     work: Callable[[Progress], None], progress: Progress, room: trio.CapacityLimiter
 ) -> None:
-    """Do it in a thread whose every wait is bounded; no longer waited for, it ends at its next word."""
+    """Do it in a thread whose every wait is bounded; an abandoned thread ends at its next message."""
 
     def report(line: str) -> None:
         trio.from_thread.run_sync(progress, line)
@@ -170,7 +168,7 @@ def _from_alpine(address: str, image: str, progress: Progress) -> None:
     progress(f"asking the registry for {':'.join(BASE)}")
     with _client(address, REGISTRY_S) as client:
         try:
-            # Not client.pull: that waits without a bound.
+            # Not client.pull: its wait has no limit.
             url = f"{client.base_url}/v{client.api_version}/images/create"
             base = {"fromImage": BASE[0], "tag": BASE[1]}
             with client.post(url, params=base, stream=True, timeout=REGISTRY_S) as answer:
@@ -180,8 +178,8 @@ def _from_alpine(address: str, image: str, progress: Progress) -> None:
                         raise SandboxError(f"The registry has no {':'.join(BASE)} ({fault.rstrip('.')}).")
         except SandboxError:
             raise
-        except Exception as error:  # of requests, urllib3 or docker: all mean that no registry is reached
-            raise SandboxError(f"No registry is reached ({_last_words(error)}).") from error
+        except Exception as error:  # of requests, urllib3 or docker: all mean that no registry can be reached
+            raise SandboxError(f"No registry can be reached ({_last_words(error)}).") from error
     dockerfile = resources.files("runner").joinpath("Dockerfile").read_bytes()
     with _client(address, STEP_S) as client:
         events = client.build(
@@ -192,10 +190,10 @@ def _from_alpine(address: str, image: str, progress: Progress) -> None:
 
 
 def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """What a build says, line by line.
+    """Yield the messages of a build, line by line.
 
     Raises:
-        SandboxError: a step failed.
+        SandboxError: A step failed.
     """
     for event in events:
         if "error" in event:
@@ -212,7 +210,7 @@ def _from_host(address: str, image: str, progress: Progress) -> None:
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
         try:
-            report = build_rootfs(tree)  # each container says itself who its user is
+            report = build_rootfs(tree)  # each container gets its own user names
         except RootfsError as error:
             raise SandboxError(str(error)) from error
         with archive.open("w+b") as file:
@@ -235,10 +233,10 @@ def _from_host(address: str, image: str, progress: Progress) -> None:
 
 
 def _add_first_process(tree: Path, archive: Path) -> None:
-    """Append the copy of sleep that nobody may read; see `docker_spec.FIRST_PROCESS`."""
+    """Append the copy of sleep that no user may read; see `docker_spec.FIRST_PROCESS`."""
     sleep = tree / "usr/bin/sleep"
     if not sleep.exists():
-        raise SandboxError("This host has no `sleep`, with which a sandbox begins.")
+        raise SandboxError("This host has no `sleep`, which a sandbox needs.")
     with tarfile.open(archive, "a", format=tarfile.GNU_FORMAT) as tar:
         folder = tarfile.TarInfo(str(Path(FIRST_PROCESS).parent).lstrip("/"))
         folder.type, folder.mode = tarfile.DIRTYPE, 0o755
@@ -250,10 +248,10 @@ def _add_first_process(tree: Path, archive: Path) -> None:
 
 
 async def _try_out(image: str, address: str) -> tuple[str, ...]:
-    """Make a box from the image, run something in it, and say which programs it lacks.
+    """Make a box from the image, run a command in it, and return the missing programs.
 
     Raises:
-        SandboxError: no box can be made from it, or it does not run.
+        SandboxError: No box can be made from it, or it does not run.
     """
     import secrets
 

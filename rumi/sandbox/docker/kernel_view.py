@@ -1,6 +1,6 @@
-"""What this machine's kernel says of a container, where the daemon is on this machine.
+"""The kernel's facts about a container, if the daemon is on this machine.
 
-These files are the kernel's memory: reading them waits for nothing, so it is done in place.
+These files are the kernel's memory: reading them does not wait, so it needs no thread.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ PF_EXITING = 0x4  # among the flags in /proc/PID/stat; see proc(5)
 
 
 def lives(pid: int) -> bool:
-    """Whether a process of this machine is there and not on its way out.
+    """Return True if a process of this machine exists and is not ending.
 
     The first process of a container begins to end before any other does, and has ended after all of them.
     """
@@ -21,7 +21,7 @@ def lives(pid: int) -> bool:
 
 
 def is_filtered(pid: int) -> bool:
-    """Whether a process of this machine has a filter of system calls: the last that a command is given."""
+    """Return True if a process of this machine has a system call filter, which a command gets last."""
     try:
         return "\nSeccomp:\t2\n" in Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
     except OSError:
@@ -29,10 +29,11 @@ def is_filtered(pid: int) -> bool:
 
 
 def tasks_file(pid: int, container_id: str) -> Path | None:
-    """The file in which this machine's kernel counts the container's tasks; None if the daemon is elsewhere.
+    """Return the file in which this machine's kernel counts the container's tasks; None if the daemon is
+    elsewhere.
 
-    The process must be known here to belong to that very container: with a daemon on another machine, or
-    seen from inside a container, the number means some other process or none.
+    The process must be known here to belong to that very container: with a daemon on another machine, or seen
+    from inside a container, the number means another process or none.
     """
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text("utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""What a chat's container is: the request that makes it. The boundary, in one place."""
+"""The request that makes a chat's container. It defines the security boundary in one place."""
 
 import contextlib
 import json
@@ -12,9 +12,10 @@ from rumi.sandbox.types import Limits
 from runner.rootfs import accounts
 
 FIRST_PROCESS = "/usr/lib/rumi/first"
-"""A copy of `sleep` in the image that nobody may read. The kernel lets no process of the same user touch the
-memory, the score or the files of one that was started from it, so a command cannot take over the first
-process, which outlives every kill."""
+"""A copy of `sleep` in the image that no user may read. The kernel lets no process of the same user touch
+the memory, the score or the files of a process that was started from it, so a command cannot take over the
+first process, which survives every kill.
+"""
 
 ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8", "TERM=dumb")
 INODES_PER_TMP = 16_384
@@ -22,8 +23,8 @@ OPEN_FILES = 1024
 CPU_SHARES = 256
 """A quarter of the default: beside many containers Rumi must get its turn to pause them."""
 
-# Docker's own lists, which naming any of them replaces, and after them what would outlive the command that
-# wrote it: message queues and shared memory, which none of the programs needs.
+# Docker's own lists, which are replaced if one of them is named, and then the things that would outlive the
+# command that wrote them: message queues and shared memory, which none of the programs needs.
 MASKED = (
     "/proc/acpi",
     "/proc/asound",
@@ -49,7 +50,7 @@ LABEL_OWNER = "rumi.owner"
 
 @dataclass(frozen=True, slots=True)
 class BoxSpec:
-    """Everything that a container of this installation has in common with the others."""
+    """The common properties of all containers of this installation."""
 
     installation: str
     image: str
@@ -57,15 +58,16 @@ class BoxSpec:
     """uid and gid of commands, never 0."""
     limits: Limits
     names: Path | None = None
-    """A folder with `passwd` and `group` that name the user: the image, which many installations share, knows
-    nothing of their users. None: the user stays a number."""
+    """A folder with `passwd` and `group` that name the user, because many installations share the image.
+    None: the user stays a number.
+    """
 
     def name(self, chat_id: str) -> str:
-        """The container's name: always the same for a chat, so that it is found whatever was forgotten."""
+        """Return the container's name: always the same for a chat, so that it can be found after a crash."""
         return f"rumi-runner-{chat_id}-{self.installation}"
 
     def write_names(self) -> None:
-        """Write the files that name the user, where they are not there. Blocking, briefly. Raises OSError."""
+        """Write the files that name the user, if they are missing. Blocking, briefly. Raises OSError."""
         if self.names is None:
             return
         self.names.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,7 +79,7 @@ class BoxSpec:
             replace_file(path, text.encode(), mode=0o644)
 
     def request(self, chat_id: str, workspace: Path) -> dict[str, object]:
-        """The body of the call that creates the container."""
+        """Return the body of the call that creates the container."""
         limits, user = self.limits, f"{self.user[0]}:{self.user[1]}"
         tmp = f"rw,nosuid,nodev,noexec,size={limits.tmp_bytes},nr_inodes={INODES_PER_TMP},mode=1777"
         return {
@@ -123,7 +125,7 @@ class BoxSpec:
                     _same("nofile", OPEN_FILES),
                     _same("fsize", limits.file_bytes),
                 ],
-                # A process can write to /proc/1/fd/1, and the daemon would store it all.
+                # A process can write to /proc/1/fd/1, and the daemon would store all of it.
                 "LogConfig": {"Type": "none", "Config": {}},
                 "RestartPolicy": {"Name": "no"},
                 "AutoRemove": False,
@@ -139,10 +141,10 @@ class BoxSpec:
 
 
 def first_process() -> str:
-    """The script that becomes the first process: it ignores SIGCHLD, so orphans leave no zombies, and sleeps.
+    """Return the script of the first process: it ignores SIGCHLD, so orphans leave no zombies, and sleeps.
 
-    Ignored signals survive `exec` in bash; dash sets them back. An image without the unreadable copy of
-    `sleep` is used with the ordinary one.
+    Ignored signals survive `exec` in bash; dash resets them. An image without the unreadable copy of `sleep`
+    uses the ordinary one.
     """
     return (
         f"trap '' CHLD; if [ -x {FIRST_PROCESS} ]; then exec -a sleep {FIRST_PROCESS} infinity; fi; "
