@@ -1,7 +1,7 @@
-"""Telegram: updates in, replies out. The only room that knows python-telegram-bot.
+"""Telegram: updates in, replies out. The only package that uses python-telegram-bot.
 
-`polling` takes updates in, `sending` brings replies out, `formatting` makes messages of Markdown, `files`
-fetches what users send, `api` is the bot on the wire. `room` puts them into the tree, `serving` ends them.
+`polling` receives updates, `sending` sends replies, `formatting` makes messages of Markdown, `files` fetches
+users' files, `api` is the bot on the wire. `room` adds them to the tree, `serving` runs them until the end.
 """
 
 from rumi.telegram.naming import bot_name

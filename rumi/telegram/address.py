@@ -1,4 +1,4 @@
-"""Where a chat is on Telegram: the id that the house uses, and what Telegram calls it."""
+"""The address of a chat: its id in Rumi, and its numbers on Telegram."""
 
 import re
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ _CHAT = re.compile(r"tg(-?[0-9]{1,20})(?:_([0-9]{1,20}))?")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A chat's number, negative for groups, and the number of the topic where it has some."""
+    """A chat's number, negative for groups, and the number of the topic if it has one."""
 
     number: int
     topic: int | None = None
 
     @property
     def chat(self) -> str:
-        """The chat's id in the house: `tg123`, `tg-100777_5`."""
+        """The chat's id in Rumi: `tg123`, `tg-100777_5`."""
         return f"tg{self.number}" if self.topic is None else f"tg{self.number}_{self.topic}"
 
     @property
     def group(self) -> bool:
-        """Whether it is a group: more than one person may read there."""
+        """True for a group: more than one person may read there."""
         return self.number < 0
 
 
 def address_of(chat: str) -> Address | None:
-    """The address of a chat of the house; None if it is none of Telegram's."""
+    """Return the address of a chat's id; None if it is not a Telegram chat."""
     found = _CHAT.fullmatch(chat)
     if found is None:
         return None

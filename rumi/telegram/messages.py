@@ -1,4 +1,4 @@
-"""What the sender and the poller are asked."""
+"""The messages of the sender and the poller."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from rumi.texts import Language
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Words that stand in no outbox: tried once, lost if they cannot be sent."""
+    """Words that are not in the outbox: tried once, lost if they cannot be sent."""
 
     chat: str
     text: str
@@ -18,9 +18,9 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class SendFile(Request[None]):
-    """Send a file to the chat, behind what it was sent before. Answered when Telegram has it.
+    """Send a file to the chat, after everything that waits. The reply comes when Telegram has the file.
 
-    Cancelled, the upload ends. Refused with a RumiError that says why Telegram does not have it.
+    Cancelled, the upload ends. Refused with a RumiError if Telegram does not accept the file.
     """
 
     chat: str
@@ -30,12 +30,14 @@ class SendFile(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Flush(Request[None]):
-    """Answered when no reply waits to be sent that could be sent now."""
+    """The reply comes when no reply waits that could be sent now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """A line for whoever made the press `query`, which also lets the button rest. Lost if need be."""
+    """A short notice for the person who made the press `query`; it also ends the button's animation. It
+    may be lost.
+    """
 
     query: str
     text: str
@@ -43,10 +45,10 @@ class Toast:
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """Somebody pressed a button of `question`, which hangs on a message: tell them what came of it.
+    """A person pressed a button of `question` on a message: show them the result.
 
-    `number` is what Telegram called the chat then.
-    `counts`: it was the answer. A question that does not wait any more loses its buttons.
+    `number` is the chat's number on Telegram at that time. `counts`: the press was the answer. A question
+    that no longer waits loses its buttons.
     """
 
     chat: str
@@ -64,7 +66,7 @@ SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed
 
 @dataclass(frozen=True, slots=True)
 class StopPolling(Request[None]):
-    """Take no more updates. Answered when the last poll has ended and what it brought is stored."""
+    """Take no more updates. The reply comes when the last poll has ended and its updates are stored."""
 
 
 PollerMessage: TypeAlias = StopPolling

@@ -1,4 +1,4 @@
-"""Groups that became supergroups: Telegram gives them another number, and their chat here stays the same."""
+"""Groups that became supergroups get another number on Telegram, and stay the same chat in Rumi."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -10,10 +10,10 @@ from rumi.telegram.polling.updates import RawUpdate
 
 
 class Moves:
-    """What is known of them, as the journal has it. Outlives the incarnations of the sender and the poller.
+    """The known moves, as in the journal. It outlives the incarnations of the sender and the poller.
 
-    `works` says whether a chat has something in hand; `on_move` is told of each new move: the number that
-    names the chat, and the new one.
+    `works` returns True if a chat has running work; `on_move` gets each new move: the number that names the
+    chat, and the new one.
     """
 
     def __init__(self) -> None:
@@ -23,19 +23,19 @@ class Moves:
         self._chat: dict[int, int] = {}
 
     def load(self, moves: Iterable[tuple[int, int]]) -> None:
-        """Take over what the journal knows, oldest first."""
+        """Load the moves that the journal knows, oldest first."""
         for old, new in moves:
             self._now[old], self._chat[new] = new, old
 
     def now(self, number: int) -> int:
-        """What Telegram calls the chat of that number now."""
+        """Return the current Telegram number of the chat with that number."""
         return self._now.get(number, number)
 
     def here(self, address: Address) -> Address:
-        """Which chat a message from there belongs to.
+        """Return the chat that a message from there belongs to.
 
-        A chat that began under the new number, before it was known, keeps its messages until it has replied
-        to them: a `/stop` is for what its user sees running.
+        A chat that began under the new number before the move was known keeps its messages until it has
+        replied to them, because a `/stop` is for the turn that its user sees.
         """
         number = self._chat.get(address.number, address.number)
         if number == address.number or self.works(address.chat):
@@ -50,7 +50,7 @@ class Moves:
             self.refused(old, new)
 
     def refused(self, old: int, new: int) -> None:
-        """Telegram takes nothing for the old number any more: replies go to the new one."""
+        """Telegram refuses the old number: replies go to the new one."""
         old = self._chat.get(old, old)
         if old != new and self._now.get(old) != new:
             self._now[old] = new
@@ -58,15 +58,17 @@ class Moves:
 
 
 def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
-    """The moves among the updates, by the update's number: the old number of the group, and the new one.
+    """Return the moves among the updates, by the update's number: the old number of the group, and the new
+    one.
 
-    Both groups tell it, so each comes twice. Only Telegram writes these: nobody can claim a group's number.
+    Both groups report it, so each comes twice. Only Telegram writes these: no user can claim a group's
+    number.
     """
     found = {}
     for update in updates:
         try:
             move = _move_in(update)
-        except OddField:  # reading the message says so
+        except OddField:  # reading the message reports it
             continue
         if move is not None:
             found[number(update, "update_id")] = move

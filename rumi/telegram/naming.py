@@ -1,4 +1,4 @@
-"""Asking Telegram once who the bot is, for whoever serves nobody."""
+"""Asks Telegram once for the bot's name, without serving it."""
 
 from telegram.error import TelegramError
 
@@ -7,15 +7,15 @@ from rumi.telegram.api.bot import in_words, introduce, open_bot
 
 
 async def bot_name(token: str, base_url: str | None = None) -> str:
-    """The bot's user name, without the @.
+    """Return the bot's user name, without the @.
 
     Raises:
-        ConfigError: Telegram does not know the token, or `base_url` is no address of a server.
-        RumiError: Telegram does not say. The token is in none of these.
+        ConfigError: Telegram does not know the token, or `base_url` is not the address of a server.
+        RumiError: Telegram does not answer. No error contains the token.
     """
     async with open_bot(token, base_url) as bot:
         try:
             return (await introduce(bot)).username
         except TelegramError as error:
             words = in_words(error)
-    raise RumiError(f"{words}.", "Try again; where that does not help, check the network and its proxy.")
+    raise RumiError(f"{words}.", "Try again; if that does not help, check the network and its proxy.")

@@ -1,4 +1,4 @@
-"""Telegram's part of the house: its two actors, what chats get from it, and how it all winds down."""
+"""Telegram's part of the process: its two actors, its services for chats, and its shutdown."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -40,26 +40,26 @@ from rumi.tools import Tool
 logger = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 20.0
-"""How long running turns may go on when the program is told to end."""
+"""How long running turns may continue after a signal."""
 
 REPORT_S: Final = 15.0
-"""How long it may then take to end and to report the turns that are left."""
+"""How long ending and reporting the remaining turns may then take."""
 
 FLUSH_S: Final = 10.0
-"""How long the last replies may take to reach Telegram; what is left is sent by the next process."""
+"""How long the last replies may take to reach Telegram; the next process sends the rest."""
 
 FILES_AT_ONCE: Final = 4
-"""Files that are read or written at the same time, in threads of their own, and that are in memory whole."""
+"""The maximum number of files that are read or written at once, and that are in memory."""
 
 LEARN_S: Final = 5.0
-"""How long sessions that go on may then still be learned from."""
+"""How long the extraction of facts from open sessions may then take."""
 
 FIRST_LOOK_S: Final = 5.0
-"""How long Telegram may take to say who the bot is before serving begins without knowing."""
+"""How long Telegram may take to identify the bot before serving begins without the answer."""
 
 
 class Telegram:
-    """The bot, and what it needs of the house. `users` is how many people may talk to it."""
+    """The bot, and the data that it needs. `users` is how many people may talk to it."""
 
     def __init__(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
         self.users = len(who.allowed | who.admins)
@@ -78,10 +78,10 @@ class Telegram:
         self._poller: ActorRef[PollerMessage] | None = None
 
     async def introduce(self) -> Me | None:
-        """Who the bot is; None if Telegram does not say so soon.
+        """Return the bot's identity; None if Telegram does not answer soon.
 
         Raises:
-            TokenRefused: it does not know the token.
+            TokenRefused: Telegram does not know the token.
         """
         with trio.move_on_after(FIRST_LOOK_S):
             try:
@@ -118,7 +118,7 @@ class Telegram:
         )
 
     def add_poller(self, root: Supervisor, inbox: Inbox) -> None:
-        """Add the poller, below the chats: it is the first to end."""
+        """Add the poller, below the chats: it ends first."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
         presses = Presses(inbox, self._sender, strangers)
@@ -147,17 +147,17 @@ class Telegram:
         with suppress(MailboxFull, ActorStopped):
             self._sender.tell_nowait(words)
 
-    # What chats get
+    # Services for chats
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
-        """The tools that a chat has because its user is on Telegram."""
+        """Return the tools that a chat has because its user is on Telegram."""
         workspace = self._workspaces / chat
         return (
             SendFileTool(workspace, partial(self._send_file, chat), self._reading, in_memory=self._in_memory),
         )
 
     async def bring(self, chat: str, enclosure: Enclosure) -> str:
-        """Fetch what came with a message; what the model reads of it."""
+        """Fetch an attachment; return the text about it for the model."""
         return await self._files.bring(chat, enclosure)
 
     async def _send_file(self, chat: str, name: str, content: bytes) -> None:
@@ -167,7 +167,8 @@ class Telegram:
     # The end
 
     async def wind_down(self, inbox: Inbox) -> None:
-        """Take no more updates, let turns finish or report them, send the last replies, learn. All bounded.
+        """Take no more updates, let turns finish or report them, send the last replies, extract facts. All
+        bounded.
 
         Cancelled, it leaves the rest to the end of the tree and to the next process.
         """
@@ -186,7 +187,7 @@ class Telegram:
 
 @contextmanager
 def _as_far_as_possible(seconds: float) -> Iterator[None]:
-    """A step of the end. Where an actor fails in it, the next step is no less needed."""
+    """A step of the shutdown. If an actor fails in it, the next step still runs."""
     try:
         with trio.move_on_after(seconds):
             yield
@@ -198,18 +199,18 @@ def _as_far_as_possible(seconds: float) -> Iterator[None]:
 async def open_telegram(
     home: Home, loaded: Loaded, limits: SandboxLimits, user: tuple[int, int], default: Language
 ) -> AsyncIterator[Telegram]:
-    """The room, with its connections to Telegram until the block ends. Nothing is asked of Telegram yet.
+    """Telegram's part, with its connections until the block ends. It asks Telegram nothing yet.
 
-    Files that people send will belong to the sandbox's `user`, a uid and a gid. `default` is the language of
-    people whose Telegram does not say theirs.
+    Users' files will belong to the sandbox's `user`, a uid and a gid. `default` is the language of people
+    whose Telegram does not report theirs.
 
     Raises:
-        ConfigError: no token, or one that cannot be one.
+        ConfigError: There is no token, or it has an invalid form.
     """
     given, secrets = loaded.settings.telegram, loaded.secrets
     if secrets.telegram_token is None:
         raise ConfigError(
-            "There is no TELEGRAM_TOKEN.",
+            "TELEGRAM_TOKEN is missing.",
             f"Get one from @BotFather and put TELEGRAM_TOKEN=… into {home.root / '.env'}.",
         )
     who = Who(frozenset(given.allowed_users), frozenset(given.admins), loaded.settings.language, default)

@@ -1,4 +1,4 @@
-"""Serving until somebody says to end."""
+"""Serves the bot until a signal ends it."""
 
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from rumi.texts import Language
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What signals have said so far: to end, and then that it shall not take long."""
+    """The signals so far: to end, and then to end quickly."""
 
     end: trio.Event = field(default_factory=trio.Event)
     hurry: trio.Event = field(default_factory=trio.Event)
@@ -23,9 +23,9 @@ class Told:
 
 @asynccontextmanager
 async def listening_to_signals() -> AsyncIterator[Told]:
-    """Take the signals that end a program, until the block ends. Must be called in the main thread.
+    """Handle the signals that end a program, until the block ends. Must be called in the main thread.
 
-    The tree belongs into the block: it ends in bounded time, and a signal that killed the process meanwhile
+    The tree belongs inside the block: it ends in bounded time, and a signal that killed the process meanwhile
     would leave containers behind.
     """
     told = Told()
@@ -35,7 +35,7 @@ async def listening_to_signals() -> AsyncIterator[Told]:
             (told.hurry if told.end.is_set() else told.end).set()
 
     numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored, as nohup sets it
         numbers.append(signal.SIGHUP)
     with trio.open_signal_receiver(*numbers) as signals:
         async with trio.open_nursery() as nursery:
@@ -52,9 +52,9 @@ async def serve(
     told: Told,
     ending: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until told to end, and then wind down; told to hurry, that is cut short.
+    """Serve until told to end, and then wind down; a second signal shortens that.
 
-    `say` shows a line to whoever started the program. `ending` is called when nothing may be accepted
+    `say` shows a line to the user who started the program. `ending` is called when no message may be accepted
     any more.
 
     Raises:

@@ -1,1 +1,1 @@
-"""The Bot API on the wire: the library's bot behind a guard, and what Telegram means when it refuses."""
+"""The Bot API on the wire: the library's bot behind a guard, and the meaning of Telegram's refusals."""

@@ -1,7 +1,7 @@
-"""Telegram's Bot API: opening it, who the bot is, and what its errors say.
+"""Telegram's Bot API: opening it, the bot's identity, and the meaning of its errors.
 
-The bot's token is part of every address of the API, so what a server or a library says about a request is
-never passed on as it is.
+The bot's token is part of every address of the API, so the text of a server or a library about a request is
+never passed on unchanged.
 """
 
 import re
@@ -36,13 +36,13 @@ from rumi.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
 OFFICIAL: Final = "https://api.telegram.org"
 
 POLL_CONNECTIONS: Final = 4
-"""One for the poll, and room for one that was given up and has not noticed yet."""
+"""One for the poll, and one for a poll that was abandoned and has not noticed yet."""
 
 CALL_CONNECTIONS: Final = 512
-"""Each chat that works has a preview, a typing action and perhaps an upload on its way."""
+"""Each working chat may have a preview, a typing action and an upload under way."""
 
 CALL_WAIT_S: Final = 60.0
-"""How long a call waits for one of those. Telegram slows a busy bot down, so some must wait."""
+"""How long a call waits for a connection. Telegram slows a busy bot down, so some must wait."""
 
 _TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ADVICE: Final = (
@@ -61,7 +61,7 @@ class TokenRefused(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Who the bot is. `username` has no @, and is empty where Telegram told none."""
+    """The bot's identity. `username` has no @, and is empty if Telegram sent none."""
 
     id: int
     username: str
@@ -69,18 +69,18 @@ class Me:
 
 @asynccontextmanager
 async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot]:
-    """The bot, ready for calls, until the block ends. Nothing is asked of Telegram yet.
+    """A bot that is ready for calls until the block ends. It asks Telegram nothing yet.
 
-    `base_url` is the root of a Bot API server, the official one by default. See `rumi.http` for where its
-    requests go. Closing is bounded, also when cancelled.
+    `base_url` is the root of a Bot API server, the official one by default. `rumi.http` describes proxies and
+    certificates. Closing is bounded, also when cancelled.
 
     Raises:
-        TokenRefused: the token cannot be one.
-        ConfigError: `base_url` is no address of a server.
-        SetupError: the environment's certificates cannot be used.
+        TokenRefused: The token has an invalid form.
+        ConfigError: `base_url` is not the address of a server.
+        SetupError: The environment's certificates cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
-        raise TokenRefused("TELEGRAM_TOKEN is no token of a Telegram bot.")
+        raise TokenRefused("TELEGRAM_TOKEN is not a Telegram bot's token.")
     root = _root(base_url)
     shared = {"verify": await http.Tls().context(), **http.settings()}
     polls = GuardedHTTP(
@@ -121,7 +121,7 @@ async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot
 
 
 def _root(base_url: str | None) -> str:
-    """Where the server is, without a slash at its end."""
+    """Return the address of the server, without a slash at its end."""
     root = (base_url or OFFICIAL).strip().rstrip("/")
     try:
         parts = urlsplit(root)
@@ -132,17 +132,17 @@ def _root(base_url: str | None) -> str:
         usable = False
     if not usable:
         raise ConfigError(
-            "TELEGRAM_BASE_URL is no address of a server.", "It looks like: http://127.0.0.1:8081"
+            "TELEGRAM_BASE_URL is not the address of a server.", "It looks like: http://127.0.0.1:8081"
         )
     return root
 
 
 async def introduce(bot: Bot) -> Me:
-    """Ask Telegram who the bot is.
+    """Ask Telegram for the bot's identity.
 
     Raises:
-        TokenRefused: it does not know the token, or there is no Bot API at that address.
-        TelegramError: anything else, worth another attempt.
+        TokenRefused: Telegram does not know the token, or there is no Bot API at that address.
+        TelegramError: Another error; a new attempt may succeed.
     """
     try:
         user = await bot.get_me()
@@ -150,13 +150,13 @@ async def introduce(bot: Bot) -> Me:
             raise TypeError
     except InvalidToken:
         raise TokenRefused from None
-    except (TypeError, AttributeError):  # the library met something else than a user
+    except (TypeError, AttributeError):  # the library received something else than a user
         raise NetworkError(NO_ANSWER) from None
     return Me(user.id, user.username if isinstance(user.username, str) else "")
 
 
 def wait_of(error: RetryAfter) -> float:
-    """How many seconds Telegram wants to be left alone."""
+    """Return how many seconds Telegram asks the bot to wait."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library announces that the type of this will change
         wait = error.retry_after
@@ -164,13 +164,13 @@ def wait_of(error: RetryAfter) -> float:
 
 
 def in_words(error: BaseException) -> str:
-    """What went wrong, in one sentence without a full stop, for people and for the status.
+    """Describe an error in one sentence without a full stop, for people and for the status.
 
-    It never has the token in it, nor anything else that a server sent except Telegram's own description.
+    It never contains the token, nor any text of a server except Telegram's own description.
     """
     match error:
         case RetryAfter():
-            words = f"Telegram asks to be left alone for {wait_of(error):.0f} s"
+            words = f"Telegram asks the bot to wait for {wait_of(error):.0f} s"
         case TimedOut():
             words = "Telegram did not answer in time"
         case InvalidToken():
@@ -193,5 +193,5 @@ def in_words(error: BaseException) -> str:
 
 
 def about_webhook(error: Conflict) -> bool:
-    """Whether updates go to a webhook; otherwise another program asks for them."""
+    """Return True if updates go to a webhook; otherwise another program asks for them."""
     return "webhook" in error.message.lower()

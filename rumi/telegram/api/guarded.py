@@ -1,4 +1,4 @@
-"""Between Telegram and the library: what a server may send, and what is left of it."""
+"""A guard between Telegram and the library: it limits what a server's response can contain."""
 
 import json
 import re
@@ -14,33 +14,33 @@ from telegram.request import BaseRequest, HTTPXRequest
 from rumi.redact import HIDDEN
 
 MAX_WORDS: Final = 300
-"""How much of an error's description is kept, in characters."""
+"""The maximum length of a kept error description, in characters."""
 
 MAX_WAIT_S: Final = 3600.0
-"""However long Telegram wants to be left alone, somebody looks again after this time."""
+"""The longest wait that Telegram can ask for; after this time a new attempt is made."""
 
 REFUSALS: Final = (400, 403)
-"""What Telegram answers where a request is not to be made again."""
+"""Telegram's status codes for a request that must not be repeated."""
 
 NO_ANSWER: Final = "the answer cannot be read"
 _TOKEN_IN_URL: Final = re.compile(r"/bot([^/]+)/")
 
 
 class Guarded(BaseRequest):
-    """Goes in front of a request class: whatever a server sends becomes an answer or a `TelegramError`.
+    """Wraps a request class: every response of a server becomes an answer or a `TelegramError`.
 
-    The library alone logs what it cannot read, quotes it in its errors, fails with other errors where
-    fields are missing, and warns about itself whenever Telegram asks for patience.
+    Without it, the library logs responses that it cannot read, quotes them in its errors, raises other errors
+    if fields are missing, and warns about itself whenever Telegram asks the bot to wait.
     """
 
     __slots__ = ()
 
     async def do_request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
-        """See `BaseRequest.do_request`. Of an error only Telegram's description and parameters are left.
+        """See `BaseRequest.do_request`. Only Telegram's description and parameters of an error are kept.
 
         Raises:
-            RetryAfter: Telegram asks for patience.
-            TelegramError: no answer.
+            RetryAfter: Telegram asks the bot to wait.
+            TelegramError: There is no answer.
         """
         code, payload = await super().do_request(url, *args, **kwargs)  # type: ignore[safe-super]
         if 200 <= code <= 299:
@@ -49,7 +49,7 @@ class Guarded(BaseRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """The answer; what it lacks is a `NetworkError` when it is looked for."""
+        """Return the answer; a missing field raises a `NetworkError` when it is read."""
         try:
             found = json.loads(payload.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
@@ -59,10 +59,10 @@ class Guarded(BaseRequest):
         return _Answer(found)
 
     def _error_of(self, code: int, payload: bytes, url: str) -> bytes:
-        """An error's body as the library takes it, with nothing in it but what is known of Telegram's.
+        """Return an error's body in the library's format, with only the known fields of Telegram.
 
         Raises:
-            NetworkError: the body of a refusal was lost, or is a proxy's: it says nothing about the request.
+            NetworkError: The body of a refusal was lost, or is a proxy's: it says nothing about the request.
         """
         try:
             found = self.parse_json_payload(payload)
@@ -89,7 +89,7 @@ class Guarded(BaseRequest):
 
 
 class GuardedHTTP(Guarded, HTTPXRequest):
-    """HTTP, guarded. `httpx_kwargs` are further settings of the client's."""
+    """HTTP behind the guard. `httpx_kwargs` are further settings of the client."""
 
     __slots__ = ()
 
@@ -99,8 +99,9 @@ class GuardedHTTP(Guarded, HTTPXRequest):
 
 
 class _Body(httpx.AsyncByteStream):
-    """A request's body. The client's own is a generator, and one that is cancelled in the middle of sending
-    would be left to the garbage collector, which cannot end it in order."""
+    """A request's body. The client's own is a generator; one that is cancelled while sending would be left
+    to the garbage collector, which cannot end it in order.
+    """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -127,6 +128,6 @@ class _Answer(dict[str, Any]):
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, cut to `MAX_WORDS`."""
+    """Return the text without line breaks, cut to `MAX_WORDS`."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"

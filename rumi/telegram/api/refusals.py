@@ -1,4 +1,4 @@
-"""What Telegram means when it refuses: by kind, because what to do next depends on nothing else.
+"""The kinds of Telegram's refusals, which decide the next step.
 
 The Bot API has no error codes of its own, only sentences; these are fragments of them, in lower case.
 """
@@ -10,18 +10,18 @@ from telegram.error import BadRequest, Forbidden, TelegramError
 
 
 class Refusal(Enum):
-    """Why a request was refused for good."""
+    """The reason for a permanent refusal."""
 
     GONE = auto()
     """Nothing can be sent to this chat any more."""
     ENTITIES = auto()
     """The formatting."""
     TOPIC = auto()
-    """The topic is not there any more, or closed."""
+    """The topic does not exist any more, or is closed."""
     QUOTED = auto()
     """The message that is replied to."""
     UNCHANGED = auto()
-    """An edit that would change nothing: what was wanted is there."""
+    """An edit that would change nothing: the message is already as wanted."""
     NOT_EDITABLE = auto()
     """The message to edit is gone, or cannot be edited."""
     NOT_DELETABLE = auto()
@@ -72,7 +72,7 @@ _FRAGMENTS: tuple[tuple[Refusal, tuple[str, ...]], ...] = (
 
 
 def refusal_of(error: TelegramError) -> Refusal | None:
-    """The kind of a refusal; None for what says nothing about the request: trouble on the way, or waiting."""
+    """Return the kind of a refusal; None for network errors and waits."""
     if isinstance(error, Forbidden):
         return Refusal.GONE
     if not isinstance(error, BadRequest):
@@ -85,5 +85,7 @@ def refusal_of(error: TelegramError) -> Refusal | None:
 
 
 def never_left(error: TelegramError) -> bool:
-    """Whether the request surely never reached Telegram. Otherwise it may have been done, or may still be."""
+    """Return True if the request certainly never reached Telegram. Otherwise it may have been executed, or
+    may still be.
+    """
     return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)

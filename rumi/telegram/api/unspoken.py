@@ -1,7 +1,7 @@
-"""HTTP to addresses that must not be said: Telegram's contain the bot's token.
+"""HTTP to secret addresses: Telegram's contain the bot's token.
 
 httpx logs the address of every request, and its errors and responses carry the request with them. So the
-requests made here have an address whose text ends behind the host. What goes over the wire is the whole one.
+requests made here show an address that ends after the host. The wire gets the complete one.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from rumi.redact import HIDDEN
 
 
 class UnspokenURL(httpx.URL):
-    """An address that tells where the server is, and hides what is asked of it."""
+    """An address that shows the server, and hides the rest."""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc.decode('ascii')}/{HIDDEN}"
@@ -22,7 +22,7 @@ class UnspokenURL(httpx.URL):
 
 
 class UnspokenClient(httpx.AsyncClient):
-    """A client whose requests have such addresses, and with them its logs and its errors."""
+    """A client whose requests, and therefore its logs and errors, show such addresses."""
 
     def build_request(self, *args: Any, **kwargs: Any) -> httpx.Request:
         """See `httpx.AsyncClient.build_request`."""

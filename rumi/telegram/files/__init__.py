@@ -1,4 +1,4 @@
-"""What users send besides words, fetched within bounds."""
+"""Fetches users' files and recordings, within limits."""
 
 from rumi.telegram.files.bring import FileError, Patience, TelegramFiles, Transcribes
 from rumi.telegram.files.download import MAX_BYTES

@@ -1,4 +1,4 @@
-"""What users send besides words: files get into their chat's workspace, and voice messages become words."""
+"""Brings attachments: files go into the chat's workspace, and voice messages become words."""
 
 import re
 from collections.abc import Callable
@@ -28,20 +28,20 @@ _MEDIA_TYPE: Final = re.compile(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}")
 
 
 class Transcribes(Protocol):
-    """Writes down what is said in a recording; see `rumi.models.Transcriber`."""
+    """Transcribes recordings; see `rumi.models.Transcriber`."""
 
     async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
-        """The words, empty where there are none. Raises a `RumiError`."""
+        """Return the words, empty if there are none. Raises a `RumiError`."""
         ...
 
 
 class TelegramFiles:
-    """Brings what messages carry. Whoever made it closes it; `transcriber` stays its maker's.
+    """Fetches the attachments of messages. Its maker closes it; `transcriber` belongs to its own maker.
 
-    `workspace` makes a chat's folder ready and returns it; it may block and raise a `RumiError`. Files in it
-    belong to the sandbox's `user`, a uid and a gid. What is on its way lies in `spool`, without a name, on a
-    disk and outside of the workspaces. `offload` runs the blocking work, and does not leave before it has
-    ended. `in_memory` is the room for whole recordings.
+    `workspace` prepares a chat's folder and returns it; it may block and raise a `RumiError`. Files in it
+    belong to the sandbox's `user`, a uid and a gid. A download lies in `spool`, without a name, on a disk and
+    outside of the workspaces. `offload` runs the blocking work, and returns only after it has ended.
+    `in_memory` bounds the whole recordings in memory.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class TelegramFiles:
         self._max_bytes = max_bytes
 
     async def bring(self, chat: str, enclosure: Enclosure) -> str:
-        """Bring what a chat's message carries; return what the model reads of it.
+        """Fetch an attachment of a chat's message; return the text about it for the model.
 
-        For a file that is where it lies now, for a voice message what was said. Cancelled, nothing of it is
-        left, unless it was complete and in its place already.
+        For a file the text says where it is now, for a voice message it is the transcript. Cancelled, nothing
+        of it is left, unless it was already complete and in place.
 
         Raises:
-            RumiError: it could not be brought, in words without the token.
+            RumiError: It could not be fetched. The text does not contain the token.
         """
         if enclosure.size_bytes is not None and enclosure.size_bytes > self._max_bytes:
             raise FileError(f"It is larger than {self._max_bytes / _MEGA:g} MB.")
@@ -91,7 +91,7 @@ class TelegramFiles:
     async def _keep(self, chat: str, enclosure: Enclosure, landing: Landing) -> str:
         await self._downloads.fetch(enclosure.reference, landing)
         name = await self._offload(partial(self._put, chat, enclosure.name, landing.file))
-        # The model reads this, so the sender's words get into it only as far as they are harmless.
+        # The model reads this, so the sender's words are made harmless first.
         kind = enclosure.media_type if _MEDIA_TYPE.fullmatch(enclosure.media_type) else "unknown type"
         return f"[The user sent a file: /workspace/{name} ({kind}, {landing.size} bytes)]"
 
@@ -110,13 +110,13 @@ class TelegramFiles:
 
     async def _listen(self, enclosure: Enclosure, landing: Landing) -> str:
         if self._transcriber is None:
-            raise FileError("There is nothing here that could listen to it.", "Please write instead.")
+            raise FileError("No transcriber is configured.", "Please write instead.")
         await self._downloads.fetch(enclosure.reference, landing)
         async with self._in_memory:
             audio = await self._offload(partial(_whole, landing.file))
             words = await self._transcriber.transcribe(enclosure.name, audio)
         if not words:
-            raise FileError("There are no words in the voice message.")
+            raise FileError("The voice message has no words.")
         return words
 
 

@@ -1,4 +1,4 @@
-"""A file from Telegram, streamed to a file without a name: bounded in bytes and time, whole or not at all."""
+"""Downloads a file from Telegram: bounded in bytes and time, complete or not at all."""
 
 import os
 import tempfile
@@ -22,22 +22,22 @@ from rumi.telegram.api.guarded import NO_ANSWER
 from rumi.telegram.api.unspoken import UnspokenClient
 
 MAX_BYTES: Final = 20 * 1024 * 1024
-"""What the Bot API hands out."""
+"""The Bot API's limit."""
 
 MAX_WAIT_S: Final = 20.0
-"""If Telegram wants to be left alone for longer, the user is told instead."""
+"""If Telegram asks for a longer wait, the user gets an error instead."""
 
 _BLOCK_BYTES: Final = 1024 * 1024
 _MEGA: Final = 1024 * 1024
 
 
 class FileError(RumiError):
-    """Something that a user sent could not be had."""
+    """An attachment could not be fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a download may take, in seconds: in all, without a sign of life, before further attempts."""
+    """The time limits of a download, in seconds: in all, without a sign of life, before further attempts."""
 
     in_all_s: float = 120.0
     silence_s: float = 20.0
@@ -45,9 +45,9 @@ class Patience:
 
 
 class Landing:
-    """Where a download ends: a file without a name in `folder`, which goes when the block is left.
+    """The destination of a download: a file without a name in `folder`, removed at the end of the block.
 
-    Blocks are written by `offload`, so no more than one of them is in memory.
+    `offload` writes the blocks, so at most one of them is in memory.
     """
 
     def __init__(self, folder: Path, offload: Offload) -> None:
@@ -68,21 +68,21 @@ class Landing:
 
     @property
     def file(self) -> BinaryIO:
-        """The open file, once `end` was called."""
+        """The open file, after `end` was called."""
         assert self._file is not None
         return self._file
 
     async def begin(self) -> None:
-        """Forget what has come so far."""
+        """Discard the bytes so far."""
         self._waiting.clear()
         self.size = 0
         await self._offload(self._empty)
 
     async def add(self, data: bytes) -> None:
-        """Take more.
+        """Take more bytes.
 
         Raises:
-            FileError: the disk takes no more.
+            FileError: The disk cannot be written.
         """
         self._waiting += data
         self.size += len(data)
@@ -90,17 +90,17 @@ class Landing:
             await self._offload(self._write)
 
     async def end(self) -> None:
-        """Have everything in the file.
+        """Write all bytes to the file.
 
         Raises:
-            FileError: the disk takes no more.
+            FileError: The disk cannot be written.
         """
         await self._offload(self._write)
 
     def _empty(self) -> None:
         try:
             if self._file is None:
-                # Closed when the block is left.
+                # It is closed at the end of the block.
                 self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
             self._file.seek(0)
             self._file.truncate()
@@ -120,12 +120,12 @@ class Landing:
 
 
 def _disk(error: OSError) -> FileError:
-    return FileError(f"It cannot be kept on this machine: {error.strerror or type(error).__name__}.")
+    return FileError(f"It cannot be stored on this machine: {error.strerror or type(error).__name__}.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """Why an attempt failed: a sentence without its full stop. `passing`: another one may do better."""
+    """Why an attempt failed: a sentence without its full stop. `passing`: another attempt may succeed."""
 
     words: str
     passing: bool = False
@@ -134,7 +134,7 @@ class _Trouble:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a file can be fetched. `local`: its server gave a path on its own disk."""
+    """The place of a file. `local`: its server gave a path on its own disk."""
 
     url: str
     size: int | None
@@ -142,7 +142,7 @@ class _Place:
 
 
 class Downloads:
-    """Fetches files that Telegram keeps for the bot. Whoever made it closes it."""
+    """Fetches files that Telegram keeps for the bot. Its maker closes it."""
 
     def __init__(self, bot: Bot, *, max_bytes: int = MAX_BYTES, patience: Patience | None = None) -> None:
         self._bot = bot
@@ -157,10 +157,10 @@ class Downloads:
         await http.close(self._client.aclose)
 
     async def fetch(self, reference: str, landing: Landing) -> None:
-        """Fetch the file that Telegram calls `reference`. Cancelled, it closes its connection and leaves.
+        """Fetch the file with Telegram's id `reference`. Cancelled, it closes its connection and leaves.
 
         Raises:
-            FileError: it could not be had. Neither it nor what hangs on it holds the token.
+            FileError: It could not be fetched. Neither the error nor its causes contain the token.
         """
         trouble: _Trouble | None = _Trouble(f"It did not come within {self._patience.in_all_s:g} s")
         with trio.move_on_after(self._patience.in_all_s):
@@ -180,7 +180,7 @@ class Downloads:
         return await self._attempt(reference, landing)
 
     async def _attempt(self, reference: str, landing: Landing) -> _Trouble | None:
-        """Fetch it once. Troubles are returned: raised here, they would hang on errors that hold requests."""
+        """Try to fetch it once. Return errors: raised here, they would refer to errors that hold requests."""
         place = await self._locate(reference)
         if isinstance(place, _Trouble):
             return place
@@ -209,7 +209,7 @@ class Downloads:
         except TelegramError as error:
             passing = isinstance(error, NetworkError) and not isinstance(error, BadRequest)
             return _Trouble(in_words(error), passing)
-        except (TypeError, AttributeError):  # the library met something else than a file
+        except (TypeError, AttributeError):  # the library received something else than a file
             return _Trouble(f"Telegram has a problem: {NO_ANSWER}")
         path = file.file_path
         if not isinstance(path, str) or not path:
@@ -246,7 +246,7 @@ class Downloads:
         finally:
             await http.unwind(chunks)
         await landing.end()
-        # A body that just ends with its connection says nothing about how much there was to come.
+        # A body without a length that ends with its connection may be incomplete.
         framed = {"content-length", "transfer-encoding"} & set(response.headers)
         if not framed and place.size not in (None, landing.size):
             return _Trouble("Telegram cannot be reached (the file was cut off)", passing=True)
@@ -257,6 +257,6 @@ class Downloads:
 
 
 def let_cancellation_through() -> None:
-    """In a worker thread: raise the cancellation of whoever waits for it. Elsewhere: nothing."""
+    """In a worker thread: raise the cancellation of the task that waits for it. Elsewhere: do nothing."""
     with suppress(RuntimeError):
         trio.from_thread.check_cancelled()

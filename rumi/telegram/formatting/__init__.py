@@ -1,4 +1,4 @@
-"""Markdown to messages: what a model writes becomes parts that Telegram takes, and nothing is lost."""
+"""Markdown to messages: a model's text becomes parts that Telegram accepts, and nothing is lost."""
 
 from rumi.telegram.formatting.reply import NOTHING, Part, format_preview, format_reply
 

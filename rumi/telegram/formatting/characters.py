@@ -1,4 +1,4 @@
-"""Characters as Telegram takes, drops and shows them."""
+"""The characters that Telegram accepts, removes and shows."""
 
 import re
 from typing import Final
@@ -6,30 +6,31 @@ from unicodedata import category, normalize
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _SEQUENCES: Final = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and the like, which tools write for terminals
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and similar, which tools write for terminals
     r"|\x1b\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)"  # titles and links for terminals
 )
 _LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _RINGED: Final = re.compile("[A-Za-z]\u030a")
 _DROPPED: Final = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff"
-    "\u202a-\u202e\u2066-\u2069"  # turn the direction of writing, so that a command reads as another
-    "\u030a\u0333\u033f]"  # marks that Telegram takes out of every text
+    "\u202a-\u202e\u2066-\u2069"  # change the direction of writing, so that a command reads as another one
+    "\u030a\u0333\u033f]"  # marks that Telegram removes from every text
 )
-# What Telegram does not count as content: a message with nothing else in it is refused as empty.
+# Telegram does not count these as content: it refuses a message of them alone as empty.
 _CONTENT: Final = re.compile(
     "[^\\s\u180e\u200b-\u200f\u2800\ufeff\ufffc\U000e0000-\U000e007f"
-    "\u00ad\u2060-\u2064\ufe00-\ufe0f\U000e0100-\U000e01ef]"  # Telegram takes these, but nobody sees them
+    "\u00ad\u2060-\u2064\ufe00-\ufe0f\U000e0100-\U000e01ef]"  # Telegram accepts these, but they are invisible
 )
 
 _FLAG_LETTERS: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 
 def clean(text: str) -> str:
-    """`text` without what Telegram refuses or drops: no halves of surrogate pairs, no control characters.
+    """Return `text` without characters that Telegram refuses or removes: halves of surrogate pairs, control
+    characters.
 
-    Tabs and newlines stay, every other line end becomes a newline. Two halves that belong together
-    become the character that they stand for, a lone one becomes U+FFFD.
+    Tabs and newlines stay, every other line end becomes a newline. Two halves that belong together become
+    their character, a lone half becomes U+FFFD.
     """
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -39,19 +40,19 @@ def clean(text: str) -> str:
 
 
 def blank(text: str) -> bool:
-    """Whether there is nothing to see in `text`."""
+    """Return True if `text` has no visible character."""
     return _CONTENT.search(text) is None
 
 
 def breakable(text: str, index: int) -> bool:
-    """Whether the characters before and at `index` can be parted: they are not shown as one.
+    """Return True if the characters before and at `index` can be separated: they are not shown as one.
 
-    Knows combining marks, joiners, variation selectors, skin tones, flags and Korean syllables.
+    It handles combining marks, joiners, variation selectors, skin tones, flags and Korean syllables.
     """
     if not 0 < index < len(text):
         return True
     before, after = text[index - 1], text[index]
-    if after < "\u0300":  # nothing below joins what stands before it
+    if after < "\u0300":  # no character below joins the one before it
         return before != "\u200d"
     if before == "\u200d" or after == "\u200d" or category(after) in {"Mn", "Me", "Mc"}:
         return False

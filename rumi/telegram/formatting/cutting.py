@@ -1,4 +1,4 @@
-"""Where a text is parted that is too long for one message."""
+"""Decides where a text that is too long for one message is cut."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -11,13 +11,13 @@ from rumi.telegram.formatting.spans import BLOCKS, Span
 from rumi.telegram.formatting.units import units
 
 _BEFORE_INDENTATION: Final = "\u200b"
-"""Stands before a part that begins with indented code: Telegram trims a message, but not behind this."""
+"""Inserted before a part that begins with indented code, so that Telegram does not trim the code."""
 
 _WORD: Final = re.compile(r"\S*")
 
 
 def characters_within(text: str, limit: int) -> int:
-    """How many characters from the start of `text` have at most `limit` UTF-16 units together."""
+    """Return how many characters from the start of `text` have at most `limit` UTF-16 units together."""
     head = text[: max(0, limit)]
     if units(head) <= limit:
         return len(head)
@@ -26,7 +26,7 @@ def characters_within(text: str, limit: int) -> int:
 
 
 class Cuts:
-    """Iterates over the parts of a text: `(start, end, above)`, `above` being what is put before the part.
+    """Iterates over the parts of a text: `(start, end, above)`; `above` is put before the part.
 
     No part has more than `limit` UTF-16 units, nor more than `links` links. White space between parts is in
     none of them.
@@ -52,7 +52,7 @@ class Cuts:
             start, above = self._begin(end)
 
     def tail(self, start: int) -> int:
-        """The best place from `start` on, in the first half of what follows, to begin the last part."""
+        """Return the best place from `start` on, in the first half of the rest, to begin the last part."""
         half = start + (self._length - start) // 2
         for separator in ("\n", " "):
             at = self._text.find(separator, max(0, start - 1), half)
@@ -65,7 +65,7 @@ class Cuts:
         return start
 
     def _begin(self, at: int) -> tuple[int, str]:
-        """Behind the white space, but before the indentation of a line of code."""
+        """Skip white space, but not the indentation of a line of code."""
         start = at
         while start < self._length and self._text[start].isspace():
             start += 1
@@ -76,7 +76,7 @@ class Cuts:
         return (line, _BEFORE_INDENTATION) if at <= line < start else (start, "")
 
     def _end(self, start: int, limit: int) -> int:
-        """Where the part ends that begins at `start`: at the last good place that leaves it no stub."""
+        """Return the end of the part that begins at `start`: the last good place that leaves enough text."""
         end = start + max(1, characters_within(self._text[start : start + limit], limit))
         if self._links_each is not None:
             too_many = bisect_left(self._links, start) + self._links_each
@@ -99,7 +99,7 @@ class Cuts:
         return at if at is not None else self._in_words(start, end)
 
     def _in_words(self, start: int, end: int) -> int:
-        """Within a word that no part has room for, or else before it."""
+        """Return a place within a word that is longer than a part, or else before the word."""
         anywhere = next((at for at in range(end, start, -1) if self._parts_nothing(at)), None)
         if anywhere is None:
             return next((at for at in range(end, start, -1) if breakable(self._text, at)), end)
@@ -111,7 +111,9 @@ class Cuts:
         return before if word is None or self._fits(*word.span()) else anywhere
 
     def _before_code(self, floor: int, end: int) -> int | None:
-        """Before the code block that `end` is in, if it then stands whole and is no title's only content."""
+        """Return the place before the code block at `end`, if the block then stays whole and does not
+        leave a lone title.
+        """
         code = self._code_around(end)
         if code is None or code.start < floor or not self._fits(code.start, code.end):
             return None
@@ -148,7 +150,7 @@ class Cuts:
         return self._free(at) and breakable(self._text, at)
 
     def _free(self, at: int) -> bool:
-        """Whether `at` is within nothing that must stay whole."""
+        """Return True if `at` is not within a unit that must stay whole."""
         index = bisect_left(self._whole_starts, at) - 1
         return index < 0 or self._whole[index][1] <= at
 

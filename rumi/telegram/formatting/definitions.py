@@ -1,7 +1,7 @@
-"""Markdown's link definitions, which a parser takes out of the text: `[1]: https://example.org`.
+"""Markdown's link definitions, which a parser removes from the text: `[1]: https://example.org`.
 
-A model writes its sources like that, and a log line like `[note]: done` is a definition too. They stay in
-the text for people to read, and what refers to them is a link all the same.
+A model writes its sources in this form, and a log line like `[note]: done` is a definition too. They stay in
+the text for people to read, and references to them still become links.
 """
 
 import re
@@ -19,14 +19,14 @@ _ADDRESS_CHARS: Final = 2000
 
 
 class Overgrown(Exception):
-    """Far more would come of a text than there is in it, or only after far too long."""
+    """The result would be far larger than the text, or take far too long."""
 
 
 Answer = Callable[[BrokenLink], tuple[str, str] | None]
 
 
 def linkable(address: str) -> bool:
-    """Whether Telegram takes `address` as a link's target: a web page, on a host with a dot in its name."""
+    """Return True if Telegram accepts `address` as a link: a web page, on a host name with a dot."""
     if len(address) > _ADDRESS_CHARS or not address.isprintable():
         return False
     found = _ADDRESS.fullmatch(address)
@@ -34,7 +34,7 @@ def linkable(address: str) -> bool:
 
 
 def kept(source: str, options: pyromark.Options) -> tuple[str, Answer]:
-    """The source with its definitions made plain text, and what the parser asks where a link leads to."""
+    """Return the source with its definitions as plain text, and the parser's look-up of links."""
     targets: dict[str, str] = {}
     for _ in range(_ROUNDS):
         found = pyromark.reference_definitions(source, options=options)
@@ -50,7 +50,7 @@ def kept(source: str, options: pyromark.Options) -> tuple[str, Answer]:
                 targets.setdefault(_same(label), definition["dest"])
         source = b"".join([*pieces, raw[at:]]).decode()
     else:
-        raise Overgrown  # of many definitions with one name, the parser tells only the first
+        raise Overgrown  # of many definitions with one name, the parser reports only the first
 
     def answer(link: BrokenLink) -> tuple[str, str] | None:
         target = targets.get(_same(link["reference"]))

@@ -1,7 +1,7 @@
-"""What stands within a paragraph: text, emphasis, links. Mended so that a reader sees what was meant.
+"""The content of a paragraph: text, emphasis, links. Repaired so that a reader sees the intended text.
 
-The parser drops backslashes and takes `2*3*4` for emphasis; the writer drops HTML and marks pictures. And
-Telegram refuses a message with a link that leads to no web page.
+The parser drops backslashes and takes `2*3*4` for emphasis; the writer drops HTML and decorates pictures. And
+Telegram refuses a message with a link that does not lead to a web page.
 """
 
 import re
@@ -26,11 +26,11 @@ _WITHIN_WINDOWS_PATH: Final = re.compile(
 )
 _NAME_GOES_ON: Final = re.compile(rb"[./\\]\w|\(")
 _LOOK_BACK: Final = 300
-_CELL_BREAK: Final = "\x00"  # stands in no cleaned text
+_CELL_BREAK: Final = "\x00"  # does not occur in a cleaned text
 
 
 def cell_of(pieces: Iterable[str]) -> str:
-    """What stands in a table's cell, on one line."""
+    """Return the text of a table's cell, on one line."""
     cell = "".join(pieces)
     return " ".join(cell.replace(_CELL_BREAK, " ").split()) or cell.replace(_CELL_BREAK, "<br>").strip()
 
@@ -52,19 +52,19 @@ def _link_to(address: str) -> Event:
 
 
 class Inline:
-    """Mends the events within paragraphs, headings and cells of one source.
+    """Repairs the events within paragraphs, headings and cells of one source.
 
-    `in_table`: the words alone will be kept, so links must tell where they lead.
+    `in_table`: only the words will be kept, so links must show their address.
     """
 
     def __init__(self, source: bytes) -> None:
         self.in_table = False
         self._source = source
-        self._ended = -1  # where the last piece of text ended
+        self._ended = -1  # the end of the last piece of text
         self._links: list[_Link] = []
 
     def text(self, text: str, where: Range) -> Iterator[Pair]:
-        """A piece of text, with the backslash that was dropped before it unless that was Markdown's."""
+        """Yield a piece of text, with a backslash that the parser dropped but that was not Markdown's."""
         start = where["start"]
         if self._source[start : start + 1] == b"&":
             text = clean(text)  # by its number, any character can be written
@@ -74,23 +74,23 @@ class Inline:
         return self._words(text, where)
 
     def code(self, code: str, where: Range) -> Iterator[Pair]:
-        """A piece of code."""
+        """Yield a piece of code."""
         self._told(code)
         self._ended = where["end"]
         yield {"Code": code.replace("\t", " ")}, where
 
     def html(self, tag: str, where: Range) -> Iterator[Pair]:
-        """A tag, which is text here; in a table `<br>` is the only way to write two lines."""
+        """Yield a tag as text; in a table `<br>` is the only way to write two lines."""
         if self.in_table and _BREAK.fullmatch(tag):
             tag = _CELL_BREAK
         return self._words(tag, where)
 
     def line_end(self, where: Range) -> Iterator[Pair]:
-        """The end of a line, which stays one."""
+        """Yield the end of a line, which stays one."""
         return self._words("\n", where)
 
     def emphasis(self, tag: Emphasis, event: Event, where: Range) -> Iterator[Pair]:
-        """A start or an end of an emphasis: itself, or the characters that were taken for one."""
+        """Yield a start or an end of an emphasis: itself, or the characters that the parser misread."""
         mark = self._plain_mark(tag, where["start"], where["end"])
         if mark is None:
             yield event, where
@@ -100,7 +100,7 @@ class Inline:
             self._ended = where["start"] + len(mark) if at_start else where["end"]
 
     def open_link(self, data: Mapping[str, object], picture: bool, where: Range) -> Iterator[Pair]:
-        """The start of a link, or of a picture, which is a link in a message."""
+        """Begin a link, or a picture, which is a link in a message."""
         kind, address, title = data["link_type"], str(data["dest_url"]), clean(str(data["title"]))
         linked = linkable(address)
         if kind == "Email" or (kind == "Autolink" and not linked):  # <a@b.c>, but also vector<std::string>
@@ -115,7 +115,7 @@ class Inline:
         return self._opened("", where)
 
     def close(self, where: Range) -> Iterator[Pair]:
-        """The end of a link or picture: an empty one shows its address, one that cannot be linked says it."""
+        """End a link or picture: an empty one shows its address, and so does one that cannot be linked."""
         link = self._links.pop()
         words = "".join(link.words).strip()
         if link.closing:
@@ -149,7 +149,7 @@ class Inline:
             self._links[-1].words.append(words)
 
     def _plain_mark(self, tag: Emphasis, start: int, end: int) -> str | None:
-        """The characters of what is no emphasis: in an address, a product, a power, a name of Python's."""
+        """Return the characters of a mark that is not emphasis: in an address, a product, a power, a name."""
         source = self._source
         width = 1 if tag == "Emphasis" or source[start + 1 : start + 2] != source[start : start + 1] else 2
         mark = source[start : start + width]

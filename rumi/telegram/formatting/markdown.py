@@ -1,7 +1,7 @@
-"""Markdown to a text and the spans that stand out in it.
+"""Converts Markdown to a text and its formatted spans.
 
-pyromark parses, telegramify-markdown writes the text down. What it would lose or change on the way is mended
-in the events between the two, see `mending.py`.
+pyromark parses, telegramify-markdown writes the text. Between the two, `repair.py` restores the words that
+would be lost or changed.
 """
 
 import logging
@@ -14,7 +14,7 @@ from telegramify_markdown.converter import EventWalker
 
 from rumi.telegram.formatting.characters import clean
 from rumi.telegram.formatting.definitions import Overgrown
-from rumi.telegram.formatting.mending import mended
+from rumi.telegram.formatting.repair import repaired
 from rumi.telegram.formatting.spans import Kind, Span, lawful
 
 logger = logging.getLogger(__name__)
@@ -39,17 +39,17 @@ _CONFIG: Final = _configuration()
 
 
 def read(markdown: str) -> tuple[str, tuple[Span, ...]]:
-    """What a person reads of `markdown`, and what stands out in it.
+    """Return the visible text of `markdown`, and its spans.
 
-    The same Markdown gives the same result. Where the libraries fail, or would make far too much of it,
-    it is the Markdown itself, without spans.
+    The same Markdown gives the same result. If the libraries fail, or their result would be far too large,
+    the result is the Markdown itself, without spans.
     """
     source = clean(markdown)
     try:
         text, spans = _written(source)
     except Overgrown:
         logger.info("a Markdown text of %d characters would grow too much: it stays as it is", len(source))
-    except Exception:  # whatever they trip over, the words must get through
+    except Exception:  # whatever error they raise, the words must be shown
         logger.warning("a Markdown text cannot be formatted: it stays as it is", exc_info=True)
     else:
         return text, spans
@@ -57,10 +57,10 @@ def read(markdown: str) -> tuple[str, tuple[Span, ...]]:
 
 
 def ending(markdown: str) -> str:
-    """The end of a long text, which can be read by itself; a short one as it is.
+    """Return the end of a long text in a form that can be read alone; a short one unchanged.
 
-    So that the cost of showing a growing answer does not grow with it. Begins with a line, if possible with
-    a paragraph; within a code block its opening fence is repeated.
+    So the cost of showing a growing answer does not grow with it. It begins with a line, if possible with a
+    paragraph; within a code block its opening fence is repeated.
     """
     if len(markdown) <= 2 * _ENDING:
         return markdown
@@ -73,7 +73,7 @@ def ending(markdown: str) -> str:
 
 
 def _open_fence(markdown: str, end: int) -> str:
-    """The line that opened the code block that `end` is in."""
+    """Return the line that opened the code block at `end`."""
     opened: re.Match[str] | None = None
     for found in _FENCE.finditer(markdown, 0, end):
         if opened is None:
@@ -84,7 +84,7 @@ def _open_fence(markdown: str, end: int) -> str:
 
 
 def _written(source: str) -> tuple[str, tuple[Span, ...]]:
-    given, events = mended(source)
+    given, events = repaired(source)
     text, entities, _ = EventWalker(_CONFIG, given).walk(cast("tuple[object, ...]", events))
     astral = [found.start() + number for number, found in enumerate(_ASTRAL.finditer(text))]
     spans = [

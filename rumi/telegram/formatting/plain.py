@@ -1,12 +1,12 @@
-"""Plain text in pieces: for words that cannot be formatted, or that Telegram refuses as they are."""
+"""Cuts plain text into pieces: for words that cannot be formatted, or whose formatting Telegram refuses."""
 
 from rumi.telegram.formatting.units import units
 
 
 def cut(text: str, limit: int) -> list[str]:
-    """The text in pieces of at most `limit` UTF-16 units each, parted at line ends or spaces if possible.
+    """Return the text in pieces of at most `limit` UTF-16 units each, cut at line ends or spaces if possible.
 
-    Pieces without anything to see are left out.
+    Pieces without a visible character are left out.
     """
     pieces = []
     while text:
@@ -19,7 +19,7 @@ def cut(text: str, limit: int) -> list[str]:
 
 
 def _within(text: str, limit: int) -> int:
-    """How many characters have at most `limit` units; one at least."""
+    """Return how many characters have at most `limit` units; at least one."""
     end = min(limit, len(text))
     while end > 1 and (over := units(text[:end]) - limit) > 0:
         end = max(1, end - (over + 1) // 2)

@@ -1,6 +1,6 @@
-"""Markdown for Telegram: texts of a length that it takes, with entities for what stands out.
+"""Markdown for Telegram: texts of an accepted length, with entities for the formatting.
 
-Formatting is no content: where both cannot be had, the words stay and the formatting goes.
+Formatting is not content: if both do not fit, the words stay and the formatting is dropped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +17,10 @@ from rumi.telegram.formatting.spans import Kind, Span, trim
 from rumi.telegram.formatting.units import LIMIT_UNITS, units
 
 LIMIT_ENTITIES: Final = 100
-"""So many entities does Telegram take of a message's; it ignores those that follow."""
+"""The maximum number of entities in a message; Telegram ignores further ones."""
 
 NOTHING: Final = "…"
-"""Stands where there is nothing to see: Telegram takes no empty message."""
+"""Replaces an invisible text, because Telegram accepts no empty message."""
 
 _LAST_TO_GO: Final[tuple[Kind, ...]] = (
     "text_link",
@@ -35,22 +35,22 @@ _LAST_TO_GO: Final[tuple[Kind, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What goes into one message: never blank, no white space at its ends, and never too long."""
+    """The content of one message: never blank, no white space at its ends, and never too long."""
 
     text: str
     entities: tuple[MessageEntity, ...] = ()
 
     def plain(self) -> "Part":
-        """The same words without any formatting."""
+        """Return the same words without any formatting."""
         return Part(self.text)
 
 
 def format_reply(markdown: str) -> tuple[Part, ...]:
-    """A reply in parts, in order; at least one. The same Markdown always gives the same parts.
+    """Return a reply in parts, in order; at least one. The same Markdown always gives the same parts.
 
-    Every visible character is in one of them. They are parted between paragraphs if possible, else between
-    lines or words; a word, a link or an emphasis is parted only if it is longer than a message. A code
-    block or quote that is parted goes on as one of the same kind.
+    Every visible character is in one of them. They are cut between paragraphs if possible, else between lines
+    or words; a word, a link or an emphasis is cut only if it is longer than a message. A code block or quote
+    that is cut continues as one of the same kind.
     """
     text, spans = read(markdown)
     parts = tuple(_parts(text, spans))
@@ -58,7 +58,7 @@ def format_reply(markdown: str) -> tuple[Part, ...]:
 
 
 def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> Part:
-    """What can be shown of an answer that still grows, in at most `limit_units` UTF-16 units (at least two).
+    """Return the visible part of a growing answer, in at most `limit_units` UTF-16 units (at least two).
 
     Of a longer one it is the end, from the start of a line if possible, below a line with an ellipsis.
     """
@@ -82,7 +82,7 @@ def _parts(text: str, spans: Sequence[Span], limit: int = LIMIT_UNITS) -> Iterat
     cuts = Cuts(text, spans, limit, links=LIMIT_ENTITIES)
     ahead = iter(spans)
     coming = next(ahead, None)
-    reaching: list[Span] = []  # those that reach beyond the part before
+    reaching: list[Span] = []  # those that begin in an earlier part
     for start, end, above in cuts:
         while coming is not None and coming.start < end:
             reaching.append(coming)
@@ -93,7 +93,7 @@ def _parts(text: str, spans: Sequence[Span], limit: int = LIMIT_UNITS) -> Iterat
 
 
 def _part(text: str, start: int, end: int, spans: Iterable[Span], above: str) -> Part:
-    """The part from `start` to `end`, below `above`, with those of the spans that reach into it."""
+    """Return the part from `start` to `end`, below `above`, with the spans that overlap it."""
     while end > start and text[end - 1].isspace():
         end -= 1
     clipped = (_clipped(text, span, start, end) for span in spans if span.start < end and span.end > start)
@@ -128,7 +128,7 @@ def _most_important(spans: list[Span]) -> list[Span]:
 
 
 def _offsets(text: str) -> list[int] | range:
-    """Where each character begins in UTF-16 units, and where the last one ends."""
+    """Return where each character begins in UTF-16 units, and where the last one ends."""
     if units(text) == len(text):
         return range(len(text) + 1)
     return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]

@@ -1,4 +1,4 @@
-"""What stands out in a text, and how it may be nested on Telegram."""
+"""The formatted spans of a text, and Telegram's rules for nesting them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ _OUTERMOST: Final[dict[Kind, int]] = {"blockquote": 0, "text_link": 2, "code": 3
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a text, counted in characters (not in UTF-16 units)."""
+    """A span of a text, counted in characters (not in UTF-16 units)."""
 
     start: int
     end: int
@@ -25,13 +25,12 @@ class Span:
 
 
 def lawful(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans as Telegram's rules for nesting allow them, sorted, without white space at their ends.
+    """Return the spans that Telegram's nesting rules allow, sorted, without white space at their ends.
 
-    Of two that are equally long the one that comes later in `spans` is the outer one.
+    Of two spans of equal length, the later one in `spans` is the outer one.
 
-    Nothing is within code, no quote within a quote, no link within a link, no style within the same
-    style, and of two spans that overlap one is within the other. A style around code ends before it
-    and goes on behind it.
+    Code contains no span, a quote no quote, a link no link, a style not the same style, and of two spans that
+    overlap one is within the other. A style around code ends before it and continues after it.
     """
     ordered = [*spans]
     ordered.reverse()
@@ -50,7 +49,7 @@ def lawful(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def trim(text: str, span: Span) -> Span | None:
-    """The span without white space at its ends, None if there is nothing to see in it.
+    """Return the span without white space at its ends, None if it has no visible character.
 
     A block keeps the indentation of its first line.
     """
@@ -73,7 +72,7 @@ def _in_order(spans: Iterable[Span]) -> list[Span]:
 
 
 def _outermost(spans: Iterable[Span]) -> list[Span]:
-    """Those that no earlier one reaches into; `spans` are sorted, longer ones first."""
+    """Return the spans that no earlier one overlaps; `spans` are sorted, longer ones first."""
     kept: list[Span] = []
     for span in spans:
         if not kept or span.start >= kept[-1].end:
@@ -82,7 +81,7 @@ def _outermost(spans: Iterable[Span]) -> list[Span]:
 
 
 def _without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
-    """Those that have nothing in common with any of `taken`."""
+    """Return the spans that overlap none of `taken`."""
     kept, at = [], 0
     for span in spans:
         while at < len(taken) and taken[at].end <= span.start:
@@ -93,7 +92,7 @@ def _without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
 
 
 def _around(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
-    """What is left of the spans between those of `taken`."""
+    """Return the rest of the spans between those of `taken`."""
     pieces, at = [], 0
     for span in spans:
         while at < len(taken) and taken[at].end <= span.start:
@@ -110,7 +109,7 @@ def _around(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
 
 
 def _nested(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """In the order of their nesting, without those that would cross a border or be where they may not."""
+    """Return the spans in nesting order, without those that cross a border or are forbidden there."""
     kept: list[Span] = []
     around: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end, _OUTERMOST.get(span.kind, 1))):

@@ -1,4 +1,4 @@
-"""Tables in a messenger, whose lines are short: columns where they fit, else one record per row."""
+"""Tables in a messenger, whose lines are short: columns if they fit, else one record per row."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -6,16 +6,16 @@ from typing import Final
 from rich.cells import cell_len
 
 COLUMNS: Final = 48
-"""How wide aligned columns may become, in cells of a monospaced font: about what a telephone shows."""
+"""The maximum width of aligned columns, in cells of a monospaced font: about the width of a telephone."""
 
 _BETWEEN: Final = " | "
 
 
 def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | None:
-    """The rows, the first of which is the header, in aligned columns; None if that would be too wide.
+    """Return the rows, the first of which is the header, in aligned columns; None if that would be too wide.
 
-    `alignments` has one of `None`, `Left`, `Center` and `Right` for each column. Wide characters
-    count as two cells.
+    `alignments` has one of `None`, `Left`, `Center` and `Right` for each column. Wide characters count as two
+    cells.
     """
     count = max((len(row) for row in rows), default=0)
     if not count or (count - 1) * len(_BETWEEN) + count > COLUMNS:
@@ -34,9 +34,9 @@ def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | N
 
 
 def records(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Each row below the header as lines of `header: value`.
+    """Yield each row below the header as lines of `header: value`.
 
-    Empty cells are left out; a column that is empty altogether shows its header once.
+    Empty cells are left out; a completely empty column shows its header once.
     """
     header, *body = rows
     body = body or [[""] * len(header)]

@@ -1,1 +1,1 @@
-"""Updates in: asked for, read, judged, stored, and only then confirmed."""
+"""Updates in: received, read, judged, stored, and only then confirmed."""

@@ -1,4 +1,4 @@
-"""What a message carries besides words, and whether it can be taken."""
+"""The attachments of a message, and which of them Rumi accepts."""
 
 import mimetypes
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from rumi.texts import Language
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What can be taken besides words. `voice`: there is something that writes voice messages down."""
+    """The accepted kinds of attachments. `voice`: a transcriber for voice messages is configured."""
 
     max_file_bytes: int = MAX_BYTES
     voice: bool = True
@@ -29,28 +29,28 @@ class Intake:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What came with a message, or the `answer` that says why it cannot be worked on."""
+    """The attachments of a message, or the `answer` that says why Rumi cannot work on it."""
 
     enclosures: tuple[Enclosure, ...] = ()
     answer: str | None = None
 
 
-# An animation is also given as a document, for programs that know no better: what cannot be taken is looked
-# for first. Texts has words for most of these.
+# An animation also comes as a document, for older programs. So unsupported kinds are looked for first. Texts
+# has words for most of these.
 _UNSUPPORTED: Final = (
     *("sticker", "animation", "video_note", "story", "poll", "location", "contact", "dice", "game"),
     *("checklist", "paid_media", "giveaway", "invoice"),
 )
 
 _FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video", "video", ".mp4"))
-"""Where a file may stand, how it is called where its sender gave it no name, and its usual ending."""
+"""The fields of a file, its name if its sender gave it none, and its usual ending."""
 
 
 def content_of(message: Fields, language: Language, intake: Intake) -> Content | None:
-    """What the message carries; None where nobody said anything, as when somebody joins or pins.
+    """Return the message's attachments; None if no person said anything, as when somebody joins or pins.
 
     Raises:
-        OddField: what it carries is not described as Telegram does.
+        OddField: A field differs from Telegram's description.
     """
     for kind in _UNSUPPORTED:
         if message.get(kind) is not None:
@@ -74,7 +74,7 @@ def _taken(enclosure: Enclosure, language: Language, intake: Intake) -> Content:
 
 
 def _file(message: Fields) -> Enclosure | None:
-    """The file that the message is, if it is one."""
+    """Return the file of the message, if it has one."""
     message_id = number(message, "message_id")
     if photos := records(message, "photo"):
         largest = max(photos, key=_area)

@@ -1,7 +1,7 @@
-"""Reading Telegram's JSON a field at a time.
+"""Reads Telegram's JSON field by field.
 
-The library's own classes insist on every field of everything that stands in a message, and Telegram adds to
-those all the time: a poll of another version, quoted in an answer, would hide the words of that answer.
+The library's own classes require every field of every object in a message, and Telegram adds fields all the
+time: a poll of another version, quoted in an answer, would hide the words of that answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 class OddField(ValueError):
-    """A field holds something else than Telegram says. Its text names the field only."""
+    """A field differs from Telegram's description. The text names only the field."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the field {name} is odd")
 
 
 def number(fields: Fields, name: str) -> int:
-    """A number that has to be there, small enough for any database.
+    """Return a number that must be present, small enough for any database.
 
     Raises:
-        OddField: it is not.
+        OddField: It is missing or not a number.
     """
     found = number_or_none(fields, name)
     if found is None:
@@ -30,23 +30,23 @@ def number(fields: Fields, name: str) -> int:
 
 
 def number_or_none(fields: Fields, name: str) -> int | None:
-    """A number that may be missing.
+    """Return a number that may be missing.
 
     Raises:
-        OddField: it is something else.
+        OddField: It is not a number.
     """
     found = fields.get(name)
-    # Not isinstance: True is no number. Telegram promises at most 52 bits.
+    # Not isinstance: True is not a number here. Telegram promises at most 52 bits.
     if found is None or (type(found) is int and abs(found) < 2**53):
         return found
     raise OddField(name)
 
 
 def text_or_none(fields: Fields, name: str) -> str | None:
-    """A text that may be missing.
+    """Return a text that may be missing.
 
     Raises:
-        OddField: it is something else.
+        OddField: It is not a text.
     """
     found = fields.get(name)
     if found is None or isinstance(found, str):
@@ -55,10 +55,10 @@ def text_or_none(fields: Fields, name: str) -> str | None:
 
 
 def record(fields: Fields, name: str) -> Fields:
-    """An object that has to be there.
+    """Return an object that must be present.
 
     Raises:
-        OddField: it is not.
+        OddField: It is missing or not an object.
     """
     found = record_or_none(fields, name)
     if found is None:
@@ -67,10 +67,10 @@ def record(fields: Fields, name: str) -> Fields:
 
 
 def record_or_none(fields: Fields, name: str) -> Fields | None:
-    """An object that may be missing.
+    """Return an object that may be missing.
 
     Raises:
-        OddField: it is something else.
+        OddField: It is not an object.
     """
     found = fields.get(name)
     if found is None or isinstance(found, dict):
@@ -79,10 +79,10 @@ def record_or_none(fields: Fields, name: str) -> Fields | None:
 
 
 def records(fields: Fields, name: str) -> Sequence[Fields]:
-    """A list of objects, empty where it is missing.
+    """Return a list of objects, empty if it is missing.
 
     Raises:
-        OddField: it is something else.
+        OddField: It is not a list of objects.
     """
     found = fields.get(name)
     if found is None:
@@ -93,5 +93,5 @@ def records(fields: Fields, name: str) -> Sequence[Fields]:
 
 
 def flag(fields: Fields, name: str) -> bool:
-    """Whether something is said to be so."""
+    """Return True if the flag is set."""
     return fields.get(name) is True

@@ -1,4 +1,4 @@
-"""Where words come from that a person hands on: forwards, quotes, what another bot made for them."""
+"""The source of words that a person hands on: forwards, quotes, messages that another bot made for them."""
 
 from typing import Final
 
@@ -6,19 +6,20 @@ from rumi.marked import one_line
 from rumi.telegram.polling.fields import Fields, record_or_none, text_or_none
 
 MOST_CHARS: Final = 100
-"""Of a name, which its bearer has chosen."""
+"""The maximum length of a name, which its bearer has chosen."""
 
 ELSEWHERE: Final = "(Nothing of it came along.)"
-"""In place of a message in another chat that is answered without a quote of it."""
+"""Stands for an answered message of another chat without a quote."""
 
 
 def made_by(message: Fields) -> str:
-    """Who wrote the words of a message and made its file, if that was not its sender; empty if it was.
+    """Return who wrote a message's words and made its file, if it was not the sender; otherwise "".
 
-    All forwards count, also of the sender's own messages: who picks a text out of another talk hands it on.
+    All forwards count, also of the sender's own messages, because forwarding selects a text from another
+    conversation.
 
     Raises:
-        OddField: it is not described as Telegram does.
+        OddField: A field differs from Telegram's description.
     """
     if (origin := record_or_none(message, "forward_origin")) is not None:
         return f"forwarded from {_origin(origin)}"
@@ -28,12 +29,12 @@ def made_by(message: Fields) -> str:
 
 
 def quoted_in(message: Fields) -> tuple[str, str] | None:
-    """Whom a message quotes and what; None if nobody.
+    """Return the quoted person and the quote; None without a quote.
 
-    Of the message that is answered the quoted part is all that is taken.
+    Of an answered message, only the quoted part is taken.
 
     Raises:
-        OddField: it is not described as Telegram does.
+        OddField: A field differs from Telegram's description.
     """
     elsewhere, quote = record_or_none(message, "external_reply"), record_or_none(message, "quote")
     if elsewhere is None and quote is None:
@@ -47,7 +48,7 @@ def quoted_in(message: Fields) -> tuple[str, str] | None:
 
 
 def _origin(origin: Fields) -> str:
-    """Return who wrote a message, as its `MessageOrigin` says; of an unknown kind a name for that."""
+    """Return who wrote a message, from its `MessageOrigin`; for an unknown kind return a name for that."""
     match origin.get("type"):
         case "user":
             return _user(record_or_none(origin, "sender_user") or {})

@@ -1,6 +1,6 @@
-"""The poller: takes updates from Telegram, has them stored, and only then confirms them.
+"""The poller: receives updates from Telegram, stores them, and only then confirms them.
 
-It waits for no chat: what it stores is handed on by the inbox.
+It waits for no chat: the inbox hands the stored messages on.
 """
 
 import logging
@@ -32,42 +32,42 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 WAITS: Final = Backoff(first_s=2.0, factor=2.0, cap_s=30.0)
-"""Between attempts, less up to a half by chance, so that two programs do not keep meeting each other."""
+"""Seconds between attempts, reduced by up to a half at random, so that two programs do not keep colliding."""
 
 REFUSALS: Final = 3
-"""How often a token that worked a moment ago is tried again when it is refused: a server that is being mended
-may refuse anything."""
+"""How often a token that worked a moment ago is tried again: a server under repair may refuse anything."""
 
 CONFIRM_S: Final = 2.0
-"""How long the last confirmation may take: without it the next process meets a few known updates."""
+"""How long the last confirmation may take: without it the next process receives a few known updates again."""
 
 ALBUM_PAUSE_S: Final = 0.5
 ALBUM_LOOKS: Final = 4
-"""An album's messages are updates of their own and may come one after the other: while the last thing that
-waits is one of them, it is looked for more, that often at most."""
+"""The messages of an album are separate updates and may come one after the other. While the last waiting
+update belongs to one, the poller asks for more, at most this often.
+"""
 
 LEAST_POLL_S: Final = 0.1
-"""A server that answers at once with nothing is not asked more often than this."""
+"""The minimum time between two polls, for a server that answers at once with nothing."""
 
 
 UNSTORED_S: Final = 1.0
-"""How soon it is tried again to store what came, and looked for a `/stop` that came since."""
+"""How soon the poller tries again to store updates, and looks for a later `/stop`."""
 
 
 class Accepts(Protocol):
-    """Where messages are stored: `rumi.chats.Inbox`."""
+    """Stores messages: `rumi.chats.Inbox`."""
 
     async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
-        """Store them all, or raise; for each, whether it is new."""
+        """Store them all, or raise. Return for each: True if it is new."""
         ...
 
 
 @dataclass(slots=True)
 class PollerMemory:
-    """What outlives the poller's incarnations. Made once, by whoever makes the poller.
+    """State that outlives the poller's incarnations. The maker of the poller makes it once.
 
-    `me` is who the bot is, once that is known; `ended`: no updates are taken any more; `refused`: Telegram
-    does not know the token, and no restart would help; `registered`: the commands are.
+    `me` is the bot's identity, once it is known; `ended`: no more updates are taken; `refused`: Telegram does
+    not know the token, and no restart would help; `registered`: the commands are registered.
     """
 
     me: Me | None = None
@@ -77,7 +77,7 @@ class PollerMemory:
 
 
 class Poller(Actor[PollerMessage]):
-    """Polls until it is told to stop, and then never again, whatever restarts it."""
+    """Polls until it is told to stop, and never again after that, also after a restart."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class Poller(Actor[PollerMessage]):
         grace_s: float = 10.0,
         waits: Backoff = WAITS,
     ) -> None:
-        """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is given up.
+        """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is abandoned.
 
-        `say` says words to a chat, if that can be done at once.
+        `say` sends words to a chat, if that is possible at once.
         """
         self._bot = bot
         self._inbox = inbox
@@ -110,8 +110,8 @@ class Poller(Actor[PollerMessage]):
         self._random = random
         self._moves = Moves() if moves is None else moves
         self._say = say
-        self._unstored = 0  # attempts in a row to store what came
-        self._told: set[str] = set()  # chats that were told so
+        self._unstored = 0  # failed attempts in a row to store the updates
+        self._told: set[str] = set()  # chats that got a notice
         self._poll_s = poll_s
         self._grace_s = grace_s
         self._waits = waits
@@ -127,10 +127,10 @@ class Poller(Actor[PollerMessage]):
     # Life
 
     async def started(self) -> None:
-        """Begin to poll, unless polling was ended for good.
+        """Begin to poll, unless polling has ended for good.
 
         Raises:
-            TokenRefused: an earlier incarnation has found that out.
+            TokenRefused: An earlier incarnation found that the token is refused.
         """
         if self._memory.refused:
             raise TokenRefused
@@ -147,12 +147,12 @@ class Poller(Actor[PollerMessage]):
         await self._done.wait()
 
     async def stopped(self, reason: str) -> None:
-        """Confirm what was stored, within a bound."""
+        """Confirm the stored updates, within a time limit."""
         if reason != "crashed":
             await self._confirm()
 
     def doing(self) -> str:
-        """For `rumi status`."""
+        """Return the description for `rumi status`."""
         if self._memory.ended:
             return "takes no more updates"
         now = trio.current_time()
@@ -164,7 +164,7 @@ class Poller(Actor[PollerMessage]):
         return f"{self._doing}, {last}"
 
     def figures(self) -> Mapping[str, object]:
-        """When the last update came, and what keeps it from taking more."""
+        """Return when the last update came, and the error that prevents more."""
         last_s = None if self._last is None else round(trio.current_time() - self._last, 3)
         waits = self._waits_until is not None
         return {"last_update_s": last_s, "trouble": self._trouble if waits else None}
@@ -187,7 +187,7 @@ class Poller(Actor[PollerMessage]):
             self.start_soon(self._register)
         while me is not None and not self._memory.ended:
             updates: Sequence[RawUpdate] = ()
-            # Only the asking is cut off by the end: what has come is stored.
+            # The end cancels only the poll: received updates are stored.
             with trio.CancelScope() as self._asking:
                 updates = await self._patiently(self._updates)
             if updates:
@@ -203,8 +203,8 @@ class Poller(Actor[PollerMessage]):
         self._memory.registered = await register_commands(self._bot, self._who.language, self._who.default)
 
     async def _updates(self) -> Sequence[RawUpdate]:
-        """The next updates, in their order; none if none came within a poll."""
-        if self._repeated > 1:  # once is what a restart meets
+        """Return the next updates, in order; none if none came within a poll."""
+        if self._repeated > 1:  # a restart can only cause this once
             await self._wait(self._repeated - 2, "Telegram repeats what was confirmed")
         began = trio.current_time()
         updates = await self._ask(self._poll_s)
@@ -221,20 +221,21 @@ class Poller(Actor[PollerMessage]):
         return updates
 
     async def _ask(self, wait_s: float) -> Sequence[RawUpdate]:
-        """One poll. What is numbered below the offset is confirmed by it, and comes no more."""
+        """Make one poll. It confirms the updates below the offset, which do not come again."""
         limit_s = wait_s + self._grace_s
         with trio.fail_after(limit_s):
             updates = await raw_updates(self._bot, offset=self._offset, wait_s=wait_s, read_timeout_s=limit_s)
-        # Telegram numbers anew, at random, after a quiet week; an offset from before could then stand above
-        # what comes next, and confirm it unread. So it is sent until it was answered with nothing, and then
-        # dropped: without an offset the oldest update that is not confirmed comes first.
+        # After a quiet week Telegram numbers updates from a new random start. An old offset could then be
+        # above the next numbers, and confirm them unread. So the offset is sent until a poll with it returns
+        # nothing, and then dropped: without an offset, the oldest unconfirmed update comes first.
         if not updates:
             self._offset = None
         return updates
 
     async def _try_to_store(self, updates: Sequence[RawUpdate], me: Me) -> None:
-        """Store the batch. Where nothing can be written now it stays at Telegram, unconfirmed, and is asked
-        for again: with what came since, so that a `/stop` is seen."""
+        """Store the batch. If nothing can be written now, the batch stays at Telegram, unconfirmed, and is
+        received again together with newer updates, so that a `/stop` is seen.
+        """
         try:
             await self._store(updates, me)
         except NotTaken as error:
@@ -251,8 +252,8 @@ class Poller(Actor[PollerMessage]):
         """Store the batch in one step; only then may its numbers be confirmed.
 
         Raises:
-            NotTaken: nothing can be stored now. Who wrote was told so.
-            RumiError: nothing was stored, so the same updates come again.
+            NotTaken: Nothing can be stored now. The senders got a notice.
+            RumiError: Nothing was stored, so the same updates come again.
         """
         self._doing = f"storing {len(updates)} updates"
         moves = moves_in(updates)
@@ -286,7 +287,7 @@ class Poller(Actor[PollerMessage]):
             self._say(Say(message.chat, words, message.origin))
 
     async def _confirm(self) -> None:
-        """Confirm what was stored last, once and within a bound: it spares the next process repetitions."""
+        """Confirm the last stored updates, once and within a time limit, so that they do not come again."""
         offset, self._offset = self._offset, None
         if offset is None:
             return
@@ -299,10 +300,10 @@ class Poller(Actor[PollerMessage]):
     # Patience
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What the call returns, in as many attempts as it takes.
+        """Return the result of the call, with as many attempts as necessary.
 
         Raises:
-            TokenRefused: no attempt can help.
+            TokenRefused: No attempt can succeed.
         """
         attempt = refusals = 0
         while True:
@@ -339,7 +340,7 @@ class Poller(Actor[PollerMessage]):
             self._waits_until = None
 
     async def _remove_webhook(self) -> None:
-        """Somebody had updates sent elsewhere. What waits there is kept, and comes to us."""
+        """Remove a webhook that sent the updates elsewhere. Waiting updates are kept, and come to us."""
         logger.warning("this bot had a webhook; it is removed, for updates are polled here")
         try:
             with trio.move_on_after(self._grace_s):

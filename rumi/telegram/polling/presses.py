@@ -1,7 +1,7 @@
-"""Pressed buttons: what they mean, and who is asked whether the answer counts.
+"""Pressed buttons: their meaning, and the chat that decides if the answer counts.
 
-As with messages, people are judged by Telegram's number for them. What a button carries is a random name,
-which counts only in the chat in which the question was asked, and only for whom it was asked.
+As with messages, people are identified by their Telegram number. A button carries a random name, which counts
+only in the chat of the question, and only for the person who was asked.
 """
 
 import logging
@@ -26,18 +26,18 @@ from rumi.texts import Language
 logger = logging.getLogger(__name__)
 
 ANSWER_S: Final = 5.0
-"""How long a chat may take to say whether an answer counts."""
+"""How long a chat may take to decide if an answer counts."""
 
 MOST: Final = 256
-"""So many presses may wait to be judged; further ones are lost, and may be made again."""
+"""The maximum number of waiting presses; further ones are lost, and may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Somebody pressed a button of a question. `query` is what Telegram calls that.
+    """A person pressed a button of a question. `query` is Telegram's id of the press.
 
-    `message` is what the button hangs on, in the house's `chat`, which Telegram calls `number`. `known`: they
-    may talk to the bot.
+    `message` is the message with the button, in the chat `chat`, whose Telegram number is `number`. `known`:
+    the person may talk to the bot.
     """
 
     update: int
@@ -53,18 +53,19 @@ class Press:
 
 
 class Answers(Protocol):
-    """Where an answer counts or does not: `rumi.chats.Inbox`."""
+    """Decides if an answer counts: `rumi.chats.Inbox`."""
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
-        """Whether it was the answer to a question that waits for this person."""
+        """Return True if it was the answer to a question that waits for this person."""
         ...
 
 
 def read_presses(
     updates: Sequence[RawUpdate], who: Who, here: Here = lambda address: address
 ) -> dict[int, Press]:
-    """The presses among the updates, by the update's number. What cannot be read is logged, without what it
-    says, and is none."""
+    """Return the presses among the updates, by the update's number. An unreadable one is skipped and
+    logged without its content.
+    """
     found: dict[int, Press] = {}
     for update in updates:
         try:
@@ -78,10 +79,10 @@ def read_presses(
 
 
 def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address) -> Press | None:
-    """The press of one of our buttons that the update is, if it is one.
+    """Return the press of one of our buttons, if the update is one.
 
     Raises:
-        OddField: it cannot be read.
+        OddField: It cannot be read.
     """
     query = record_or_none(update, "callback_query")
     message = None if query is None else record_or_none(query, "message")
@@ -111,10 +112,10 @@ def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address
 
 
 class Presses:
-    """Asks chats whether a press is the answer, a chat's presses in their order, and no chat waits for
-    another. What is to be said then is the sender's work.
+    """Asks chats if a press is the answer: a chat's presses in order, and independently of other chats. The
+    sender then shows the result.
 
-    Made once, by whoever makes the poller.
+    The maker of the poller makes it once.
     """
 
     def __init__(self, inbox: Answers, sender: ActorRef[Pressed | Toast], strangers: Strangers) -> None:
@@ -124,7 +125,7 @@ class Presses:
         self._lines: dict[str, deque[Press]] = {}
 
     def take(self, press: Press, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
-        """See to a press. Never waits: what takes time is done in a task that `start` starts."""
+        """Handle a press. Never waits: a task that `start` starts does the slow part."""
         if not press.known:
             self._strangers.pressed(press.user, press.query, press.language)
             return

@@ -1,7 +1,7 @@
-"""What an update means to the house: a message for a chat, a stranger at the door, or nothing.
+"""The meaning of an update: a message for a chat, a message of a stranger, or nothing.
 
-Everything here is a plain function of what came. People are judged by Telegram's number for them, never by
-a name, which anybody may take.
+All of these are plain functions of the update. People are identified by their Telegram number, never by a
+name, which anybody may take.
 """
 
 import logging
@@ -32,19 +32,19 @@ from rumi.texts import Language
 logger = logging.getLogger(__name__)
 
 Here: TypeAlias = Callable[[Address], Address]
-"""Which chat of ours a place on Telegram is."""
+"""Maps a place on Telegram to a chat."""
 
 _GROUPS: Final = ("group", "supergroup")
 _TELEGRAM: Final = 777000
-"""Who posts, in a group, what was posted in the channel that it belongs to. Not marked as a bot."""
+"""The author of channel posts in the group that belongs to the channel. It is not marked as a bot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who may talk to the bot, and in which language it answers.
+    """The users who may talk to the bot, and the languages of its answers.
 
-    Admins may talk, whether or not they are also in `allowed`. `language` is the configuration's; where it
-    is "auto" and Telegram does not say what a person speaks, `default` holds.
+    Admins may talk, also if they are not in `allowed`. `language` is the configuration's; if it is "auto" and
+    Telegram does not report a person's language, `default` is used.
     """
 
     allowed: frozenset[int]
@@ -53,11 +53,11 @@ class Who:
     default: Language = "en"
 
     def may_talk(self, user: int) -> bool:
-        """Whether the bot works for this person."""
+        """Return True if the bot works for this person."""
         return user in self.allowed or user in self.admins
 
     def language_of(self, code: str | None) -> Language:
-        """The language for somebody whose Telegram speaks `code` (an IETF tag such as es-419)."""
+        """Return the language for a person whose Telegram uses `code` (an IETF tag such as es-419)."""
         if self.language != "auto":
             return self.language
         if not code:
@@ -67,9 +67,9 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """Somebody wrote to the bot who may not. Nothing of what they wrote is kept.
+    """A person without permission wrote to the bot. Nothing that they wrote is kept.
 
-    `chat` is where; `origin` is the message to answer, None in a private chat, where that is plain.
+    `chat` is the chat; `origin` is the message to answer, None in a private chat, where that is clear.
     """
 
     update: int
@@ -84,7 +84,7 @@ Read: TypeAlias = Incoming | Stranger
 
 @dataclass(frozen=True, slots=True)
 class _Letter:
-    """A person's message. `addressed`: it is meant for the bot. What is sent at once has the same `album`."""
+    """A person's message. `addressed`: it is meant for the bot. Messages of one album share `album`."""
 
     update: int
     message: int
@@ -102,13 +102,13 @@ class _Letter:
 def read_batch(
     updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake, here: Here = lambda address: address
 ) -> list[Read]:
-    """What each of them means, in their order; what means nothing is an `Incoming` of its number only.
+    """Return the meaning of each update, in order; one without a meaning is an `Incoming` of its number only.
 
-    `here` says which chat a place on Telegram is.
+    `here` maps a place on Telegram to a chat.
 
-    The messages of an album become one, in the place of the last: an album that comes again with one more
-    message is new then, instead of being lost with those that are known. An update that cannot be read is
-    logged, without what it says, and means nothing. One that stands there twice counts once.
+    The messages of an album become one, in the place of the last. An album that comes again with one more
+    message is then new, instead of being lost with the known ones. An unreadable update is logged without its
+    content, and has no meaning. An update that occurs twice counts once.
     """
     once: dict[int, RawUpdate] = {}
     for update in updates:
@@ -128,10 +128,10 @@ def read_batch(
 
 
 def read_update(update: RawUpdate, me: Me, who: Who, intake: Intake) -> Read | None:
-    """What one update means; None where it means nothing.
+    """Return the meaning of one update; None if it has none.
 
     Raises:
-        OddField: it cannot be read.
+        OddField: It cannot be read.
     """
     letter = _letter(update, me, who, intake, lambda address: address)
     return None if letter is None else _judge([letter], who)
@@ -140,25 +140,25 @@ def read_update(update: RawUpdate, me: Me, who: Who, intake: Intake) -> Read | N
 def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> _Letter | None:
     try:
         return _letter(update, me, who, intake, here)
-    except OddField as error:  # passed over, so that it does not come again for ever
+    except OddField as error:  # skipped, so that it does not come again forever
         logger.warning("update %d could not be read: %s", number_of(update), error)
         return None
 
 
 def _together(letter: _Letter) -> tuple[object, ...]:
-    """What an album's messages have in common, and no others."""
+    """Return the key that exactly the messages of one album share."""
     return (letter.address, letter.user, letter.album) if letter.album else (letter.update,)
 
 
 def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> _Letter | None:
-    """The message of a person that the update is, if it is one."""
+    """Return the person's message in the update, if it has one."""
     message = record_or_none(update, "message")
     sender = None if message is None else _person(message)
     if message is None or sender is None:
         return None
     chat = record(message, "chat")
     private = chat.get("type") == "private"
-    # A channel's direct messages are many people's private talks in what looks like one group.
+    # A channel's direct messages are private conversations of many people in one apparent group.
     if not private and (chat.get("type") not in _GROUPS or flag(chat, "is_direct_messages")):
         return None
     language = who.language_of(text_or_none(sender, "language_code"))
@@ -168,7 +168,7 @@ def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> 
     words = read_words(message, me)
     maker = made_by(message)
     enclosures = [replace(each, source=maker) for each in content.enclosures]
-    if maker:  # whatever it says, it calls nobody, commands nothing and answers no question
+    if maker:  # its words call nobody, command nothing and answer no question
         said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
         enclosures[:0] = _words(maker, said)
         words = Words("", addressed=False)
@@ -197,7 +197,7 @@ def _words(source: str, text: str) -> list[Enclosure]:
 
 
 def _person(message: Fields) -> Fields | None:
-    """Who wrote it, if that is a person who shows themselves: no bot, no channel, no anonymous admin."""
+    """Return the author, if it is an identified person: not a bot, a channel or an anonymous admin."""
     if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
         return None
     sender = record_or_none(message, "from")
@@ -207,12 +207,12 @@ def _person(message: Fields) -> Fields | None:
 
 
 def _answers_bot(message: Fields, me: Me) -> bool:
-    """Whether it is an answer to something that the bot said."""
+    """Return True if it answers a message of the bot."""
     replied = record_or_none(message, "reply_to_message")
     author = None if replied is None else record_or_none(replied, "from")
     if replied is None or author is None or number_or_none(author, "id") != me.id:
         return False
-    # Whatever is said in a topic answers the topic's beginning, which the bot may have made.
+    # Every message in a topic answers the topic's first one, which the bot may have made.
     begins_topic = flag(message, "is_topic_message") and (
         replied.get("message_id") == message.get("message_thread_id")
     )
@@ -220,7 +220,7 @@ def _answers_bot(message: Fields, me: Me) -> bool:
 
 
 def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
-    """What a message means, or an album's."""
+    """Return the meaning of a message, or of an album."""
     last = letters[-1]
     if not any(letter.addressed for letter in letters):
         return None
@@ -233,7 +233,7 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
     enclosures = tuple(enclosure for letter in letters for enclosure in letter.enclosures)
     answer = next((letter.answer for letter in letters if letter.answer is not None), None)
     if answer is None and not enclosures and not speaking.text.strip():
-        answer = texts.greeting(last.language)  # called by name, and nothing else
+        answer = texts.greeting(last.language)  # only the bot's name
     return Incoming(
         update=last.update,
         chat=chat,

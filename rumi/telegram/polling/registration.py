@@ -1,4 +1,4 @@
-"""Telegram is told the chat commands, so that its menu offers them."""
+"""Registers the chat commands with Telegram, so that its menu offers them."""
 
 import logging
 from typing import Final, Literal
@@ -19,10 +19,10 @@ WAITS: Final = Backoff(first_s=10.0, factor=3.0, cap_s=300.0)
 
 
 async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], default: Language) -> bool:
-    """Register the commands for speakers of Spanish, of English, and for all others; whether that was done.
+    """Register the commands for speakers of Spanish, of English, and for all others. Return True on success.
 
-    With a `language` of the configuration everybody gets that one. What fails is tried again for some
-    minutes, and then left: the commands work without a menu. Cancelled, some languages may be told.
+    With a `language` of the configuration everybody gets that one. Failures are retried for some minutes, and
+    then ignored: the commands work without a menu. Cancelled, some languages may be registered.
     """
     menus: dict[str | None, Language] = {None: default, "es": "es", "en": "en"}
     if language != "auto":

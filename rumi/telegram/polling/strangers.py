@@ -1,4 +1,6 @@
-"""Strangers are told their number, so that the owner can let them in. Nothing that they wrote is kept."""
+"""Users who are not on the list get their Telegram id, so that the owner can add it. Nothing that they
+wrote is kept.
+"""
 
 import logging
 from collections import OrderedDict
@@ -15,14 +17,16 @@ from rumi.texts import Language
 logger = logging.getLogger(__name__)
 
 AGAIN_S: Final = 3600.0
-"""A stranger who goes on writing is told again after this time."""
+"""A stranger who continues to write gets the id again after this time."""
 
 MOST: Final = 10_000
-"""How many are remembered: whoever sends a crowd fills no memory, and is told a second time at worst."""
+"""The number of remembered strangers, so that a crowd does not fill the memory; forgotten ones may get
+their id twice.
+"""
 
 
 class Strangers:
-    """Who was told when. Times are trio's, so they begin anew with the process."""
+    """When each stranger got the id. Times are trio's, so they start over with the process."""
 
     def __init__(self, sender: ActorRef[Say | Toast], *, again_s: float = AGAIN_S, most: int = MOST) -> None:
         self._sender = sender
@@ -31,15 +35,15 @@ class Strangers:
         self._told: OrderedDict[int, float] = OrderedDict()
 
     def meet(self, stranger: Stranger) -> None:
-        """Tell the person their number, unless they were told within the last hour. Never waits.
+        """Send the person their id, unless they got it within the last hour. Never waits.
 
-        If the sender has no room the words are lost: strangers are no reason to keep anybody waiting.
+        If the sender has no room, the words are lost, because strangers must not delay anyone.
         """
         words = texts.stranger(stranger.language, stranger.user)
         self._tell(stranger.user, Say(stranger.chat, words, stranger.origin))
 
     def pressed(self, user: int, query: str, language: Language) -> None:
-        """The same for one who pressed a button: they read it there, and nobody else does."""
+        """Do the same for a person who pressed a button; only they see the notice."""
         self._tell(user, Toast(query, texts.stranger(language, user)))
 
     def _tell(self, user: int, words: Say | Toast) -> None:

@@ -1,4 +1,4 @@
-"""Updates as Telegram hands them out, before anybody has judged them."""
+"""Updates as Telegram delivers them, before they are judged."""
 
 import math
 from collections.abc import Sequence
@@ -11,23 +11,23 @@ from rumi.telegram.api.guarded import NO_ANSWER
 from rumi.telegram.polling.fields import Fields, OddField, number
 
 RawUpdate: TypeAlias = Fields
-"""An update as it came: it has a number, and may hold anything besides."""
+"""An update as it came: it has a number, and may have any other content."""
 
 
 async def raw_updates(
     bot: Bot, *, offset: int | None, wait_s: float, read_timeout_s: float, limit: int = 100
 ) -> list[RawUpdate]:
-    """What waits for the bot, at most `limit`, oldest first, as it came; what has no number is left out.
+    """Return the waiting updates, at most `limit`, oldest first; those without a number are left out.
 
-    The server may hold the answer back for `wait_s` while nothing waits. Whatever is numbered below
-    `offset` is confirmed and does not come again.
+    The server may hold the answer back for `wait_s` while nothing waits. Updates below `offset` are confirmed
+    and do not come again.
 
     Raises:
-        TelegramError: no answer, or one that cannot be used.
+        TelegramError: There is no answer, or an unusable one.
     """
-    # `Bot.get_updates` fails for a whole batch when one update in it is odd, and logs all of it. The
-    # method's name is spelled so that `do_api_request` takes it (it refuses names of its own methods) and
-    # still knows it as the one that has connections of its own.
+    # `Bot.get_updates` fails for a whole batch when one update in it is odd, and logs all of it. The method's
+    # name is spelled so that `do_api_request` accepts it (it refuses names of its own methods) and still
+    # recognises it as the one with its own connections.
     found = await bot.do_api_request(
         "get_Updates",
         {
@@ -47,10 +47,10 @@ async def raw_updates(
 
 
 def number_of(update: RawUpdate) -> int:
-    """The update's number.
+    """Return the update's number.
 
     Raises:
-        OddField: it has none, so it is no update.
+        OddField: It has none, so it is not an update.
     """
     return number(update, "update_id")
 
@@ -63,6 +63,6 @@ def _is_numbered(update: object) -> bool:
 
 
 def ends_in_album(updates: Sequence[RawUpdate]) -> bool:
-    """Whether the last of them is part of an album, so that more of it may be on its way."""
+    """Return True if the last one is part of an album, so that more of it may be on its way."""
     message = updates[-1].get("message") if updates else None
     return isinstance(message, dict) and bool(message.get("media_group_id"))

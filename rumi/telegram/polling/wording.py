@@ -1,4 +1,4 @@
-"""The words of a message: which of them call the bot, and what is left when those are taken out."""
+"""The words of a message: which of them call the bot, and the rest without those."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _BEHIND_NAME: Final = " \t,:;"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """`text` has neither mentions of the bot nor its name behind a command.
+    """`text` has neither mentions of the bot nor its name after a command.
 
     `addressed`: the words call the bot. `other_bot`: they are a command for another one.
     """
@@ -26,10 +26,10 @@ class Words:
 
 
 def read_words(message: Fields, me: Me) -> Words:
-    """The text of a message or the caption of what it carries.
+    """Return the text of a message or the caption of its attachment.
 
     Raises:
-        OddField: they are not described as Telegram does.
+        OddField: A field differs from Telegram's description.
     """
     given, entities = text_or_none(message, "text"), records(message, "entities")
     if given is None:
@@ -49,8 +49,8 @@ def read_words(message: Fields, me: Me) -> Words:
 
 
 def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[str, bool]:
-    """The text without the bot's name where it is called, and whether it is."""
-    # Telegram counts in UTF-16 code units; half a character, where somebody sends one, must do no harm.
+    """Return the text without mentions of the bot, and True if there were any."""
+    # Telegram counts in UTF-16 code units; an index inside a character must not raise an error.
     units = text.encode("utf-16-le", "surrogatepass")
     found = [span for entity in entities if (span := _call(entity, units, me)) is not None]
     for start, end in sorted(found, reverse=True):
@@ -66,7 +66,7 @@ def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[st
 
 
 def _call(entity: Fields, units: bytes, me: Me) -> tuple[int, int] | None:
-    """Where the bot's name begins and ends, in bytes, if that is what the entity marks."""
+    """Return the begin and the end of the bot's name, in bytes, if the entity marks it."""
     kind = text_or_none(entity, "type")
     if kind not in ("mention", "text_mention"):
         return None

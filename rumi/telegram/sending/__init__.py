@@ -1,1 +1,1 @@
-"""Replies out: the outbox reaches Telegram in order per chat, within its limits, and turns are seen."""
+"""Replies out: the outbox reaches Telegram in order in each chat, within its limits."""

@@ -1,4 +1,4 @@
-"""One final reply on its way: in parts, whole, and no part twice as far as that can be known."""
+"""Delivers one final reply: in parts, completely, and no part twice as far as that can be known."""
 
 import logging
 from collections import deque
@@ -23,37 +23,37 @@ from rumi.telegram.sending.preview import Preview
 logger = logging.getLogger(__name__)
 
 Rest = Callable[[float, str], Awaitable[None]]
-"""Waits so many seconds, and tells the status why."""
+"""Waits for that many seconds, and gives the status the reason."""
 
 LIMIT = "Telegram's limit"
-"""What a chat waits for that was sent too much."""
+"""The status text for a wait that Telegram's limit causes."""
 
 SHORTEST = 500
-"""A text of so many units that is refused is refused for something else than its length."""
+"""If a text of this length is refused, the reason is not its length."""
 
 
 LONG = 8_000
-"""Characters of a text that is formatted in a thread; a shorter one takes some hundredths of a second."""
+"""A longer text is formatted in a thread; a shorter one takes some hundredths of a second."""
 
 REMOVALS = 3
-"""How often it is tried again to take away a preview that could not become its reply."""
+"""How often the deletion of a preview that could not become its reply is tried again."""
 
 
 class Gone(Exception):
-    """The chat can be reached by nobody any more. The text says why, without secrets."""
+    """The chat cannot be reached any more. The text gives the reason, without secrets."""
 
 
 class Unsendable(Exception):
-    """Telegram takes this reply in no form. The text says why, without secrets."""
+    """Telegram refuses this reply in every form. The text gives the reason, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How a delivery waits, in seconds.
+    """The waiting times of a delivery, in seconds.
 
-    After trouble on the way it tries again after 1, 2, 4… seconds, at most `most_s`, for as long as it
-    takes. `grace_s` is how long a request that is under way may go on when the sender has to end, `mark_s`
-    how long the journal has to note what was sent, and `token_s` the pause when the token is refused.
+    After network errors it tries again after 1, 2, 4… seconds, at most `most_s`, without a limit of attempts.
+    `grace_s` is how long a running request may continue when the sender must end, `mark_s` how long the
+    journal has to note a sent part, and `token_s` the pause when the token is refused.
     """
 
     first_s: float = 1.0
@@ -63,16 +63,18 @@ class Patience:
     token_s: float = 60.0
 
     def backoff_s(self, failures: int, random: Random) -> float:
-        """The pause after so many failures in a row, spread so that not all chats come back at once."""
+        """Return the pause after that many failures in a row, with a random part so that chats do not
+        retry at once.
+        """
         longest = min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 20))
         return longest * random.uniform(0.5, 1.0)
 
 
 class Delivery:
-    """Brings a reply to its chat.
+    """Delivers a reply to its chat.
 
-    `bring` may be called again after an error: it goes on where it was, and what Telegram took is not
-    sent again.
+    `bring` may be called again after an error: it continues where it was, and does not send again what
+    Telegram accepted.
     """
 
     def __init__(
@@ -97,18 +99,18 @@ class Delivery:
         self._taken = 0  # parts that Telegram has
         self._marked = 0  # parts of which the journal knows that
         self._parts: Sequence[Part] = ()
-        self._pieces: deque[Part] = deque()  # what is left of the part that is under way
-        self._shown: Sent | None = None  # the message that the first piece goes into
+        self._pieces: deque[Part] = deque()  # the rest of the current part
+        self._shown: Sent | None = None  # the message that the first piece is edited into
         self._left: Sent | None = None  # a preview that is still to be removed
         self._ready = False
 
     async def bring(self) -> None:
-        """Send what is left of the reply, and mark it.
+        """Send the rest of the reply, and mark it.
 
         Raises:
-            Gone: nothing can be sent to this chat any more.
-            Unsendable: Telegram does not take this reply.
-            ActorError: the journal could not note what was sent.
+            Gone: Nothing can be sent to this chat any more.
+            Unsendable: Telegram refuses this reply.
+            ActorError: The journal could not note what was sent.
         """
         if not self._ready:
             self._parts = await self._format(self._reply.text)
@@ -124,7 +126,7 @@ class Delivery:
             await self._abandon(self._left)
 
     async def _format(self, text: str) -> Sequence[Part]:
-        """The text's parts. A long text takes its time, which must not be everybody's."""
+        """Return the text's parts. A thread formats a long text, so that it blocks no other chat."""
         if len(text) <= LONG:
             return _parts(text)
         return await trio.to_thread.run_sync(
@@ -144,9 +146,10 @@ class Delivery:
                 self._failures = 0
 
     async def _claim(self) -> None:
-        """Find the message in which the answer grew, if no call can still change it.
+        """Find the message in which the answer grew, if no edit of it can still be under way.
 
-        An earlier sender may have left an edit under way, of which nobody will hear: its preview is deleted.
+        An earlier sender may have left an edit under way whose answer will never come: its preview is
+        deleted.
         """
         preview = self._preview
         if preview is not None:
@@ -164,7 +167,7 @@ class Delivery:
             self._shown = shown  # it is two days old: no call is still under way
 
     async def _send_one(self) -> None:
-        """Send one piece, and mark the part where it was the last."""
+        """Send one piece, and mark the part if it was its last piece."""
         piece = self._pieces[0]
         if self._shown is not None:
             await self._to.edit(self._shown, piece)
@@ -177,7 +180,7 @@ class Delivery:
             await self._mark()
 
     async def _mark(self) -> None:
-        """Tell the journal what Telegram has."""
+        """Tell the journal which parts Telegram has."""
         whole = self._taken == len(self._parts)
         if self._marked == self._taken and not whole:
             return
@@ -190,7 +193,7 @@ class Delivery:
             raise Unmarked(self._journal.path)
 
     async def _abandon(self, shown: Sent) -> Refusal | None:
-        """Delete a preview: the reply becomes a new message. Why Telegram refuses that, if it does."""
+        """Delete a preview: the reply becomes a new message. Return Telegram's refusal, if there is one."""
         self._shown = self._left = None
         try:
             await self._to.delete(shown)
@@ -199,12 +202,12 @@ class Delivery:
             logger.info("a preview was not removed: %s", in_words(error))
             refusal = refusal_of(error)
             if refusal is None:
-                self._left = shown  # once more, when the reply is there
+                self._left = shown  # once more, after the reply was sent
             return refusal
         return None
 
     async def _failed(self, error: TelegramError) -> None:
-        """Make of an error what the next attempt does differently, or wait."""
+        """Decide from an error what the next attempt does differently, or wait."""
         self._to.wire.statistics.retried += 1
         if self._to.learn(error):
             if isinstance(error, RetryAfter):
@@ -227,7 +230,7 @@ class Delivery:
                 await self._refused(error)
 
     async def _trouble(self, error: TelegramError) -> None:
-        """Something on the way: again, later, for as long as it takes."""
+        """A network error: try again later, without a limit of attempts."""
         self._failures += 1
         pause = self._patience.backoff_s(self._failures, self._random)
         if isinstance(error, InvalidToken):
@@ -240,7 +243,7 @@ class Delivery:
         self._pieces[0] = self._pieces[0].plain()
 
     async def _refused(self, error: TelegramError) -> None:
-        """Telegram does not take it, and it is not clear why: anew, then plain, then in shorter pieces."""
+        """Telegram refuses it without a known reason: send it again, then plain, then in shorter pieces."""
         logger.warning("Telegram refuses a part of a reply: %s", in_words(error))
         piece = self._pieces[0]
         if self._shown is not None:
@@ -262,14 +265,14 @@ class Unmarked(ActorError):
 
 
 def _parts(text: str) -> Sequence[Part]:
-    """The reply as messages, at least one; as it is, where it cannot be formatted."""
+    """Return the reply as messages, at least one; unformatted if it cannot be formatted."""
     try:
         return format_reply(text)
-    except Exception:  # whatever a parser makes of a model's words, people get them
+    except Exception:  # whatever error a parser raises, people get the words
         logger.exception("a reply could not be formatted: it goes as it is")
         return _cut(text, LIMIT_UNITS)
 
 
 def _cut(text: str, limit: int) -> Sequence[Part]:
-    """Plain text in pieces of at most `limit` UTF-16 units, at least one."""
+    """Return plain text in pieces of at most `limit` UTF-16 units, at least one."""
     return [Part(piece) for piece in cut(text, limit)] or [Part(NOTHING)]

@@ -1,4 +1,4 @@
-"""One chat on Telegram, as the sender writes to it: every call bounded in time, and at its rate."""
+"""One chat on Telegram for the sender: every call has a time limit, and keeps the rate limits."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ from rumi.telegram.sending.limits import NOW_SHARE, Limits
 T = TypeVar("T")
 
 NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
-"""What a link leads to must not be fetched because a model wrote it."""
+"""Telegram must not fetch a link's target because a model wrote the link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long a call may take in all, in seconds. What is not answered by then may have been done or not."""
+    """The time limits of calls, in seconds. An unanswered call may have been executed or not."""
 
     call_s: float = 20.0
     preview_s: float = 10.0
@@ -35,10 +35,10 @@ class Bounds:
 
 @dataclass(slots=True)
 class Statistics:
-    """What the sender has done since the process began.
+    """The sender's counters since the process began.
 
-    `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` attempts at a final reply
-    that did not succeed, `limited` how often Telegram asked for patience, `undeliverable` replies given up.
+    `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` failed attempts at a final
+    reply, `limited` how often Telegram asked the bot to wait, `undeliverable` abandoned replies.
     """
 
     sent: int = 0
@@ -51,10 +51,10 @@ class Statistics:
 
 @dataclass(slots=True)
 class Wire:
-    """What all destinations share. `moves` are the groups that got another number.
+    """The shared parts of all destinations. `moves` are the groups that got another number.
 
-    `drafts` says whether the server offers drafts; that is known when it has refused one. `formatting`
-    is the room for threads that format long texts.
+    `drafts` says if the server offers drafts; that is known after it has refused one. `formatting` limits the
+    threads that format long texts.
     """
 
     bot: Bot
@@ -68,17 +68,17 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message of the bot's: its number, which counts only in the chat of that number."""
+    """A message of the bot: its number, which is valid only in the chat of that Telegram number."""
 
     chat: int
     id: int
 
 
 class Destination:
-    """A chat, or a topic of one. Each call raises `TelegramError`; waiting for the rate is the caller's.
+    """A chat, or a topic of one. Each call raises `TelegramError`; the caller waits for the rate.
 
-    When a group gets another number, messages that were sent before stay where they are: to touch one raises
-    `ChatMigrated`, as Telegram does, and nothing is sent as an answer to one.
+    When a group gets another number, earlier messages stay in the old group: a call on one raises
+    `ChatMigrated`, as Telegram does, and no message is sent as an answer to one.
     """
 
     def __init__(self, wire: Wire, address: Address) -> None:
@@ -94,37 +94,37 @@ class Destination:
         return self.wire.moves.now(self._number)
 
     def found(self, message: int) -> Sent:
-        """A message that stood here when this was made."""
+        """Return a message that was here when this object was made."""
         return Sent(self._first, message)
 
     def has(self, sent: Sent) -> bool:
-        """Whether the message stands in the group that there is now."""
+        """Return True if the message is in the current group."""
         return sent.chat == self.number
 
     @property
     def closed_until(self) -> float:
-        """Until when Telegram takes nothing for the chat, on trio's clock."""
+        """Until when Telegram accepts nothing for the chat, on trio's clock."""
         return self.wire.limits.closed_until(self.number)
 
     async def turn(self) -> None:
-        """Wait until a message may go, which counts for the number that the chat has by then."""
+        """Wait until a message may be sent; count it for the chat's number at that time."""
         number = None
         while number != self.number:
             number = self.number
             await self.wire.limits.turn(number)
 
     def take(self, share: float = NOW_SHARE) -> bool:
-        """Whether something less important may go now; then it is counted."""
+        """Return True if something less important may be sent now, and count it."""
         return self.wire.limits.take(self.number, share)
 
     def room(self, share: float) -> bool:
-        """Whether something may go now that is no message and is not counted."""
+        """Return True if something that is not a message may be sent now; it is not counted."""
         return self.wire.limits.room(self.number, share)
 
     def learn(self, error: TelegramError) -> bool:
-        """Take from an error what it says of the chat; whether the same request may be made again at once.
+        """Read from an error what it says about the chat. Return True if the request may be repeated at once.
 
-        After a `RetryAfter` it may as well: its turn then comes when the wait is over.
+        After a `RetryAfter` it may too: its turn then comes when the wait is over.
         """
         if isinstance(error, ChatMigrated):
             self.wire.moves.refused(self._number, error.new_chat_id)
@@ -146,11 +146,11 @@ class Destination:
         """Send a message."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if self.number != self._first:
-            reply_to = None  # in the new group that number is another message's
+            reply_to = None  # in the new group that number is another message
         quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
 
         async def send(topic: int | None) -> Sent:
-            number = self.number  # the answer may come when it is another one
+            number = self.number  # the answer may come after the group got another number
             message = await self.wire.bot.send_message(
                 number,
                 part.text,
@@ -168,7 +168,7 @@ class Destination:
         return sent
 
     async def edit(self, message: Sent, part: Part, bound_s: float | None = None) -> None:
-        """Let a message say something else, without buttons. That it says so already is no error."""
+        """Change a message's text, and remove its buttons. An unchanged text is not an error."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if not self.has(message):
             raise ChatMigrated(self.number)
@@ -190,7 +190,7 @@ class Destination:
         self.wire.statistics.edited += 1
 
     async def disarm(self, message: Sent) -> None:
-        """Take a message's buttons away."""
+        """Remove a message's buttons."""
         if not self.has(message):
             raise ChatMigrated(self.number)
         seconds = self.wire.bounds.call_s
@@ -199,14 +199,14 @@ class Destination:
         self.wire.statistics.edited += 1
 
     async def delete(self, message: Sent) -> None:
-        """Take a message away."""
+        """Delete a message."""
         if not self.has(message):
-            raise BadRequest("MESSAGE_ID_INVALID")  # nothing is there to be taken away
+            raise BadRequest("MESSAGE_ID_INVALID")  # there is nothing to delete
         seconds = self.wire.bounds.preview_s
         await bounded(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
 
     async def draft(self, draft: int, part: Part) -> None:
-        """Show a text that the next message replaces, or that goes by itself after half a minute."""
+        """Show a text that the next message replaces, or that disappears after half a minute."""
         seconds = self.wire.bounds.preview_s
 
         async def send(topic: int | None) -> None:
@@ -223,7 +223,7 @@ class Destination:
         self.wire.statistics.drafts += 1
 
     async def typing(self) -> None:
-        """Show that somebody is writing, for about five seconds."""
+        """Show "typing" for about five seconds."""
         seconds = self.wire.bounds.typing_s
         await bounded(
             seconds,
@@ -249,7 +249,7 @@ class Destination:
         self.wire.statistics.sent += 1
 
     async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
-        """Send into the topic; into the chat where it has gone."""
+        """Send into the topic, or into the chat if the topic is gone."""
         topic = self._topic
         try:
             return await send(topic)
@@ -261,12 +261,12 @@ class Destination:
 
 
 async def bounded(seconds: float, call: Awaitable[T]) -> T:
-    """The call's answer, or `TimedOut` when it has not come in time."""
+    """Return the call's answer, or raise `TimedOut` if it does not come in time."""
     with trio.move_on_after(seconds):
         return await call
     raise TimedOut
 
 
 def timeouts(seconds: float) -> dict[str, Any]:
-    """The library's own limits, which are for single steps: none of them is to be shorter than the whole."""
+    """Return the library's own limits for single steps: none of them may be shorter than the whole."""
     return {"read_timeout": seconds, "write_timeout": seconds, "pool_timeout": seconds}

@@ -1,8 +1,8 @@
-"""What one chat is sent, in order: its final replies from the outbox, files, and beside
-them previews and questions.
+"""The ordered output of one chat: its final replies from the outbox, files, and beside them previews and
+questions.
 
-A lane is there while there is something to send or a turn runs. It is a task of the sender's; what goes
-wrong in it stays in it.
+A lane exists while there is something to send or a turn runs. It is a task of the sender, and its errors do
+not leave it.
 """
 
 import logging
@@ -33,15 +33,15 @@ Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | 
 R = TypeVar("R")
 
 ATTEMPTS = 3
-"""How often a reply may fail for reasons that nobody foresaw, before it is given up."""
+"""How often a reply may fail for unforeseen reasons, before it is abandoned."""
 
 JOURNAL_PAUSE_S = 1.0
-"""Before the journal is asked again, which may be about to come back."""
+"""The pause before the journal is asked again, which may be restarting."""
 
 
 @dataclass(slots=True)
 class _Replies:
-    """The replies up to this delivery are there."""
+    """The outbox has the replies up to this delivery."""
 
     up_to: float
 
@@ -57,9 +57,9 @@ class Resting:
 class Lane:
     """One chat's lane.
 
-    `changed` is called when it may have become quiet, `start` starts a task of the sender's, `gone` is told
-    when the chat can be reached by nobody any more, `shown` which question can be read, and in which message.
-    `questions` are those that wait or still show what became of them.
+    `changed` is called when it may have become idle, `start` starts a task of the sender, `gone` is called
+    when the chat cannot be reached any more, `shown` gets the question that can be read, and its message.
+    `questions` are those that wait or must still show their verdict.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Lane:
             random=random,
             patience=patience,
         )
-        self._told = 0  # replies that were told and not looked for yet
+        self._told = 0  # announced replies that were not looked for yet
         self._replies: deque[StoredReply] = deque()
         self._resting: Resting | None = None
         self._to = to
@@ -103,7 +103,7 @@ class Lane:
         self._turn: Preview | None = None
         self._over: dict[int, Preview] = {}  # by message: previews whose reply is not sent yet
 
-    # What comes
+    # Incoming events
 
     def look(self) -> None:
         """There may be replies in the outbox."""
@@ -141,7 +141,7 @@ class Lane:
                 pass
 
     def finished(self, turn: str) -> None:
-        """A turn has ended; its reply is about to be told."""
+        """A turn has ended; its reply is about to be announced."""
         if self._turn is not None and self._turn.turn == turn:
             self._turn.end()
 
@@ -166,23 +166,23 @@ class Lane:
 
     @property
     def waiting(self) -> int:
-        """How many final replies are known to wait."""
+        """The number of final replies that are known to wait."""
         return self._told + len(self._replies)
 
     @property
     def sendable(self) -> bool:
-        """Whether there is a reply that could be sent now, or a verdict that could be shown."""
+        """True if there is a reply that could be sent now, or a verdict that could be shown."""
         return (self._busy or bool(self._queue) or self.questions.settling) and self.rests is None
 
     @property
     def rests(self) -> Resting | None:
-        """Until when nothing is sent, and why; None where nothing holds the lane up."""
+        """Until when nothing is sent, and why; None if the lane may send."""
         closed = self._to.closed_until
         if closed > trio.current_time():
             return Resting(closed, LIMIT)
         return self._resting
 
-    # What goes
+    # Output
 
     async def run(self) -> None:
         """Send until there is nothing to send and no turn runs."""
@@ -225,12 +225,12 @@ class Lane:
             await self._give_up(str(gone))
             self._replies.clear()
         if not self._queue:
-            self._over.clear()  # whatever is left of them has no reply
+            self._over.clear()  # the remaining ones have no reply
 
     async def _deliver(self, reply: StoredReply) -> None:
-        """Send one reply, however long that takes; raises only `Gone`."""
+        """Send one reply, without a time limit; raises only `Gone`."""
         if self._turn is not None and self._turn.message in reply.messages:
-            self._finish_turn()  # stored, and not told yet
+            self._finish_turn()  # stored, and not announced yet
         previews = (self._over.get(message) for message in reply.messages)
         preview = next((preview for preview in previews if preview is not None), None)
         delivery = Delivery(self._to, self._journal, reply, preview, self.rest, self._random, self._patience)
@@ -244,7 +244,7 @@ class Lane:
                 raise
             except Unsendable as why:
                 return await self._record(str(why), reply)
-            except Exception as error:  # what nobody foresaw must stop neither chat nor sender
+            except Exception as error:  # an unforeseen error must stop neither the chat nor the sender
                 failures += 1
                 logger.exception("a reply was not sent, attempt %d", failures)
                 if failures >= ATTEMPTS:
@@ -254,7 +254,7 @@ class Lane:
                 return None
 
     async def _give_up(self, why: str) -> None:
-        """Nobody can be reached here."""
+        """The chat cannot be reached."""
         logger.warning("nobody can be reached in %s: %s", self.chat, why)
         if self._turn is not None:
             self._turn.end()
@@ -262,12 +262,12 @@ class Lane:
         self._gone(self.chat)
 
     async def _record(self, why: str, reply: StoredReply | None = None) -> None:
-        """Note that a reply, or all that wait, will never arrive."""
+        """Note that a reply, or all waiting ones, will never arrive."""
         self._to.wire.statistics.undeliverable += 1
         await self._ask(Undeliverable(self.chat, why, None if reply is None else reply.delivery))
 
     async def _ask(self, request: Request[R]) -> R:
-        """Ask the journal, however long it takes."""
+        """Ask the journal, without a time limit."""
         while True:
             try:
                 return await self._journal.ask(request)
@@ -290,10 +290,10 @@ class Lane:
     # Files
 
     async def upload(self, name: str, content: bytes, behind: int) -> None:
-        """Send a file behind that delivery and what waits already. Cancelled, its upload ends.
+        """Send a file after that delivery and everything that waits. Cancelled, its upload ends.
 
         Raises:
-            RumiError: Telegram does not have it, and why.
+            RumiError: Telegram does not have it. The error gives the reason.
         """
         place = Upload()
         self._expect(behind)

@@ -1,8 +1,8 @@
-"""How fast the bot may send: so much in all, so much in a chat, so much in a group's minute.
+"""The rate limits of the bot: in all, in a chat, and in a group's minute.
 
-Telegram answers whoever is faster with "too many requests", and a bot that goes on has to wait longer and
-longer. So the sender waits by itself. A final reply waits its turn, in its own chat first and then among
-all chats, each in the order of arrival; everything else goes at once or not at all.
+Telegram answers a faster bot with "too many requests", and a bot that continues has to wait longer and
+longer. So the sender waits by itself. A final reply waits its turn, in its own chat first and then among all
+chats, each in the order of arrival; all other calls are made at once or not at all.
 """
 
 from collections import deque
@@ -17,8 +17,8 @@ import trio
 class Rate:
     """At most `count` in any `seconds`.
 
-    Counted in a window that slides, which also keeps to a bucket of `count` that refills evenly: whichever
-    way the other side counts, it is content.
+    A sliding window counts them. This also satisfies a bucket of `count` that refills evenly, so both ways of
+    counting accept it.
     """
 
     count: int
@@ -35,19 +35,19 @@ GROUP = (*CHAT, Rate(20, 60.0))
 """For one group."""
 
 MARGIN = 1.05
-"""How much longer than a rate's seconds its window is: requests are not equally long under way."""
+"""How much longer than a rate's seconds its window is, because the delay of requests varies."""
 
 NOW_SHARE = 2 / 3
-"""What previews may use up of a rate, so that a final reply finds the rest."""
+"""The share of a rate that previews may use, so that a final reply finds the rest."""
 
 SPARE_SHARE = 0.5
-"""The same for that somebody is typing, which is no message and counts as none."""
+"""The same for the typing action, which is not counted as a message."""
 
 
 class Limits:
-    """The rates of the bot and of its chats, on trio's clock. Chats are known by Telegram's number.
+    """The rates of the bot and of its chats, on trio's clock. Chats are identified by Telegram's number.
 
-    What is kept of a chat is forgotten when it says nothing any more about what may be sent.
+    A chat's record is forgotten when it does not limit sending any more.
     """
 
     def __init__(
@@ -67,18 +67,20 @@ class Limits:
         self._sweep_every_s = margin * max(rate.seconds for rate in (*everywhere, *chat, *group))
 
     async def turn(self, number: int) -> None:
-        """Wait until a message may go to this chat, and count it. Cancelled, it has counted nothing."""
+        """Wait until a message may be sent to this chat, and count it. Cancelled, it has counted nothing."""
         window = self._window(number)
         async with window.line:
             await window.free()
             async with self._everywhere.line:
                 await self._everywhere.free()
-                # Counted when it goes, not when it began to wait for the others.
+                # Counted when it is sent, not when it began to wait for the others.
                 window.count()
                 self._everywhere.count()
 
     def take(self, number: int, share: float = NOW_SHARE) -> bool:
-        """Count a message for this chat if it may go now, nobody waits, and `share` of no rate is used up."""
+        """Count a message for this chat if it may go now, no reply waits, and `share` of no rate is used
+        up.
+        """
         if not self.room(number, share):
             return False
         self._window(number).count()
@@ -86,23 +88,23 @@ class Limits:
         return True
 
     def room(self, number: int, share: float = NOW_SHARE) -> bool:
-        """Whether a message could be taken for this chat now. Counts nothing."""
+        """Return True if a message could be sent to this chat now. Counts nothing."""
         now = trio.current_time()
         windows = (self._window(number), self._everywhere)
         return not any(each.line.locked() or each.free_at(share) > now for each in windows)
 
     def pause(self, number: int, seconds: float) -> None:
-        """Nothing goes to this chat for so long, because Telegram said so."""
+        """Send nothing to this chat for that time, because Telegram asked for it."""
         window = self._window(number)
         window.closed_until = max(window.closed_until, trio.current_time() + seconds)
 
     def closed_until(self, number: int) -> float:
-        """Until when nothing goes to this chat."""
+        """Return until when nothing is sent to this chat."""
         window = self._windows.get(number)
         return -inf if window is None else window.closed_until
 
     def __len__(self) -> int:
-        """How many chats are known at this moment."""
+        """Return how many chats have a record at this moment."""
         return len(self._windows)
 
     def _window(self, number: int) -> "_Window":
@@ -121,8 +123,7 @@ class Limits:
 
 
 class _Window:
-    """When the last messages went. Whoever waits for the next one holds the `line`, which is first come first
-    served."""
+    """When the last messages were sent. The next sender holds the `line`: first come, first served."""
 
     __slots__ = ("_rates", "_times", "closed_until", "line")
 
@@ -133,7 +134,7 @@ class _Window:
         self._times: deque[float] = deque(maxlen=max(rate.count for rate in rates))
 
     def free_at(self, share: float = 1.0) -> float:
-        """The moment from which another one stays within `share` of each rate."""
+        """Return the moment from which another one stays within `share` of each rate."""
         at = self.closed_until
         for rate in self._rates:
             allowed = max(1, int(rate.count * share))
@@ -142,16 +143,16 @@ class _Window:
         return at
 
     async def free(self) -> None:
-        """Wait until another one may go. The wait may become longer meanwhile."""
+        """Wait until another one may be sent. The wait may become longer meanwhile."""
         while (at := self.free_at()) > trio.current_time():  # noqa: ASYNC110  # it is the clock that is waited for
             await trio.sleep_until(at)
 
     def count(self) -> None:
-        """One goes now."""
+        """Count one that is sent now."""
         self._times.append(trio.current_time())
 
     def idle(self, now: float) -> bool:
-        """Whether it is as good as a new one."""
+        """Return True if it is equal to a new one."""
         if self.line.locked() or self.closed_until > now:
             return False
         return not self._times or self._times[-1] + max(rate.seconds for rate in self._rates) <= now

@@ -1,7 +1,7 @@
-"""What a chat sees of a turn while it runs: that somebody is typing, and the answer growing in place.
+"""A chat's view of a running turn: the typing action, and the answer that grows in place.
 
-Everything here may fail, and none of it holds up the final reply for longer than one bounded call: what
-matters is only that, when the reply comes, it is known what stands in the chat.
+Everything here may fail, and delays the final reply by at most one bounded call. Only one fact matters: when
+the reply comes, the preview's state in the chat must be known.
 """
 
 import logging
@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When a preview shows what, in seconds.
+    """The times of a preview, in seconds.
 
-    A turn that is over within `quick_s` has no preview. It then changes at most every `chat_s`, in groups
-    every `group_s`. Telegram forgets that somebody types after 5 s, and a draft after 30 s. A turn that
-    tells nothing for `silence_s` is shown no more.
+    A turn that is over within `quick_s` has no preview. Then it changes at most every `chat_s`, in groups
+    every `group_s`. Telegram forgets the typing action after 5 s, and a draft after 30 s. A turn without
+    events for `silence_s` is no longer shown.
     """
 
     quick_s: float = 1.0
@@ -48,9 +48,9 @@ class Pace:
 class Preview:
     """The preview of one turn. `message` is the number of the message that the turn works on.
 
-    `shown` is the message in which the answer grows, None while there is none.
-    `doubtful`: an edit of it was refused, or never confirmed and may be carried out at any later time; the
-    reply must not go there. `origin` is the message to answer, where that is not plain.
+    `shown` is the message in which the answer grows, None while there is none. `doubtful`: an edit of it was
+    refused, or never confirmed and may be executed at any later time; the reply must not go there. `origin`
+    is the message to answer, if that is not clear.
     """
 
     def __init__(
@@ -72,46 +72,46 @@ class Preview:
         self._journal = journal
         self._state = state
         self._pace = pace
-        self._above: Preview | None = None  # has to be out of the way before anything is shown
+        self._above: Preview | None = None  # must be removed before anything is shown
         self._vanished = trio.Event()
         self._plain = False
-        self._given_up = False  # nothing more is shown, whatever comes
+        self._given_up = False  # nothing more is shown
         self._over = False
         self._ended = trio.Event()
         self._news = trio.Event()
         self._told_at = trio.current_time()
-        self._part: Part | None = None  # what the sketch looks like, None when that has to be seen anew
-        self._last: Part | None = None  # what the chat shows
+        self._part: Part | None = None  # the current sketch, None if it must be made again
+        self._last: Part | None = None  # the text in the chat
         self._last_at = self._told_at
         self._typing = trio.CancelScope()
         self._waiting = trio.CancelScope()
 
     def happened(self, event: ChatEvent) -> None:
-        """Something happened in the turn."""
+        """Take an event of the turn."""
         self._state = self._state.apply(event)
         self._part = None
         self._told_at = trio.current_time()
         self._news.set()
 
     def end(self) -> None:
-        """The turn is over: begin nothing more. What is under way and cannot be called back is awaited."""
+        """The turn is over: begin nothing more. Await a running call that cannot be undone."""
         self._over = True
         self._typing.cancel()
         self._waiting.cancel()
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was told of the turn for so long that its end must have been missed."""
+        """True if there were no events of the turn for so long that its end must have been missed."""
         return trio.current_time() - self._told_at >= self._pace.silence_s
 
     async def ended(self) -> None:
-        """Wait until nothing of it is under way. Within the bound of a call, once `end` was called."""
+        """Wait until no call is under way. Within the time limit of a call, after `end` was called."""
         await self._ended.wait()
 
     async def vanish(self) -> bool:
-        """End, and take what is shown away: something is to be said that the answer stands below.
+        """End, and delete the shown message, because the answer will stand below another message.
 
-        Whether nothing of it is left; where something is, it may be tried again. Bounded.
+        Return True if nothing of it is left; otherwise it may be tried again. Bounded.
         """
         self.end()
         try:
@@ -129,13 +129,13 @@ class Preview:
         return True
 
     def again(self) -> "Preview":
-        """One of the same turn that begins anew, when this one has vanished."""
-        anew = Preview(self._to, self._journal, self._state, self._pace)
-        anew._above = self
-        return anew
+        """Return a new preview of the same turn, after this one has vanished."""
+        new = Preview(self._to, self._journal, self._state, self._pace)
+        new._above = self
+        return new
 
     async def run(self) -> None:
-        """Show the turn, until `end` or cancellation. Raises nothing: a preview is worth no trouble."""
+        """Show the turn, until `end` or cancellation. Raises nothing, because a preview is optional."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._type)
@@ -166,7 +166,7 @@ class Preview:
         if self._above is not None:
             await self._unless_over(self._above._vanished.wait)
         while not self._over and not self._given_up:
-            # Formatted only when it could go: many answers that grow at once would hold everybody up.
+            # Formatted only when it can be sent: many growing answers at once would block all chats.
             if self._part is None and tells(self._state) and not self._to.room(NOW_SHARE):
                 await self._unless_over(partial(trio.sleep, self._pace.again_s))
             elif (part := self._wanted()) is None:
@@ -180,13 +180,13 @@ class Preview:
                 await self._unless_over(partial(trio.sleep, every_s))
 
     async def _unless_over(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Do something that the end of the turn cuts off."""
+        """Do something that the end of the turn cancels."""
         with trio.CancelScope() as self._waiting:
             if not self._over:
                 await work()
 
     async def _hear(self) -> None:
-        """Wait for news; with a draft in the chat, at most until it has to be shown again."""
+        """Wait for news; with a draft in the chat, at most until it must be shown again."""
         self._news = trio.Event()
         with trio.move_on_after(self._pace.draft_s if self._drafts else float("inf")):
             await self._news.wait()
@@ -196,7 +196,7 @@ class Preview:
         return self._to.wire.drafts and not self._to.group and self.shown is None
 
     def _wanted(self) -> Part | None:
-        """What the chat should show now, None where it does already."""
+        """Return the text that the chat should show now, None if it already does."""
         if self._last is None and not tells(self._state):
             return None
         if self._part is None:
@@ -205,7 +205,7 @@ class Preview:
         return self._part if fading or self._part != self._last else None
 
     async def _show(self, part: Part) -> bool:
-        """Whether it is there now."""
+        """Show the text. Return True if it is in the chat now."""
         drafted = self._drafts
         try:
             if drafted:
@@ -217,12 +217,12 @@ class Preview:
         except TelegramError as error:
             await self._failed(error, drafted)
             if drafted and not self._to.wire.drafts and self._to.closed_until <= trio.current_time():
-                return await self._show(part)  # the other way, and at once
+                return await self._show(part)  # in the other way, and at once
             return False
         return True
 
     async def _send(self, part: Part) -> None:
-        """Begin a message, and note it where a later process finds it."""
+        """Begin a message, and store its number for a later process."""
         bounds = self._to.wire.bounds
         self.shown = await self._to.send(part, self.origin, bounds.preview_s)
         await self._note(self.shown.id if self._to.has(self.shown) else None)
@@ -254,7 +254,7 @@ class Preview:
         logger.info("a preview was not shown: %s", in_words(error))
         if self._to.learn(error):
             if isinstance(error, ChatMigrated):
-                self.shown = None  # it stayed where the group was
+                self.shown = None  # it stayed in the old group
             return
         match refusal_of(error):
             case Refusal.ENTITIES if not self._plain:
@@ -269,7 +269,7 @@ class Preview:
             case None if self.shown is not None:
                 self.doubtful = True
             case None:
-                self._given_up = True  # a message may be there that nobody knows: not one more of them
+                self._given_up = True  # an unknown message may be there: make no second one
             case Refusal.QUOTED:
                 self.origin = None
             case _:

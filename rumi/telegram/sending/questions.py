@@ -1,7 +1,7 @@
-"""A question of a turn's, as it stands in the chat: with two buttons while it waits, with the verdict after.
+"""A turn's question in the chat: with two buttons while it waits, with the verdict afterwards.
 
-It is the one message of a running turn that has to be seen, so it is sent as a reply is: in its turn, and
-again after trouble, for as long as it waits. Where an answer of Telegram's is lost it may stand there twice;
+It is the one message of a running turn that must be seen, so it is sent like a reply: in its turn, and again
+after errors, for as long as it waits. If an answer of Telegram's is lost, the question may be there twice;
 then the buttons of either count.
 """
 
@@ -33,20 +33,20 @@ from rumi.texts import Language, Verdict
 logger = logging.getLogger(__name__)
 
 ROOM_UNITS: Final = 64
-"""What a verdict below a question may take up."""
+"""The maximum size of a verdict below a question."""
 
-MENDINGS: Final = 6
-"""How often it may fail to take the buttons away before they are left."""
+FINISH_ATTEMPTS: Final = 6
+"""How often removing the buttons may fail before it is abandoned."""
 
-MEND_S: Final = 180.0
-"""How long that may take in all, the chat's turn among others included."""
+FINISH_S: Final = 180.0
+"""How long that may take in all, including the wait for the chat's turn."""
 
 
 class Questions:
-    """A chat's questions that wait for an answer, or do not show yet what became of them.
+    """A chat's questions that wait for an answer, or do not show their verdict yet.
 
-    `start` starts a task, `changed` is called when one is done with, `gone` when nobody can be reached,
-    `shown` with the id of one that can be read, and the number of its message.
+    `start` starts a task, `changed` is called when one is complete, `gone` when the chat cannot be reached,
+    `shown` with the id of one that can be read, and its message.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class Questions:
         self._questions: dict[str, Question] = {}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._questions)
 
     def find(self, id: str) -> "Question | None":
-        """The question of that name, if it is there."""
+        """Return the question with that name, if there is one."""
         return self._questions.get(id)
 
     @property
     def settling(self) -> bool:
-        """Whether there is a verdict that could be shown."""
+        """True if there is a verdict that could be shown."""
         return any(not question.open for question in self._questions.values())
 
     def ask(self, asked: ConfirmationAsked, above: Preview) -> None:
-        """Ask. A turn asks one thing at a time: whatever waited before does not."""
+        """Ask. A turn asks one question at a time: an earlier one no longer waits."""
         self.close()
         question = Question(
             self._to,
@@ -98,19 +98,19 @@ class Questions:
         self._start(partial(self._see_through, question))
 
     def settle(self, id: str, verdict: Verdict) -> bool:
-        """A question has its answer; whether it is one of these."""
+        """A question has its answer. Return True if it is one of these."""
         question = self._questions.get(id)
         if question is not None:
             question.end(verdict)
         return question is not None
 
     def close(self) -> None:
-        """No question outlives its turn, whatever was told of it."""
+        """End all questions, because no question outlives its turn."""
         for question in self._questions.values():
             question.end("no")
 
     def moved(self) -> None:
-        """The group has another number: what is written there now comes behind each question."""
+        """The group has another number: messages there now come after each question."""
         for question in self._questions.values():
             if question.open:
                 self._shown(question.id, 0)
@@ -122,10 +122,10 @@ class Questions:
 
 
 class Question:
-    """One question, from when it is asked until the chat shows what became of it.
+    """One question, from the time when it is asked until the chat shows its verdict.
 
-    `above` is the turn's preview so far: it goes away, and what follows stands below the question. `gone` is
-    told when nobody can be reached here.
+    `above` is the turn's preview so far: it is deleted, and the next one stands below the question. `gone` is
+    called when the chat cannot be reached.
     """
 
     def __init__(
@@ -153,23 +153,23 @@ class Question:
         self._ended = trio.Event()
         self._waiting = trio.CancelScope()
         self._armed: deque[Sent] = deque()  # messages that have buttons
-        self._mended: set[Sent] = set()
+        self._finished: set[Sent] = set()
 
     @property
     def open(self) -> bool:
-        """Whether it waits for an answer."""
+        """True if it waits for an answer."""
         return self._verdict is None
 
     def end(self, verdict: Verdict) -> None:
-        """It waits no more. What is not in the chat by now does not come any more."""
+        """It waits no more. If it is not in the chat by now, it is not sent any more."""
         if self._verdict is None:
             self._verdict = verdict
             self._ended.set()
             self._waiting.cancel()
 
     def stands_at(self, message: Sent) -> None:
-        """It stands there, whether or not that is known: a copy is mended as well."""
-        if message not in self._armed and message not in self._mended:
+        """Note a message that shows it, known or not: the verdict is shown on a copy as well."""
+        if message not in self._armed and message not in self._finished:
             self._armed.append(message)
 
     async def run(self) -> None:
@@ -186,7 +186,7 @@ class Question:
             logger.exception("a question failed")
 
     async def _clear(self) -> None:
-        """Take the preview away that could not be taken at first, in a few attempts."""
+        """Delete a preview that could not be deleted at first, in a few attempts."""
         for attempt in range(1, REMOVALS + 1):
             await self._pause(attempt)
             if await self._above.vanish():
@@ -217,9 +217,9 @@ class Question:
         return InlineKeyboardMarkup([buttons])
 
     async def _not_asked(self, error: TelegramError, failures: int) -> None:
-        """Make of an error what the next attempt does differently, and wait where that helps."""
+        """Decide from an error what the next attempt does differently, and wait if that helps."""
         logger.warning("a question was not sent: %s", in_words(error))
-        learned = self._to.learn(error)  # what it says of the chat is true of whatever comes next
+        learned = self._to.learn(error)  # what it says about the chat also holds for the next attempt
         if not self.open:
             return
         if learned:
@@ -238,12 +238,12 @@ class Question:
                     await self._pause(failures)
 
     async def _mend(self) -> None:
-        """Take the buttons away and show the verdict, wherever it stands. What fails is tried a little."""
+        """Remove the buttons and show the verdict, in every copy. Failures are retried a few times."""
         assert self._verdict is not None
         ending = f"\n\n{texts.verdict(self._language, self._verdict)}"
         failures = 0
-        with trio.move_on_after(MEND_S):
-            while self._armed and failures < MENDINGS:
+        with trio.move_on_after(FINISH_S):
+            while self._armed and failures < FINISH_ATTEMPTS:
                 message = self._armed[0]
                 try:
                     await self._to.turn()
@@ -257,8 +257,8 @@ class Question:
                     self._done(message)
 
     async def _again(self, error: TelegramError, failures: int) -> bool:
-        """Whether another attempt at mending may help; then it is time for it."""
-        if isinstance(error, ChatMigrated):  # messages stay where the group was
+        """Return True if another attempt may help, when it is time for it."""
+        if isinstance(error, ChatMigrated):  # messages stay in the old group
             return False
         if self._to.learn(error):
             return True
@@ -275,12 +275,13 @@ class Question:
 
     def _done(self, message: Sent) -> None:
         self._armed.remove(message)
-        self._mended.add(message)
+        self._finished.add(message)
 
 
 def question_part(text: str, language: Language) -> Part:
-    """A question as a message. The first line asks; what stands below are code, not Telegram's to make links
-    and commands of. One that is too long is cut in its middle, and says so."""
+    """Return a question as a message. The first line asks; the lines below are code, so that Telegram
+    makes no links and commands of them. A long question is cut in its middle, with a note.
+    """
     shown = _cut(clean(text).strip(), LIMIT_UNITS - ROOM_UNITS, language)
     first, *details = shown.split("\n")
     entities, offset = [], units(first) + 1

@@ -1,4 +1,4 @@
-"""The sender: what stands in the outbox reaches Telegram, in order, and no chat waits for another."""
+"""The sender: delivers the outbox to Telegram, in order, and no chat waits for another."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,18 +44,18 @@ Outbox: TypeAlias = ActorRef[
 ]
 
 SAY_S = 5.0
-"""How long words that stand in no outbox wait for their turn."""
+"""How long words that are not in the outbox wait for their turn."""
 
 LOOK_S = 0.5
-"""How often somebody who waits for a turn that cannot be queued for looks again."""
+"""How often a caller without a place in the queue looks again."""
 
 
 class Sender(Actor[SenderMessage]):
-    """Sends final replies from the outbox, shows turns while they run, and uploads files.
+    """Sends final replies from the outbox, shows running turns, and uploads files.
 
-    Its `ChildSpec` needs `shutdown=Sender.SHUTDOWN_S`. `ended` is told
-    of a chat that can be reached by nobody any more, in a task of its own. What is given as `moves`, `limits`
-    and `statistics` should outlive an incarnation: Telegram does not forget either.
+    Its `ChildSpec` needs `shutdown=Sender.SHUTDOWN_S`. `ended` is called for a chat that cannot be
+    reached any more, in a separate task. `moves`, `limits` and `statistics` should outlive an incarnation,
+    because Telegram remembers them too.
 
     There is a lane for each chat with something to send or with a turn; nothing is kept of the others.
     """
@@ -100,14 +100,14 @@ class Sender(Actor[SenderMessage]):
     # Life
 
     async def started(self) -> None:
-        """Listen, and then look for what waits from before: in this order nothing is missed."""
+        """Listen, and then look for waiting replies of an earlier time: in this order nothing is missed."""
         self._wire.moves.on_move = self._moved
         self._wire.moves.load(await self._journal.ask(MovedGroups()))
         await self.start(self._listen)
         await self._look()
 
     async def receive(self, message: SenderMessage) -> None:
-        """Say something that stands in no outbox."""
+        """Send words that are not in the outbox."""
         match message:
             case Say():
                 await self._say(message)
@@ -117,7 +117,7 @@ class Sender(Actor[SenderMessage]):
                 await self._answer(message)
 
     def doing(self) -> str:
-        """How many replies wait, and who waits for what."""
+        """Return how many replies wait, and which chats wait for what."""
         lanes = [lane for lane in self._lanes.values() if lane.waiting]
         if not lanes:
             return f"{len(self._lanes)} chats at work" if self._lanes else ""
@@ -133,7 +133,7 @@ class Sender(Actor[SenderMessage]):
         return "; ".join(words)
 
     def figures(self) -> Mapping[str, object]:
-        """Chats at work, replies that wait, and what was done since the process began."""
+        """Return chats at work, waiting replies, and the counters since the process began."""
         waiting = sum(lane.waiting for lane in self._lanes.values())
         return {"chats": len(self._lanes), "waiting": waiting, **asdict(self.statistics)}
 
@@ -162,13 +162,13 @@ class Sender(Actor[SenderMessage]):
                     lane.happened(event)
 
     async def _look(self) -> None:
-        """Open a lane for each chat that waits for a reply."""
+        """Open a lane for each chat with a waiting reply."""
         for chat in await self._journal.ask(Waiting()):
             if (lane := self._lane(chat)) is not None:
                 lane.look()
 
     def _lane(self, chat: str) -> Lane | None:
-        """The chat's lane, opened where there is none; None for a chat that is none of Telegram's."""
+        """Return the chat's lane; open one if there is none; None for a chat that is not on Telegram."""
         lane = self._lanes.get(chat)
         if lane is None and (to := self._destination(chat)) is not None:
             lane = self._lanes[chat] = Lane(
@@ -188,7 +188,7 @@ class Sender(Actor[SenderMessage]):
 
     async def _drive(self, lane: Lane) -> None:
         await lane.run()
-        # Nothing is awaited since it found that it is not needed: whatever comes now opens another.
+        # There was no await since it found that it is not needed: a later event opens another.
         del self._lanes[lane.chat]
         self._changed()
 
@@ -203,7 +203,7 @@ class Sender(Actor[SenderMessage]):
     # Groups that have another number
 
     def _moved(self, old: int, new: int) -> None:
-        """Have it stored, and let a typed answer count: messages are numbered from 1 in the new group."""
+        """Store the move, and let a typed answer count: the new group numbers messages from 1."""
         for lane in self._lanes.values():
             address = address_of(lane.chat)
             if address is not None and address.number == old:
@@ -213,7 +213,7 @@ class Sender(Actor[SenderMessage]):
     async def _note_move(self, old: int, new: int) -> None:
         try:
             ours = await self._journal.ask(Moved(old, new, Address(new).chat))
-        except ActorError:  # Telegram says it again, at the next attempt to send there
+        except ActorError:  # Telegram reports it again, at the next attempt to send there
             logger.warning("a group's new number could not be noted")
         else:
             if ours:
@@ -227,7 +227,7 @@ class Sender(Actor[SenderMessage]):
             self.start_soon(self._end, chat)
 
     async def _end(self, chat: str) -> None:
-        """Tell that nobody is there. Its last reply comes back here, so no lane may wait for this."""
+        """Report that the chat is gone. Its last reply comes back here, so no lane may wait for this."""
         try:
             await self._ended(chat)
         except Exception:
@@ -235,15 +235,15 @@ class Sender(Actor[SenderMessage]):
         finally:
             self._ending.discard(chat)
 
-    # What is asked
+    # Requests
 
     async def _say(self, say: Say) -> None:
-        """Try once, and only where no reply has to wait for it. No log says whom it is for."""
+        """Try once, and only if no reply has to wait for it. No log contains the recipient."""
         to = self._destination(say.chat)
         if to is None:
             return
         with trio.move_on_after(SAY_S) as patience:
-            while not to.take():  # noqa: ASYNC110  # whoever may go at once or not at all stands in no line
+            while not to.take():  # noqa: ASYNC110  # words that may be lost do not queue
                 await trio.sleep(LOOK_S)
         if patience.cancelled_caught:
             logger.info("words were not said: there was too much to say")
@@ -253,11 +253,13 @@ class Sender(Actor[SenderMessage]):
         except TelegramError as error:
             to.learn(error)
             logger.info("words were not said: %s", in_words(error))
-        except Exception:  # words that may be lost are no reason to lose anything else
+        except Exception:  # words that may be lost must not cause other losses
             logger.exception("words were not said")
 
     async def _answer(self, press: Pressed) -> None:
-        """Say what came of a press. What nobody waits for loses its buttons, which a process left behind."""
+        """Show the result of a press. A question that no turn waits for loses its buttons; an earlier
+        process left it.
+        """
         lane, to = self._lanes.get(press.chat), self._destination(press.chat)
         message = Sent(press.number, press.message)
         question = None if lane is None else lane.questions.find(press.question)
@@ -276,9 +278,9 @@ class Sender(Actor[SenderMessage]):
 
     @answers(SendFile)
     async def send_file(self, file: SendFile) -> None:
-        """Send it behind what the chat was sent before."""
+        """Send it after everything that waits for the chat."""
         if address_of(file.chat) is None:
-            raise Refused(RumiError(f"{file.chat} is no chat of Telegram's."))
+            raise Refused(RumiError(f"{file.chat} is not a Telegram chat."))
         before = await self._last_reply(file.chat)
         lane = self._lane(file.chat)
         assert lane is not None
@@ -291,7 +293,7 @@ class Sender(Actor[SenderMessage]):
             raise Refused(RumiError(f"The file could not be sent: {type(error).__name__}.")) from None
 
     async def _last_reply(self, chat: str) -> int:
-        """The last delivery that waits for the chat, 0 where none does: it may not have been told yet."""
+        """Return the last delivery that waits for the chat, announced or not; 0 if there is none."""
         try:
             stored = await self._journal.ask(Undelivered(chat))
         except ActorError:
@@ -300,7 +302,7 @@ class Sender(Actor[SenderMessage]):
 
     @answers(Flush)
     async def flush(self, message: Flush) -> None:
-        """Wait until nothing waits that could go now, what was not told yet included."""
+        """Wait until no reply waits that could be sent now, including unannounced ones."""
         try:
             await self._look()
         except ActorError:

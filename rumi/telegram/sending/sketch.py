@@ -1,4 +1,4 @@
-"""What the user sees of a turn while it runs: the words so far, and which tool works."""
+"""The user's view of a running turn: the words so far, and the tool that works."""
 
 from telegram import MessageEntity
 
@@ -11,16 +11,16 @@ from rumi.telegram.formatting.units import LIMIT_UNITS, units
 from rumi.texts import Language
 
 TOOL_CHARS = 60
-"""How much is shown of what a tool was given."""
+"""The maximum length of a tool's arguments."""
 
 
 def tells(state: TurnState) -> bool:
-    """Whether there is more to show of a turn than that it thinks."""
+    """Return True if there is more to show of a turn than that it thinks."""
     return bool(state.calls) or not blank(state.words)
 
 
 def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Part:
-    """What the chat sees of a turn: the words so far, and what works. Without any formatting if `plain`."""
+    """Return the chat's view of a turn: the words so far, and the running tool. `plain`: unformatted."""
     line, said = _line(state, language), state.words
     if not blank(said):
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
@@ -31,7 +31,7 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Part
 
 
 def _line(state: TurnState, language: Language) -> Part | None:
-    """What works now: the tool that was called last."""
+    """Return the running tool: the one that was called last."""
     if not state.calls:
         return None
     what = tool_line(next(reversed(state.calls.values())).what)
@@ -41,7 +41,7 @@ def _line(state: TurnState, language: Language) -> Part | None:
 
 
 def tool_line(started: ToolStarted) -> str:
-    """A call in a few words, on one line: `bash: sleep 600`."""
+    """Return a call in a few words, on one line: `bash: sleep 600`."""
     name, told = started.call.name, gist(started.arguments)
     said = " ".join(clean(f"{name}: {told}" if told else name).split()) or "?"
     return said if len(said) <= TOOL_CHARS else f"{said[: TOOL_CHARS - 1]}…"

@@ -1,4 +1,4 @@
-"""What whoever presses a button is told, in a line that shows for a moment, so that the button rests."""
+"""Short notices for a person who presses a button; they also end the button's animation."""
 
 import logging
 from typing import Final
@@ -12,24 +12,24 @@ from rumi.telegram.sending.destination import Destination, Sent, Wire, bounded, 
 logger = logging.getLogger(__name__)
 
 TOAST_S: Final = 5.0
-"""How long one attempt may take."""
+"""The time limit of one attempt."""
 
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 1.0
 
 MOST: Final = 64
-"""So many may be under way: a crowd that presses buttons keeps nobody else from being served."""
+"""The maximum number under way, so that a crowd that presses buttons does not delay others."""
 
 
 class Toasts:
-    """Says them, all at once. Neither raises."""
+    """Shows the notices, all at once. Neither method raises."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._under_way = 0
 
     async def say(self, query: str, text: str) -> None:
-        """Say it to whoever pressed, in a few attempts; Telegram forgets a press soon."""
+        """Show the text to the person who pressed, in a few attempts; Telegram forgets a press soon."""
         if self._under_way >= MOST:
             logger.info("a press was not answered: too many are")
             return
@@ -44,7 +44,7 @@ class Toasts:
             self._under_way -= 1
 
     async def _attempt(self, query: str, text: str) -> float | None:
-        """None when nothing is left to do, or how long to wait before the next attempt."""
+        """Return None if nothing is left to do, otherwise how long to wait before the next attempt."""
         call = self._wire.bot.answer_callback_query(query, text=text, **timeouts(TOAST_S))
         try:
             await bounded(TOAST_S, call)
@@ -53,12 +53,12 @@ class Toasts:
         except TelegramError as error:
             logger.info("a press was not answered yet: %s", in_words(error))
             return min(wait_of(error), TOAST_S) if isinstance(error, RetryAfter) else PAUSE_S
-        except Exception:  # a toast is worth no trouble
+        except Exception:  # a notice may fail
             logger.exception("a press was not answered")
         return None
 
     async def disarm(self, to: Destination, message: Sent) -> None:
-        """Take the buttons of a message away that nobody waits for, in a few attempts."""
+        """Remove the buttons of a message that no turn waits for, in a few attempts."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await to.turn()

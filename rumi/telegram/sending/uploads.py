@@ -1,4 +1,4 @@
-"""Files on their way to a chat, among what else it is sent."""
+"""Uploads of files, in order with the chat's other messages."""
 
 from dataclasses import dataclass, field
 
@@ -11,12 +11,12 @@ from rumi.telegram.sending.delivery import LIMIT, Rest
 from rumi.telegram.sending.destination import Destination
 
 UPLOAD_WAIT_S = 60.0
-"""How long a file waits when Telegram asks for patience: it is held in memory meanwhile."""
+"""How long a file waits when Telegram asks the bot to wait, because the file is in memory meanwhile."""
 
 
 @dataclass(slots=True, eq=False)
 class Upload:
-    """A file's turn among what the chat is sent: its own task takes it, and gives it back."""
+    """A file's turn in the chat's output: its own task takes it, and gives it back."""
 
     begun: trio.Event = field(default_factory=trio.Event)
     over: trio.Event = field(default_factory=trio.Event)
@@ -25,7 +25,7 @@ class Upload:
         """Send the file when its turn has come. Cancelled, the upload ends.
 
         Raises:
-            RumiError: Telegram does not have it, and why.
+            RumiError: Telegram does not have it. The error gives the reason.
         """
         try:
             await self.begun.wait()

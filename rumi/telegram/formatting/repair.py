@@ -1,7 +1,7 @@
-"""Between the Markdown parser and the writer: events that would lose or change an answer's words are mended.
+"""Repairs the events between the Markdown parser and the writer that would lose or change an answer's words.
 
-The writer drops HTML, decorates headings, counts lists anew, loses the links of tables, and in list items
-the line breaks around blocks. What a reader needs is put back here, as events that the writer understands.
+The writer drops HTML, decorates headings, renumbers lists, loses the links of tables, and in list items the
+line breaks around blocks. This module restores them as events that the writer understands.
 """
 
 import re
@@ -24,14 +24,14 @@ _LANGUAGE: Final = re.compile(r"[ {.]*([\w+#.-]{1,32})(?=[\s,:}]|$)")
 _TAB: Final = 4
 
 
-def mended(source: str) -> tuple[str, Iterator[Pair]]:
-    """The source as it is parsed, and its events for the writer.
+def repaired(source: str) -> tuple[str, Iterator[Pair]]:
+    """Return the source as it is parsed, and its events for the writer.
 
     Iterating raises `Overgrown` for a text like a table whose header has a thousand columns.
     """
     source, answer = kept(source, _OPTIONS)
     events = pyromark.events_with_range(source, options=_OPTIONS, broken_link_callback=answer)
-    return source, _Mending(source).mend(events)
+    return source, _Repair(source).repair(events)
 
 
 class _Table:
@@ -44,27 +44,29 @@ class _Table:
         self.rows: list[list[list[str]]] = []
 
     def cell(self) -> list[str]:
-        """The last one. In a table that is too large for the parser, words may stand in none."""
+        """Return the last cell. In a table that is too large for the parser, words may have no cell."""
         self.rows = self.rows or [[]]
         if not self.rows[-1]:
             self.rows[-1].append([])
         return self.rows[-1][-1]
 
 
-class _Mending:
+class _Repair:
     def __init__(self, source: str) -> None:
         self._source = source.encode()
         self._inline = Inline(self._source)
-        self._events = 50_000 + 3 * len(self._source)  # more come only of tables with many empty cells
-        self._room = 1000 + 4 * len(self._source)  # for indentation and for headers that are repeated
-        self._lists: list[int | None] = []  # the number that comes next, None without numbers
-        self._behind: Literal["line end", "words", "block"] = "line end"  # within lists: the writer's place
-        self._info = ""  # what is written behind a code block's fence
-        self._verbatim: list[str] | None = None  # of code or HTML that is open
+        self._events = 50_000 + 3 * len(self._source)  # more come only from tables with many empty cells
+        self._room = 1000 + 4 * len(self._source)  # for indentation and for repeated headers
+        self._lists: list[int | None] = []  # the next number, None without numbers
+        self._behind: Literal["line end", "words", "block"] = (
+            "line end"  # within lists: the position of the writer
+        )
+        self._info = ""  # the text after a code block's fence
+        self._verbatim: list[str] | None = None  # the open code or HTML
         self._table: _Table | None = None
         self._cell_end = 0
 
-    def mend(self, events: Iterator[Pair]) -> Iterator[Pair]:
+    def repair(self, events: Iterator[Pair]) -> Iterator[Pair]:
         for count, (event, where) in enumerate(events):
             if count > self._events:
                 raise Overgrown
@@ -103,7 +105,7 @@ class _Mending:
                 yield event, where
 
     def _within(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
-        """Events within a paragraph: into a table's cell, or on; behind a block on a line of their own."""
+        """Yield events within a paragraph: into a table's cell, or onward; after a block on a new line."""
         for event, where in pairs:
             words = event.get("Text") or event.get("Code") if isinstance(event, dict) else None
             if self._table is not None:
@@ -187,12 +189,12 @@ class _Mending:
                 yield event, where
             case "Paragraph" | "Item":
                 yield event, where
-                self._behind = "line end"  # which the writer makes within lists
+                self._behind = "line end"  # the writer makes them within lists
             case _:
                 yield event, where
 
     def _number(self, where: Range) -> Iterator[Pair]:
-        """Before an item: its number as it was typed, where the writer would count on."""
+        """Yield an item's number as it was typed, because the writer would count by itself."""
         expected = self._lists[-1]
         if expected is None:
             return
@@ -205,7 +207,7 @@ class _Mending:
         self._lists[-1] = number + 1
 
     def _before_block(self, where: Range) -> Iterator[Pair]:
-        """Within a list item the writer would go on in the line of the words."""
+        """Begin a new line within a list item, where the writer would continue the line of the words."""
         if self._lists and self._behind == "words":
             yield "SoftBreak", where
             self._behind = "line end"
@@ -217,7 +219,7 @@ class _Mending:
             self._behind = "line end"
 
     def _paragraph(self, lines: list[tuple[str, bool]], where: Range) -> Iterator[Pair]:
-        """Lines of text; what is marked is bold."""
+        """Yield lines of text; marked ones are bold."""
         yield from self._before_block(where)
         yield {"Start": "Paragraph"}, where
         for number, (line, bold) in enumerate(lines):
@@ -237,7 +239,7 @@ class _Mending:
         more = self._info[found.end() :].strip(" \t,:}") if found else self._info
         self._info = ""
         self._verbatim = None
-        if more:  # a file's name, mostly
+        if more:  # usually a file's name
             yield from self._paragraph([(more.replace("\t", " "), False)], where)
         yield from self._before_block(where)
         yield {"Start": {"CodeBlock": {"Fenced": language}}}, where
@@ -246,7 +248,9 @@ class _Mending:
         self._behind = "block"
 
     def _surplus(self, where: Range) -> None:
-        """What stands behind a row's last column, which the parser drops: mostly `||` that was no border."""
+        """Restore text after a row's last column, which the parser drops: mostly `||` that is not a
+        border.
+        """
         assert self._table is not None
         rest = self._source[self._cell_end : where["end"]].decode(errors="replace").rstrip()
         if rest.strip(" \t|"):
