@@ -1,7 +1,7 @@
 """Rumi, a personal assistant that does real work in a sandbox.
 
-`app` makes the supervision tree; every folder beside it is one room of the house, and what a room
-offers to the others is what its `__init__` exports. `docs/architecture.md` has the plan.
+`app` starts the supervision tree. Every folder beside it is one package; other packages use only what its
+`__init__` exports. `docs/architecture.md` describes the packages.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""A running Rumi: everything started, and everything ended with it."""
+"""A running Rumi: starts everything and ends it."""
 
 import os
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A running Rumi. `notes` are sentences for whoever started it."""
+    """A running Rumi. `notes` are sentences for the user who started it."""
 
     home: Home
     means: Means
@@ -46,7 +46,7 @@ class App:
     page: "Page | None" = None
 
     def chat(self, chat_id: str) -> LocalChat:
-        """A chat as a front end sees it."""
+        """Return a chat for a front end."""
         return LocalChat(chat_id, self.inbox, self.means)
 
 
@@ -61,14 +61,14 @@ async def open_app(
     entrance: "Entrance | None" = None,
     full: bool = False,
 ) -> AsyncIterator[App]:
-    """Start everything, and end everything when the block ends, the engine included.
+    """Start everything; end everything, including the engine, when the block ends.
 
-    The caller holds the home, and has made the engine ready. With `telegram` the bot is served as well;
-    the skills in the `project` folder count, where one is given; with an `entrance` the page is served. The
-    disk is `full` where the reserve had to be given back.
+    The caller holds the home and has prepared the engine. With `telegram`, the bot is served as well; the
+    skills of the `project` folder count, if it is given; with an `entrance`, the page is served. `full`: the
+    disk is full and the reserve was deleted.
 
     Raises:
-        RumiError: what cannot be started, and what to do about it.
+        RumiError: Something cannot be started. The error says what to do.
     """
     language = texts.detect_language(loaded.settings.language, os.environ)
     notes = list(loaded.notes)

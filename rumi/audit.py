@@ -1,8 +1,8 @@
-"""The audit log: one JSON line for everything that was done, for whom, and how it ended.
+"""The audit log: one JSON line for each action: what was done, for which chat, and how it ended.
 
-Writing is synchronous, on the caller's thread: a line of some 300 bytes goes into the page cache, which
-takes less time than handing it to another thread, and it is there before the next thing happens. Nothing
-is fsynced: what must survive a power cut is the journal's.
+Writing is synchronous, on the caller's thread. A line of some 300 bytes goes into the page cache, which takes
+less time than another thread would, and the line exists before the next action. Nothing is fsynced; the
+journal stores the data that must survive a power cut.
 """
 
 import json
@@ -21,18 +21,19 @@ FIELDS: Final = (
     *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
     *("truncated", "stopped_reason"),
 )
-"""What every line has, in this order; null where it does not apply."""
+"""The fields of every line, in this order; null if one does not apply."""
 
 _log = logging.getLogger(__name__)
-# Newlines to some readers, though not to JSON.
+# Some readers take these characters as newlines, but JSON does not.
 _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class AuditLog:
-    """Writes audit lines, without anything secret in them. Safe from any thread.
+    """Writes audit lines without secrets. Safe from any thread.
 
-    Writing never fails for the caller: a full disk must not take a turn down. The first line that is lost
-    is told to the program's log, `lost` counts them, and what is written again afterwards says how many.
+    Writing never fails for the caller, because a full disk must not end a turn. The first lost line is
+    reported in the program's log, `lost` counts the lost lines, and the next line that can be written says
+    how many there were.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class AuditLog:
         stopped_reason: str | None = None,
         **more: object,
     ) -> None:
-        """Append one line. `more` are further fields, behind those that every line has."""
+        """Append one line. `more` are further fields after the fields of every line."""
         line = {
             "time": _utc(self._now()),
             "event": event,
@@ -99,9 +100,9 @@ class AuditLog:
 
 
 def read_audit(path: Path, *, old: bool = False, until: Place | None = None) -> Iterator[dict[str, Any]]:
-    """The lines of an audit log, oldest first; with `old` also those of the files that were put aside.
+    """Yield the lines of an audit log, oldest first; with `old` also those of the rotated files.
 
-    What is behind `until` is not read. Torn lines are skipped. A file that is not there has no lines.
+    Lines after `until` are not read. Torn lines are skipped. A missing file has no lines.
     """
     for line in read_lines(path, old=old, until=until):
         try:
@@ -113,10 +114,10 @@ def read_audit(path: Path, *, old: bool = False, until: Place | None = None) -> 
 
 
 def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
-    """One line of JSON, without its newline and without anything secret."""
+    """Return one line of JSON, without its newline and without secrets."""
     texts: list[str] = []
     line = _plain(fields, texts)
-    # Nearly no line has a secret in it: one search in all of its texts is much faster than one in each.
+    # Almost no line has a secret: one search over all of its texts is much faster than one search each.
     together = "\n".join(texts)
     if redact.text(together) != together:
         line = _hidden(line, redact)
@@ -126,7 +127,7 @@ def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
 
 
 def _plain(value: object, texts: list[str]) -> object:
-    """The value in what JSON has; every text in it is added to `texts`."""
+    """Convert the value to JSON types; add every text in it to `texts`."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float) and math.isfinite(value):

@@ -1,4 +1,4 @@
-"""A backup: a folder with consistent copies of the databases, made while Rumi runs or not. Blocking."""
+"""A backup: a folder with consistent copies of the databases, also while Rumi runs. Blocking."""
 
 import contextlib
 import os
@@ -25,14 +25,14 @@ WORKSPACE = "workspace"
 
 
 class BackupError(RumiError):
-    """There is no backup now, and nothing half of one."""
+    """No backup was made, and no part of one is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A folder that is whole and on the disk. `holds` are the names in it, with their bytes.
+    """A complete backup on the disk. `holds` are the names in it, with their bytes.
 
-    `left_out` is how many entries of the chats' folders are not in it: pipes, sockets, what cannot be read.
+    `left_out` counts the entries of the chats' folders that are not in it: pipes, sockets, unreadable files.
     """
 
     path: Path
@@ -41,17 +41,16 @@ class Backup:
 
 
 def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
-    """Copy everything that Rumi cannot make again into a new folder, `path` or one in the folder `path`.
+    """Copy everything that Rumi cannot make again into a new folder, `path` or one inside `path`.
 
-    The chats' files are in it as plain files. The logs are not, and the keys only with `keys`. No process
-    has to hold the home: each database is copied as it is at one moment, whatever is written meanwhile; files
-    are copied one after the other. What is there is never overwritten; what goes wrong leaves nothing.
+    The chats' files are copied as plain files. The logs are not copied, and the keys only with `keys`. No
+    process has to hold the home: each database is copied as it is at one moment, also during writes; files
+    are copied one after the other. Nothing is overwritten, and a failure leaves nothing behind.
 
     Raises:
-        UsageError: there is something at `path` already, it is in a home or an earlier backup, or it cannot
-            be written.
-        BackupError: there is nothing to back up, or a database is damaged.
-        DatabaseFault: there is no room.
+        UsageError: `path` exists already, is inside a home or an earlier backup, or cannot be written.
+        BackupError: There is nothing to back up, or a database is damaged.
+        DatabaseFault: The disk has too little space.
     """
     target = path / time.strftime("rumi-%Y%m%d-%H%M%S") if path.is_dir() else path
     if target.exists() or target.is_symlink():
@@ -68,9 +67,11 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
             )
     there = [name for name in (*DATABASES, *FILES, *([KEYS] if keys else ())) if (home.root / name).exists()]
     if not there:
-        raise BackupError(f"There is nothing in {home.root} to back up.", "Is RUMI_HOME the right folder?")
+        raise BackupError(f"{home.root} contains nothing to back up.", "Is RUMI_HOME the right folder?")
     try:
-        draft = Path(tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent))  # its owner's alone
+        draft = Path(
+            tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent)
+        )  # only its owner may read it
     except OSError as error:
         raise UsageError(
             f"{target.parent} cannot be written: {error.strerror}.", "Name another place."
@@ -98,7 +99,7 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
 
 
 def _copy_database(source: Path, copy: Path) -> None:
-    """A copy that was looked through: a backup that cannot be read is none."""
+    """Copy a database and check the copy for damage."""
     try:
         with contextlib.closing(_opened(source)) as db:
             copy_to(db, copy, deadline=time.monotonic() + COPY_S)
@@ -115,7 +116,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _copy_files(source: Path, copy: Path) -> None:
-    """A file, or a folder with what is in it: files, folders and links, for their owner."""
+    """Copy a file, or a folder with its files, folders and links, readable only by the owner."""
     if not source.is_dir():
         _copy_file(os.fspath(source), os.fspath(copy))
         return
@@ -132,13 +133,13 @@ def _copy_file(source: str, copy: str) -> str:
 
 
 def _special(folder: str, names: list[str]) -> list[str]:
-    """What is no file, folder or link, and would hang whoever reads it."""
+    """Return the entries that are not files, folders or links, because reading them could hang."""
     paths = [Path(folder, name) for name in names]
     return [path.name for path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
 def _sizes(path: Path) -> Iterator[tuple[Path, int]]:
-    """Each file below it, with its bytes."""
+    """Yield each file below the path, with its bytes."""
     if path.is_dir():
         for folder, _, files in os.walk(path):
             for name in files:
@@ -149,7 +150,7 @@ def _sizes(path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _publish(draft: Path, target: Path) -> None:
-    """Give it its name, unless somebody else took that meanwhile."""
+    """Give the draft its final name, unless another process has taken that name meanwhile."""
     try:
         draft.rename(target)
     except OSError as error:
@@ -161,5 +162,6 @@ def _publish(draft: Path, target: Path) -> None:
 
 def _taken(target: Path) -> UsageError:
     return UsageError(
-        f"{target} is there already, and nothing is overwritten.", "Name a new folder, or one to put it in."
+        f"{target} exists already, and a backup overwrites nothing.",
+        "Name a new folder, or one to put it in.",
     )

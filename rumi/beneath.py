@@ -1,4 +1,4 @@
-"""Opening a file below a folder whose content others have made: nothing on the way is followed out of it."""
+"""Opens a file below a folder whose content others have made, without following links out of it."""
 
 import ctypes
 import errno
@@ -11,7 +11,7 @@ from functools import cache
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
-_OPENAT2 = 437  # the same number on every architecture that Linux added it to
+_OPENAT2 = 437  # every architecture has had this number since Linux added the call
 _RESOLVE_NO_XDEV, _RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x01, 0x02, 0x04, 0x08
 
 
@@ -20,10 +20,10 @@ class _OpenHow(ctypes.Structure):
 
 
 def openat2(folder: int, name: bytes, flags: int = READ, *, same_mount: bool = False) -> int:
-    """Open what is at a path below an open folder, links nowhere followed; the caller closes it.
+    """Open a path below an open folder without following links; the caller closes the descriptor.
 
-    Opening waits for nothing, and what is opened may be anything: see `is_ordinary`. Raises OSError: ELOOP
-    where a link lies on the way, EXDEV where it leads out, with `same_mount` also into what is mounted there.
+    Opening does not wait. The opened object may be of any type: see `is_ordinary`. Raises OSError: ELOOP if a
+    link is on the path, EXDEV if the path leads out of the folder, or, with `same_mount`, into another mount.
     """
     resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
     if same_mount:
@@ -35,13 +35,13 @@ def openat2(folder: int, name: bytes, flags: int = READ, *, same_mount: bool = F
         if file >= 0:
             return file
         if (number := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR):
-            break  # EAGAIN: something on the way was renamed meanwhile, so the kernel could not tell
+            break  # EAGAIN: a part of the path was renamed meanwhile, so the kernel could not decide
     raise OSError(number, os.strerror(number))
 
 
 @contextmanager
 def opened(fd: int) -> Iterator[int]:
-    """A file descriptor, closed when the block ends."""
+    """Close a file descriptor when the block ends."""
     try:
         yield fd
     finally:
@@ -54,5 +54,5 @@ def _libc() -> ctypes.CDLL:
 
 
 def is_ordinary(file: int) -> bool:
-    """Whether an open file is an ordinary one."""
+    """Return True if the open file is a regular file."""
     return stat.S_ISREG(os.fstat(file).st_mode)

@@ -1,4 +1,4 @@
-"""What commands run in, made ready: the engine, its image or root file system, and what is known of them."""
+"""Prepares the engine that runs commands: its image or root file system, and facts about them."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ Progress = Callable[[str], None]
 
 
 def sandbox_limits(loaded: Loaded) -> Limits:
-    """What one chat's sandbox may use."""
+    """Return the limits of one chat's sandbox."""
     given = loaded.settings.sandbox
     mega = 1024 * 1024
     return Limits(
@@ -35,10 +35,10 @@ def sandbox_limits(loaded: Loaded) -> Limits:
 
 
 async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None) -> Engine:
-    """The engine that the configuration or else `backend` names, as it is now. The caller closes it.
+    """Return the engine that the configuration or `backend` names, unprepared. The caller closes it.
 
     Raises:
-        SandboxError: none works here; says what to do.
+        SandboxError: No engine works here. The error says what to do.
     """
     settings = loaded.settings.sandbox
     return await choose_engine(
@@ -51,14 +51,15 @@ async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None
 
 
 async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_many: bool = False) -> Engine:
-    """The engine, with all that it needs built. `progress` gets a line for each step that may take long.
+    """Return the engine with everything that it needs built. `progress` gets a line for each step that may
+    take long.
 
-    `for_many`: it will serve people who do not all trust each other, and then bubblewrap is taken only
-    where the configuration names it.
+    `for_many`: the engine will serve people who do not all trust each other. Then bubblewrap is used only if
+    the configuration names it.
 
     Raises:
-        SandboxError: none works here; says what to do.
-        ConfigError: only bubblewrap works here, and the configuration does not name it.
+        SandboxError: No engine works here. The error says what to do.
+        ConfigError: Only bubblewrap works here, and the configuration does not name it.
     """
     progress("looking for a sandbox")
     engine = await find_engine(home, loaded)
@@ -78,7 +79,7 @@ async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_ma
 
 
 async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
-    """Whether Docker's image is there and sound."""
+    """Return the state of Docker's image."""
     from rumi.sandbox.docker.engine import DockerEngine
     from rumi.sandbox.docker.image import look_at_image
 
@@ -87,7 +88,7 @@ async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
 
 
 async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
-    """Make Docker's image; lines that say what came of it."""
+    """Make Docker's image; return lines that describe the result."""
     from rumi.sandbox.docker import image
 
     name = loaded.settings.sandbox.image
@@ -98,7 +99,7 @@ async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
 
 
 async def build_rootfs(home: Home, progress: Progress) -> list[str]:
-    """Make the root file system that bubblewrap uses; lines that say what came of it."""
+    """Make bubblewrap's root file system; return lines that describe the result."""
     from rumi.sandbox import sandbox_user
     from runner.rootfs import RootfsReport
     from runner.rootfs import build_rootfs as build
@@ -118,10 +119,10 @@ def _lacking(missing: Sequence[str]) -> list[str]:
 
 
 async def remove_leftovers(engine: Engine) -> list[str]:
-    """Remove all boxes of this installation; their names. The caller holds the home.
+    """Remove all boxes of this installation; return their names. The caller holds the home.
 
     Raises:
-        SandboxError: one of them could not be removed, or not be proved to be.
+        SandboxError: A box could not be removed, or its removal could not be proved.
     """
     from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 
@@ -134,7 +135,7 @@ async def remove_leftovers(engine: Engine) -> list[str]:
 
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
-    """What `rumi sandbox status` shows, as names and values."""
+    """Return the content of `rumi sandbox status` as names and values."""
     facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
     facts.append(("files", files_bound(loaded)))
     facts.append(("disk", room_left(home, loaded)[0]))
@@ -156,7 +157,7 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
 
 
 def files_bound(loaded: Loaded) -> str:
-    """What bounds a chat's files, in words."""
+    """Describe how a chat's files are bounded."""
     given = loaded.settings.sandbox
     return (
         f"{given.workspace_mb} MB and {given.workspace_files} files a chat, watched while a "
@@ -165,14 +166,14 @@ def files_bound(loaded: Loaded) -> str:
 
 
 def room_left(home: Home, loaded: Loaded) -> tuple[str, bool]:
-    """What is free on the disk of the chats' files and what of it is kept; whether that is touched."""
+    """Describe the free space on the disk of the chats' files; return True if it has reached the reserve."""
     free = free_on(home.workspaces, sandbox_limits(loaded).reserve_bytes)
     said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"
     return said, free.low
 
 
 def missing_programs() -> tuple[str, ...]:
-    """Allowed programs that this host lacks, and with it a sandbox made from it."""
+    """Return allowed programs that this host lacks, and so does a sandbox made from it."""
     from runner.programs import PROGRAMS, find_program
 
     return tuple(name for name in PROGRAMS if find_program(name) is None)

@@ -1,6 +1,6 @@
-"""A confined process seen from inside: it lives no longer than its parent, and takes no more than it may.
+"""A confined process seen from inside: it ends with its parent, and has limited resources.
 
-`rumi.processes` starts it and is the other side. Only the standard library is imported here, so that a child
+`rumi.processes` is the other side and starts it. Only the standard library is imported here, so that a child
 that needs nothing else starts soon.
 """
 
@@ -25,7 +25,7 @@ PAUSE_S: Final = 0.005
 
 
 def framed(content: bytes) -> bytes:
-    """Return the content behind its length in four bytes: one frame of a pipe between parent and child."""
+    """Return the content after its length in four bytes: one frame of a pipe between parent and child."""
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
@@ -37,10 +37,10 @@ def framed_json(what: object) -> bytes:
 class Parent:
     """The process that started this one, over standard input and output; its frames are read blocking.
 
-    Made first of all: binds this process's life to the parent's, takes `bounds` (by `RLIMIT_…`) for good, and
-    keeps both pipes away from other code: what that prints goes to standard error. With `family` this process
-    may start others, which end with it. The argument of the command line is the read end of a pipe whose
-    other end the parent holds: when that is closed, the kernel ends this process, whatever it is doing.
+    Make it first: it binds this process's life to the parent's, sets the limits `bounds` (by `RLIMIT_…`)
+    permanently, and hides both pipes from other code, whose output goes to standard error. With `family` this
+    process may start others, which end with it. The argument of the command line is the read end of a pipe
+    whose other end the parent holds: when that is closed, the kernel ends this process.
     """
 
     def __init__(self, bounds: Mapping[int, int], *, nice: int = 0, family: bool = False) -> None:
@@ -59,7 +59,7 @@ class Parent:
         os.dup2(2, 1)
 
     def ready(self) -> None:
-        """Say that requests are welcome."""
+        """Report that requests may come."""
         self.tell({})
 
     def tell(self, what: object) -> None:
@@ -69,11 +69,11 @@ class Parent:
             frame = frame[os.write(self.answers, frame) :]
 
     def hear(self) -> Any:
-        """Return the next frame, which is JSON; without one this process ends."""
+        """Return the next frame, which is JSON; at the end of the input, end this process."""
         return json.loads(self.receive())
 
     def receive(self) -> bytes:
-        """Return the next frame; without one this process ends."""
+        """Return the next frame; at the end of the input, end this process."""
         return self._exactly(int.from_bytes(self._exactly(LENGTH_BYTES), "big"))
 
     def _exactly(self, size: int) -> bytes:
@@ -87,23 +87,23 @@ class Parent:
 
 
 def _live_as_long_as(life: int, *, whole_group: bool) -> None:
-    """Be ended, with the group if asked, when the other end of a pipe is closed or has been already."""
+    """End, with the group if asked, when the other end of a pipe is closed, also if it is closed already."""
     fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp() if whole_group else os.getpid())
-    # SIGIO's default is to end a process, and no Python is needed for that.
+    # SIGIO ends a process by default, which needs no Python code.
     fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
     if select.select([life], [], [], 0)[0]:
         sys.exit(0)
 
 
 def end_descendants() -> None:
-    """Kill what descends from this process, until nothing does; for two seconds at the most. Blocks."""
+    """Kill all descendants of this process, for at most two seconds. Blocks."""
     begun = time.monotonic()
     while kill_descendants(os.getpid()) and time.monotonic() < begun + _END_DESCENDANTS_S:
         time.sleep(PAUSE_S)
 
 
 def kill_descendants(pid: int) -> bool:
-    """Kill what descends from a process, also what left its group; return whether there was anything."""
+    """Kill the descendants of a process, also those that left its group; return True if there were any."""
     table = processes()
     children: dict[int, list[int]] = {}
     for each, (_, parent, _) in table.items():

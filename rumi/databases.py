@@ -1,8 +1,7 @@
-"""SQLite files: brought up to date in one step, and copied while others use them. Blocking.
+"""SQLite files: upgraded in one step, and copied while others use them. Blocking.
 
 A file carries its schema's version (`PRAGMA user_version`). An older file is copied beside itself and then
-changed in one transaction, so a program that is killed leaves it as it was or as it will be; a newer one is
-refused.
+changed in one transaction, so a killed program leaves it either old or new. A newer file is refused.
 """
 
 import contextlib
@@ -21,7 +20,7 @@ from rumi.errors import RumiError
 from rumi.reserve import LEAST_BYTES, free_bytes
 
 SPARE_BYTES = 10_000_000
-"""What has to be left free beside a copy and the log of what is changed."""
+"""Free space that must remain beside a copy and the log of the changes."""
 
 PAGES_A_STEP = 2_000
 
@@ -29,13 +28,13 @@ LOCKED_S = 0.25
 """How long one attempt to write waits for another program's lock. Longer waits are loops of attempts."""
 
 OPEN_S = 5.0
-"""The same while a file is opened and brought up to date."""
+"""The same while a file is opened and upgraded."""
 
 LOG_BYTES = 4_000_000
-"""How large the write-ahead log stays when what is in it was merged."""
+"""The size to which the write-ahead log is truncated after its content was merged."""
 
 Trouble: TypeAlias = Literal["full", "locked", "failing", "replaced"]
-"""What keeps a file from being written, although nothing is wrong with what is to be written.
+"""The reason why a file cannot be written, although the request itself is correct.
 
 The disk is full; another program has locked the file; the disk refuses to write; the file was deleted or
 replaced while it was open.
@@ -47,18 +46,18 @@ _REFUSED: Final = frozenset(
         *("SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMMAP", "SQLITE_IOERR_MMAP"),
     }
 )
-"""Writing has failed. What failed while reading is left out: it fails again, and only for that request."""
+"""A failed write. Read errors are not included: they occur again, and only for that request."""
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""The system's numbers for a disk that is full, or for a quota that is used up."""
+"""The error numbers of a full disk and of a used-up quota."""
 
 
 class DatabaseFault(RumiError):
-    """The file cannot be used as it is; says what to do."""
+    """The file cannot be used in its present state; the error says what to do."""
 
 
 class NewerSchema(DatabaseFault):
-    """A newer program made the file. `found` is its schema."""
+    """A newer program made the file. `found` is its schema's version."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
@@ -70,23 +69,23 @@ class NewerSchema(DatabaseFault):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a file is: its version, the statements of a new one, and what leads from a version to the next."""
+    """The schema of a file: its version, the statements for a new file, and the migrations."""
 
     version: int
     tables: str
     migrations: Mapping[int, str]
 
     def script(self, version: int) -> str:
-        """What makes a file of this schema of one of `version`; 0 is an empty one."""
+        """Return the statements that upgrade a file of `version` to this schema; 0 is an empty file."""
         if version == 0:
             return self.tables
         return "\n".join(self.migrations[step] for step in range(version, self.version))
 
 
 def trouble_of(path: Path, error: sqlite3.Error | OSError) -> Trouble | None:
-    """What keeps a file from being written; None where something else is wrong, which stays so."""
+    """Return why the file cannot be written, or None for another, permanent error."""
     trouble = _trouble_of(error)
-    if trouble == "failing":  # so it says where the shared memory beside the log finds no room
+    if trouble == "failing":  # SQLite reports this if the shared memory beside the log finds no space
         with contextlib.suppress(OSError):
             if free_bytes(path.parent) < LEAST_BYTES:
                 return "full"
@@ -105,7 +104,7 @@ def _trouble_of(error: sqlite3.Error | OSError) -> Trouble | None:
 
 
 def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str, str]:
-    """What keeps the file from being written, in a sentence, and what to do."""
+    """Return a sentence on why the file cannot be written, and what to do."""
     match trouble:
         case "full":
             return f"{path} cannot be written: its disk is full.", "Make room on the disk."
@@ -124,11 +123,11 @@ def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str
 
 
 def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
-    """The file's version, 0 for an empty one.
+    """Return the file's version, 0 for an empty file.
 
     Raises:
-        NewerSchema: this program is too old for it.
-        sqlite3.Error: it is no database, or damaged.
+        NewerSchema: This program is too old for the file.
+        sqlite3.Error: The file is damaged or not a database.
     """
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > schema.version:
@@ -137,7 +136,7 @@ def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
 
 
 def make_durable(db: sqlite3.Connection, path: Path) -> None:
-    """What was committed survives a power cut, as far as the disk keeps its word; only its owner reads it."""
+    """Make commits survive a power cut, and make the file readable only by its owner."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
@@ -145,11 +144,11 @@ def make_durable(db: sqlite3.Connection, path: Path) -> None:
 
 
 def bring_up_to_date(db: sqlite3.Connection, path: Path, schema: Schema, version: int) -> None:
-    """Make a file of `version` one of this schema; one that holds something is copied beside itself first.
+    """Upgrade a file of `version` to this schema; a file with content is copied beside itself first.
 
     Raises:
-        DatabaseFault: there is no room for that. Nothing has changed.
-        sqlite3.Error, OSError: nothing has changed.
+        DatabaseFault: The disk has too little space. Nothing has changed.
+        sqlite3.Error, OSError: Nothing has changed.
     """
     if version == schema.version:
         return
@@ -159,19 +158,19 @@ def bring_up_to_date(db: sqlite3.Connection, path: Path, schema: Schema, version
     with upgrade(db, schema):
         for statement in statements(schema.script(version)):
             db.execute(statement)
-    for older in copies_of(path):  # one is enough, and what was forgotten since should not last in them
+    for older in copies_of(path):  # one copy suffices, and it should not keep facts that were forgotten since
         if version and older != copy:
             older.unlink(missing_ok=True)
 
 
 def copies_of(path: Path) -> list[Path]:
-    """The copies that were made before the file was brought up to date."""
+    """Return the copies from before upgrades of the file."""
     return sorted(path.parent.glob(f"{path.name}.before-*"))
 
 
 @contextmanager
 def upgrade(db: sqlite3.Connection, schema: Schema) -> Iterator[None]:
-    """One transaction, after which the file is of this schema's version, or as it was."""
+    """One transaction, after which the file has this schema's version, or is unchanged."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -184,7 +183,7 @@ def upgrade(db: sqlite3.Connection, schema: Schema) -> Iterator[None]:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: all at once would end the transaction around them."""
+    """Yield the statements of a script one by one; executing all at once would end the transaction."""
     pending = ""
     for part in script.split(";"):
         pending += f"{part};"
@@ -194,10 +193,10 @@ def statements(script: str) -> Iterator[str]:
 
 
 def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
-    """A whole copy, complete before it has its name. One of an earlier attempt is replaced.
+    """Make a complete copy before it gets its name. It replaces the copy of an earlier attempt.
 
     Raises:
-        DatabaseFault: there is no room for it and for what comes after.
+        DatabaseFault: The disk has too little space for the copy and the upgrade.
     """
     size = size_of(db)
     require_room(path, 2 * size)
@@ -209,13 +208,14 @@ def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
 
 
 def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = None) -> None:
-    """Copy what the file holds at this moment into a new one that is its owner's alone, and to the disk.
+    """Copy the file's content at this moment into a new file, readable only by its owner, and sync it to the
+    disk.
 
-    Others may write meanwhile: what they write is not in it. `deadline` is by the monotonic clock.
+    Others may write meanwhile; the copy does not include these writes. `deadline` is by the monotonic clock.
 
     Raises:
-        FileExistsError: there is something already. Whatever else is raised, the target is gone.
-        TimeoutError: the deadline has passed.
+        FileExistsError: The target exists already. After any other exception, the target is removed.
+        TimeoutError: The deadline has passed.
     """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
@@ -227,7 +227,7 @@ def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = No
         with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:
             db.execute("BEGIN")
             try:
-                # A transaction that reads: without one, each write of another process would start it anew.
+                # A read transaction: without it, each write of another process would restart the copy.
                 db.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 db.backup(copy, pages=PAGES_A_STEP, progress=in_time)
             finally:
@@ -240,13 +240,13 @@ def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = No
 
 
 def size_of(db: sqlite3.Connection) -> int:
-    """How many bytes the file has, what is in its log included."""
+    """Return the size of the file in bytes, including its log."""
     (pages,), (size,) = (db.execute(f"PRAGMA page_{what}").fetchone() for what in ("count", "size"))
     return int(pages * size)
 
 
 def require_room(path: Path, wanted_bytes: int) -> None:
-    """Raise `DatabaseFault` where the disk of `path` has no room for that."""
+    """Raise `DatabaseFault` if the disk of `path` has too little space."""
     free = shutil.disk_usage(path.parent).free
     if free < wanted_bytes + SPARE_BYTES:
         wanted = (wanted_bytes + SPARE_BYTES) / 1e6
@@ -257,7 +257,7 @@ def require_room(path: Path, wanted_bytes: int) -> None:
 
 
 def to_disk(path: Path) -> None:
-    """Have the system write a file, or a folder's names, to the disk."""
+    """Sync a file, or a folder's names, to the disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

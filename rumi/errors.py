@@ -1,7 +1,7 @@
-"""Errors that people are shown: one clear sentence, and what to do next.
+"""Errors that people read: one clear sentence, and what to do next.
 
-Everything that Rumi raises on purpose derives from `RumiError`; `rumi.cli` shows it in one place and
-turns it into the exit code of the process. Anything else that reaches the command line is a fault of ours.
+Everything that Rumi raises on purpose derives from `RumiError`. `rumi.cli` shows it in one place and turns it
+into the exit code of the process. Any other exception that reaches the command line is a bug.
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 
 class RumiError(Exception):
-    """What went wrong, in one sentence, and what to do next.
+    """One sentence about the error, and what to do next.
 
-    `exit_code` is what the process ends with when the error reaches the command line.
+    `exit_code` is the process's exit code if the error reaches the command line.
     """
 
     exit_code: ClassVar[int] = 1
@@ -32,7 +32,7 @@ class UsageError(RumiError):
 
 
 class NotTaken(RumiError):
-    """One message was not taken and is not stored; a later one may be. `trouble` is what keeps it away."""
+    """A message that was refused and not stored; a later message may be accepted. `trouble` is the reason."""
 
     def __init__(self, message: str, advice: str = "", trouble: str = "") -> None:
         super().__init__(message, advice)
@@ -51,7 +51,7 @@ def single(error: BaseException) -> BaseException:
 
 
 def error_of(answer: Mapping[str, Any]) -> RumiError:
-    """What another process has answered instead of a result: its `error`, and the exit `code`."""
+    """Return the error in another process's answer: its `error` and its exit `code`."""
     kind = UsageError if answer.get("code") == UsageError.exit_code else RumiError
     if answer.get("not_taken"):
         kind = NotTaken

@@ -1,4 +1,4 @@
-"""Work that is not cut off in the middle, and does not hold anyone up for ever either."""
+"""Lets work finish after a cancellation, within a time limit."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -9,10 +9,11 @@ T = TypeVar("T")
 
 
 async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
-    """Do `work`. When the caller is cancelled meanwhile, it may go on for `grace_s` seconds more.
+    """Do `work`. When the caller is cancelled meanwhile, the work may continue for `grace_s` seconds.
 
-    What is under way cannot always be called back: better to hear what became of it. Cancelled, this leaves
-    when the work has ended or its grace is over, by a plain `Cancelled`; what it returned or raised is lost.
+    Some work cannot be undone halfway, so it is better to learn its result. Cancelled, this function leaves
+    when the work has ended or its grace period is over, with a plain `Cancelled`; the result or exception of
+    the work is lost.
     """
     error = None
     async with trio.open_nursery() as nursery:
@@ -34,5 +35,5 @@ async def _limit(scope: trio.CancelScope, grace_s: float) -> None:
     """Wait for a cancellation from outside, and give the scope its deadline."""
     try:
         await trio.sleep_forever()
-    except trio.Cancelled:  # which the caller meets as well, and alone: behind the nursery
+    except trio.Cancelled:  # the caller meets the cancellation as well, and alone: after the nursery
         scope.deadline = min(scope.deadline, trio.current_time() + grace_s)

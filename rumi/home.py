@@ -1,4 +1,4 @@
-"""`RUMI_HOME`: where everything of an installation lives, and who holds it."""
+"""`RUMI_HOME`: the folder of an installation, and the process that holds it."""
 
 import contextlib
 import errno
@@ -28,12 +28,12 @@ class HomeHeld(UsageError):
 
 
 class UnsafeHome(UsageError):
-    """Other users may have put something into the home, or lead Rumi out of it."""
+    """Other users may have put something into the home, or a link in it leads elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """One reason why a home is unsafe. `kind` is one of those of `rumi.unsafe`."""
+    """One reason why a home is unsafe. `kind` is one of the kinds of `rumi.unsafe`."""
 
     kind: str
     home: Path
@@ -41,22 +41,22 @@ class Danger:
     number: int
 
     def said(self) -> tuple[str, str]:
-        """What was found, and what to do about it."""
+        """Return the finding, and what to do about it."""
         folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
         match self.kind:
             case unsafe.ANOTHERS:
                 found = f"{self.home} belongs to user {self.number}, and this is user {os.geteuid()};"
-                mend = "Run Rumi as its owner, or set RUMI_HOME to a folder you own."
-                return f"{found} nothing in it was looked at.", mend
+                fix = "Run Rumi as its owner, or set RUMI_HOME to a folder you own."
+                return f"{found} nothing in it was looked at.", fix
             case unsafe.WRITABLE:
-                mend = f"Make sure that nothing in it comes from somebody else, then: chmod 700 {folder}"
-                return f"{self.home} can be written by others (mode {self.number:o}).", mend
+                fix = f"Make sure that nothing in it comes from somebody else, then: chmod 700 {folder}"
+                return f"{self.home} can be written by others (mode {self.number:o}).", fix
             case unsafe.READABLE:
                 return f"{self.home} can be read by others (mode {self.number:o}).", f"chmod 700 {folder}"
             case unsafe.LINK:
                 found = f"{self.path} is a link: what Rumi writes there would go to {os.readlink(self.path)}."
-                mend = f"Remove it: rm {path}. If it has to be on another disk, mount that disk there."
-                return found, mend
+                fix = f"Remove it: rm {path}. If it has to be on another disk, mount that disk there."
+                return found, fix
             case _:
                 found = f"{self.home} has files of another user: {self.path.relative_to(self.home)}."
                 return found, f"As root: chown -R {os.geteuid()} {path}"
@@ -64,13 +64,13 @@ class Danger:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths below a home. Made with mode 0700: what is in it is its owner's alone."""
+    """The paths below a home. The folder has mode 0700, so only its owner can use it."""
 
     root: Path
 
     @property
     def workspaces(self) -> Path:
-        """One folder a chat, mounted at /workspace."""
+        """One folder for each chat, mounted at /workspace."""
         return self.root / "workspace"
 
     @property
@@ -80,17 +80,17 @@ class Home:
 
     @property
     def memory_db(self) -> Path:
-        """What is known about its users."""
+        """The facts about the users."""
         return self.root / "memory.db"
 
     @property
     def logs(self) -> Path:
-        """The audit log and the program's own."""
+        """The audit log and the program's own log."""
         return self.root / "logs"
 
     @property
     def run(self) -> Path:
-        """What lives only while a process does: the lock and the control socket."""
+        """Files that last as long as a process: the lock and the control socket."""
         return self.root / "run"
 
     @property
@@ -100,19 +100,19 @@ class Home:
 
     @property
     def reserve(self) -> Path:
-        """Room that is held back for when the disk is full."""
+        """Disk space that is held back for a full disk."""
         return self.root / "reserve"
 
     @property
     def terminal_history(self) -> Path:
-        """What was typed at the terminal."""
+        """The lines typed at the terminal."""
         return self.root / "terminal_history"
 
     def make(self) -> "Home":
-        """Make the folders that are missing.
+        """Make the missing folders.
 
         Raises:
-            UsageError: the home is somebody else's, or cannot be written.
+            UsageError: The home belongs to another user, or cannot be written.
         """
         try:
             for folder in (self.root, self.workspaces, self.logs, self.run):
@@ -122,24 +122,24 @@ class Home:
         return self
 
     def dangers(self) -> list[Danger]:
-        """Why it is unsafe, the worst first; empty where it is not. It only looks. Blocking, briefly."""
+        """Return the reasons why the home is unsafe, the worst first; change nothing. Blocking, briefly."""
         return [
             Danger(kind, self.root, Path(path), number)
             for kind, path, number in unsafe.dangers(str(self.root))
         ]
 
     def refuse_if_unsafe(self) -> bool:
-        """Refuse a home that others may have changed; close one that they can only read.
+        """Refuse a home that others may have changed; close a home that others can only read.
 
-        Return whether it was closed. One that holds other things too is left to its user.
+        Return True if the home was closed. A home that also holds other things stays open.
 
         Raises:
-            UnsafeHome: what was found, and what to do.
+            UnsafeHome: The finding, and what to do.
         """
         found = self.dangers()
         refused = [danger for danger in found if danger.kind != unsafe.READABLE]
         if found and not refused and unsafe.holds_only_ours(str(self.root)):
-            with contextlib.suppress(OSError):  # a disk that is mounted read-only, say
+            with contextlib.suppress(OSError):  # for example, a disk that is mounted read-only
                 self.root.chmod(0o700)
                 return True
         for danger in refused or found:
@@ -147,12 +147,12 @@ class Home:
         return False
 
     def installation(self) -> str:
-        """This installation's id: twelve hexadecimal digits, made once. Blocking, briefly.
+        """Return this installation's id: twelve hexadecimal digits, made once. Blocking, briefly.
 
-        It tells this installation's containers from everybody else's, so it never changes.
+        The id distinguishes this installation's containers from all others, so it never changes.
 
         Raises:
-            UsageError: the home cannot be written, or the file holds something else.
+            UsageError: The home cannot be written, or the file has other content.
         """
         path = self.root / "installation"
         try:
@@ -170,7 +170,9 @@ class Home:
         return found
 
     def _make_installation(self, path: Path) -> None:
-        """Complete before it has its name; of two processes that start at once the first one's stays."""
+        """Write the id completely before the file gets its name. Of two processes that start at once, the
+        first one's id stays.
+        """
         draft = self.root / f".installation-{secrets.token_hex(4)}"
         try:
             with open(
@@ -186,11 +188,11 @@ class Home:
 
     @contextmanager
     def hold(self, purpose: str) -> Iterator[None]:
-        """Hold the home for this process; the kernel lets go when the process ends, however it does.
+        """Hold the home for this process. The kernel releases it whenever the process ends.
 
         Raises:
-            HomeHeld: another process has it; the message says which.
-            UsageError: the home cannot be written.
+            HomeHeld: Another process holds it; the message names that process.
+            UsageError: The home cannot be written.
         """
         self.make()
         try:
@@ -199,7 +201,9 @@ class Home:
             raise self.unusable(error) from error
         try:
             self._wait_for(lock)
-            with contextlib.suppress(OSError):  # on a full disk others read only that the home is held
+            with contextlib.suppress(
+                OSError
+            ):  # on a full disk, other processes read only that the home is held
                 signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
                 os.ftruncate(lock, signed)
             yield
@@ -207,7 +211,7 @@ class Home:
             os.close(lock)
 
     def _wait_for(self, lock: int) -> None:
-        """Take the lock. Whoever only looks who has it, or works on the files for a moment, is waited for."""
+        """Take the lock. Wait for a process that only checks the holder or works on the files briefly."""
         begun = time.monotonic()
         while True:
             try:
@@ -222,10 +226,10 @@ class Home:
                 time.sleep(0.01)
 
     def holder(self) -> str:
-        """Who holds the home, empty where nobody does.
+        """Return a description of the holder, empty if no process holds the home.
 
         Raises:
-            UsageError: the home is somebody else's.
+            UsageError: The home belongs to another user.
         """
         try:
             lock = os.open(self.run / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -242,7 +246,7 @@ class Home:
         return ""
 
     def unusable(self, error: Exception) -> UsageError:
-        """What to tell of a home that cannot be used."""
+        """Return the error for a home that cannot be used."""
         number = error.errno if isinstance(error, OSError) else None
         advice = "Set RUMI_HOME to a folder you own."
         if number in (errno.ENOSPC, errno.EDQUOT):

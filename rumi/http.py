@@ -1,9 +1,9 @@
-"""HTTP to servers that the configuration names, for models, searches, Telegram: the one set-up of clients.
+"""HTTP to servers that the configuration names (models, searches, Telegram): the one set-up of clients.
 
 `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR` of the environment
-are honoured, for a machine may reach these servers through a proxy only; this machine's own loopback never
-goes through one. Redirects are not followed, so that no key goes where it was not sent. What a user, a model
-or a page names is fetched by `rumi.web` instead. httpx is imported on first use, which takes a while.
+are honoured, because a machine may reach these servers only through a proxy; loopback never goes through one.
+Redirects are not followed, so that a key reaches only its own server. `rumi.web` fetches addresses from
+users, models and pages instead. httpx is imported at its first use, because that takes long.
 """
 
 import ssl
@@ -21,18 +21,18 @@ T = TypeVar("T")
 C = TypeVar("C", bound="httpx.AsyncClient")
 
 CLOSE_S: Final = 2.0
-"""How long closing a connection may take; after that it is left to the kernel."""
+"""How long closing a connection may take; after that the kernel closes it."""
 
-# What takes a while to load is loaded in a thread, so that chats do not wait for it.
+# Slow imports happen in a thread, so that chats do not wait for them.
 _LOADING: Final = trio.CapacityLimiter(1)
 
 
 class SetupError(RumiError):
-    """The environment's proxy or certificates cannot be used. No address and no password is in it."""
+    """The environment's proxy or certificates cannot be used. The error contains no secret."""
 
 
 def settings() -> dict[str, Any]:
-    """Return what every client is made with: where it never goes."""
+    """Return the settings of every client: no proxy for loopback, no redirects."""
     loopback = ("all://localhost", "all://127.0.0.1", "all://[::1]")
     return {"follow_redirects": False, "mounts": dict.fromkeys(loopback)}
 
@@ -43,7 +43,7 @@ async def loaded(load: Callable[[], T]) -> T:
 
 
 class Tls:
-    """What servers' certificates are judged by; made when it is first needed.
+    """The certificates by which servers are judged; loaded when they are first needed.
 
     These are `context` if that is given, the certificates in `ca_file`, or else those of the environment.
     """
@@ -56,7 +56,7 @@ class Tls:
         """Return the context, the same for all. Cancelled, the next call begins again.
 
         Raises:
-            SetupError: the certificates cannot be read.
+            SetupError: The certificates cannot be read.
         """
         if self._context is None:
             try:
@@ -82,13 +82,13 @@ async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
     """Return a client of the class that `kind` imports, with `more` settings; the caller closes it.
 
     Raises:
-        SetupError: the environment's proxy or certificates cannot be used.
+        SetupError: The environment's proxy or certificates cannot be used.
     """
     trusted = await tls.context()
     made = await loaded(kind)
     try:
         return made(verify=trusted, **settings(), **more)
-    except (ValueError, ImportError, _invalid_url()):  # their words may have the proxy's password
+    except (ValueError, ImportError, _invalid_url()):  # their text may contain the proxy's password
         raise SetupError(
             "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
         ) from None
@@ -114,11 +114,11 @@ async def close(closing: Callable[[], Awaitable[None]]) -> None:
 
 
 async def unwind(chunks: AsyncIterator[bytes]) -> None:
-    """End a body that was not read to its end.
+    """Close a body that was not read to its end.
 
-    Several async generators stand inside each other below it, and closing the outermost leaves the others to
-    the garbage collector. Cancelled at the innermost await, all of them end in order, and the connection with
-    them. One that has ended already ends at once.
+    Several nested async generators read it, and closing the outermost leaves the others to the garbage
+    collector. If the innermost await is cancelled, all of them end in order, and the connection with them. A
+    generator that has ended already ends at once.
     """
     import httpx
 
@@ -128,4 +128,4 @@ async def unwind(chunks: AsyncIterator[bytes]) -> None:
             async for _ in chunks:
                 pass
         except (httpx.HTTPError, httpx.StreamError):
-            pass  # it is being thrown away
+            pass  # it is being discarded

@@ -1,4 +1,4 @@
-"""The program's own log, `logs/rumi.jsonl`: what `logging` is told, as JSON lines without anything secret."""
+"""The program's own log, `logs/rumi.jsonl`: records of `logging` as JSON lines without secrets."""
 
 import logging
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from rumi.redact import Redactor
 from rumi.rotation import LineFile
 
 _NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3", "markdown_it", "asyncio")
-"""They log requests with their addresses at INFO or DEBUG, and Telegram's addresses contain the token."""
+"""These libraries log the addresses of requests, and Telegram's addresses contain the token."""
 
 
 @contextmanager
 def program_log(
     path: Path, *, max_mb: float, keep: int, redact: Redactor, level: int = logging.INFO
 ) -> Iterator[logging.Handler]:
-    """Send everything that is logged to `path`, and nothing to the terminal, until the block ends."""
+    """Send all log records to `path`, and none to the terminal, until the block ends."""
     root = logging.getLogger()
     handler = _JsonLines(LineFile(path, max_mb=max_mb, keep=keep), redact)
     former = {name: logging.getLogger(name).level for name in (*_NOISY, "")}
@@ -36,7 +36,7 @@ def program_log(
 
 
 class _JsonLines(logging.Handler):
-    """One JSON line a record. Secrets are taken out here, at the sink, whoever logged them."""
+    """Writes one JSON line for each record. It removes secrets here, for all loggers."""
 
     def __init__(self, file: LineFile, redact: Redactor) -> None:
         super().__init__()
@@ -45,7 +45,9 @@ class _JsonLines(logging.Handler):
         self._tracebacks = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record. What cannot be written is lost: a full disk must take nothing down."""
+        """Write the record; drop it if it cannot be written, because a full disk must not raise errors
+        here.
+        """
         try:
             self._file.append(as_line(self._fields(record), self._redact))
         except OSError:

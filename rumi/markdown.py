@@ -1,4 +1,4 @@
-"""Markdown as people read it: one parser for the terminal and the page, and the page's HTML."""
+"""Markdown for people: one parser for the terminal and the page, and the page's HTML."""
 
 import html
 from collections.abc import Iterable, Iterator
@@ -20,16 +20,16 @@ _TAGS: Final = {
 _ALIGNED: Final = {"left", "center", "right"}
 _CLASSES: Final = {"div": {"wide-table"}, "p": {"heading"}, "td": _ALIGNED, "th": _ALIGNED}
 MOST_CHARS: Final = 100_000
-"""A longer text is shown as it is: parsing holds up the process."""
+"""A longer text is shown unparsed, because parsing blocks the process."""
 
 _FOCUSABLE: Final = {"tabindex": "0"}
-"""What may be wider than the page is scrolled with the keyboard, too."""
+"""Content that may be wider than the page can be scrolled with the keyboard, too."""
 
 
 def parser() -> "MarkdownIt":
-    """CommonMark with tables, strike-through and task lists.
+    """Return a parser for CommonMark with tables, strike-through and task lists.
 
-    HTML is text: it must not vanish from what is shown.
+    HTML in the text is text, so that it does not vanish from the output.
     """
     return _parser(False)
 
@@ -65,8 +65,8 @@ def finished_lines(text: str) -> int:
 def to_html(text: str) -> str:
     """Return the text as HTML for the page: no script, style, image or form, whatever the text says.
 
-    The parser lets no HTML of the text through, and a sanitizer keeps only what is listed here. Links lead
-    to http and https, and their host stands beside words that are not the address itself. Takes up to two
+    The parser lets no HTML of the text through, and a sanitizer keeps only what is listed here. Links lead to
+    http and https only, and their host stands beside words that are not the address itself. Takes up to two
     seconds of a processor for a hostile text: call it in a thread.
     """
     import nh3
@@ -103,8 +103,8 @@ def _mark_tasks(state: "StateCore") -> None:
 def _dress(state: "StateCore") -> None:
     """Give the tokens the tags and classes of the page's style sheet.
 
-    Headings are paragraphs: they must not get between the page's own. Columns are aligned by a class, as the
-    page's policy forbids styles in its HTML.
+    Headings become paragraphs, because they must not mix with the page's own headings. A class aligns
+    columns, as the page's policy forbids styles in its HTML.
     """
     dressed = []
     for token in state.tokens:

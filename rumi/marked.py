@@ -1,4 +1,4 @@
-"""What came from outside, as a model reads it: in a marked block that it can neither close nor forge."""
+"""Content from outside, as a model reads it: in a marked block that it can neither close nor forge."""
 
 import re
 import unicodedata
@@ -19,57 +19,60 @@ _BLOCK: Final = re.compile(
 )
 _NEW_LINES: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _EMPTY_LINES: Final = re.compile("\n{3,}")
-# Joiners shape some scripts and belong to words there, one at a time; beside ASCII they only hide.
+# Joiners shape some scripts and belong to words there, one at a time; beside ASCII they only hide text.
 _JOINERS: Final = re.compile("(?<=[\u200c\u200d])[\u200c\u200d]+")
 _HIDING_JOINERS: Final = re.compile("(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])")
 _INVISIBLE_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
-# What looks like the beginning of a tag, also written as an entity, and what follows: nothing of that is
-# consumed, for the next beginning may be in it.
+# Text that looks like the beginning of a tag, also as an entity, and the text after it. Nothing is consumed,
+# because the next beginning may be in it.
 _OPEN: Final = "<＜﹤‹〈〈⟨❮❰˂ᐸ≺⧼"
 _LIKE_A_TAG: Final = re.compile(
     rf"(?:[{_OPEN}]|&\s*(?:lt|#0*60|#x0*3c)\s*;?)(?=[^\w&{_OPEN}]*+(?P<word>[^{_OPEN}]{{0,60}}))",
     re.IGNORECASE,
 )
-# Tokens with which servers tell a model who speaks; some read them in texts too.
+# Tokens with which servers tell a model who speaks; some servers read them in texts too.
 _CONTROL_TOKENS: Final = re.compile(
     r"<(?=[|｜])"
     r"|<(?=/?(?:s|bos|eos|(?:start|end)_of_turn|start_header_id|end_header_id|tool_calls?|tool_response)>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
     re.IGNORECASE,
 )
-# Letters of other scripts that are drawn like those of our tag.
+# Letters of other scripts that look like those of our tag.
 _LOOK_ALIKES: Final = str.maketrans("рρᴘаαɑᴀɡցǥɢеεєҽᴇ", "pppaaaaggggeeeee")
 
 
 def block(source: str, text: str) -> str:
-    """A block with a text from outside, under a sentence that says what it is.
+    """Return a block with a text from outside, under a sentence that explains the block.
 
-    `source` says where it comes from; it may come from outside too.
+    `source` says where the text comes from; it may come from outside too.
     """
     return f'{WARNING}\n<{OPENING} source="{one_line(source)}">\n{harmless(text).strip()}\n{CLOSING}'
 
 
 def opened(text: str) -> tuple[str, str] | None:
-    """The source and the text of the block that ends a text; None where none does."""
+    """Return the source and the text of the block that ends a text; None if no block ends it."""
     found = _BLOCK.search(text)
     return None if found is None else (found["source"], found["text"])
 
 
 def one_line(text: str, max_chars: int = 2000) -> str:
-    """What somebody else wrote as part of one line of ours: without quotes, and no longer than it may be."""
+    """Return a stranger's text as part of one line: without quotes, and at most `max_chars` long."""
     line = " ".join(harmless(text).replace('"', "'").split())
     return line if len(line) <= max_chars else f"{line[:max_chars]}…"
 
 
 def harmless(text: str) -> str:
-    """The text without what moves cursors, turns the direction of reading or hides, and without our mark.
+    """Return the text without characters that move cursors, change the reading direction or hide text, and
+    without our mark.
 
-    What looks like the mark, or like a token that says who speaks, has its first character exchanged or
-    a space put into it. Everything else stays as it is.
+    Text that looks like the mark, or like a token that says who speaks, gets its first character exchanged or
+    a space inserted. Everything else stays unchanged.
     """
     text = _without_hiding_joiners(_NEW_LINES.sub("\n", text).translate(_KEPT))
-    text = _without_hiding_joiners(_LIKE_A_TAG.sub(_disarmed, text))  # some stand beside ASCII only now
+    text = _without_hiding_joiners(
+        _LIKE_A_TAG.sub(_disarmed, text)
+    )  # some characters stand beside ASCII only now
     text = _CONTROL_TOKENS.sub(lambda match: f"{match[0]} ", text)
     return _EMPTY_LINES.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
 
@@ -93,7 +96,7 @@ def _disarmed(match: re.Match[str]) -> str:
 
 
 class _Kept(dict[int, int | str | None]):
-    """A table for `str.translate` that finds out about each character when it first occurs."""
+    """A table for `str.translate` that classifies each character at its first occurrence."""
 
     def __missing__(self, code: int) -> int | str | None:
         kept = _judged(code)
@@ -108,10 +111,14 @@ def _judged(code: int) -> int | str | None:
         return code
     if character in _INVISIBLE_LETTERS:
         return None
-    if 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:  # variants of nothing, which can carry a text
+    if (
+        0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF
+    ):  # selectors of invisible variants, which can carry a text
         return None
     category = unicodedata.category(character)
-    if category == "Cn":  # not in Python's tables yet; only what never will be is dropped
+    if (
+        category == "Cn"
+    ):  # not in Python's tables yet; only characters that will never be assigned are dropped
         return None if code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF else code
     return None if category in ("Cc", "Cf", "Cs", "Co") else code
 

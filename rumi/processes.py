@@ -1,7 +1,7 @@
-"""The one way to run a Python program in a confined process: readers of pages, searches, code skills.
+"""The one way to run a Python program in a confined process: readers of pages, searches, code of skills.
 
-A child is started with nothing of our environment, tells when it is ready, gets and gives frames, and is
-ended in bounded time however its owner leaves. `rumi.child` is its side of this.
+A child starts with nothing of Rumi's environment, reports when it is ready, exchanges frames, and ends in
+bounded time when its owner leaves. `rumi.child` is its side of this.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trio.abc import ReceiveStream
 from rumi.child import LENGTH_BYTES, PAUSE_S, framed, framed_json, kill_descendants, processes
 from rumi.errors import RumiError
 
-START_S: Final = 30.0  # imports, on a machine that is busy
+START_S: Final = 30.0  # for imports, on a busy machine
 END_S: Final = 5.0
 _ENVIRONMENT: Final = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 
@@ -44,26 +44,26 @@ class ChildFailed(RumiError):
 
 
 class NoFrame(Exception):
-    """The other end is gone."""
+    """The other end has closed the pipe."""
 
 
 class FrameTooLong(NoFrame):
-    """The other end says more than it may."""
+    """The other end sends a frame that is too long."""
 
 
 class Frames:
-    """The frames that come out of a stream, each of at most `most_bytes`."""
+    """Reads frames of at most `most_bytes` from a stream."""
 
     def __init__(self, stream: ReceiveStream, most_bytes: float) -> None:
         self._stream = stream
         self._most_bytes = most_bytes
 
     async def next(self) -> bytes:
-        """Return the next one. Cancelled in its midst, the stream is of no more use.
+        """Return the next frame. After a cancellation in the middle of a frame, the stream is unusable.
 
         Raises:
-            NoFrame: there will be none.
-            FrameTooLong: it is longer than it may be; the stream is of no more use.
+            NoFrame: The stream has ended.
+            FrameTooLong: The frame exceeds the limit; the stream is unusable.
         """
         size = int.from_bytes(await self._exactly(LENGTH_BYTES), "big")
         if size > self._most_bytes:
@@ -95,7 +95,7 @@ class Child:
         assert process.stdout is not None
         self.left_s = math.inf
         self.printed = process.stderr
-        """What it prints, where that is wanted: to be read all the time."""
+        """The child's output, if it is wanted: it must be read all the time."""
         self._process = process
         self._to = process.stdin
         self._from = process.stdout
@@ -169,10 +169,10 @@ class Child:
         return self._process.pid
 
     async def say(self, what: object, *contents: bytes) -> None:
-        """Send a frame of JSON, and frames of bytes behind it. Cancelled, the child is of no more use.
+        """Send a frame of JSON, and frames of bytes after it. Cancelled, the child is unusable.
 
         Raises:
-            ChildFailed: it does not listen any more, or does not take it in time.
+            ChildFailed: It does not listen any more, or does not read in time.
         """
         try:
             with self._in_time():
@@ -181,16 +181,16 @@ class Child:
             raise await self._ended() from None
 
     async def hear(self) -> dict[str, Any]:
-        """Return the next object that it says. Cancelled, the child is of no more use.
+        """Return the next object from the child. Cancelled, the child is unusable.
 
         Raises:
-            ChildFailed: there is none, or none in time.
+            ChildFailed: There is none, or none in time.
         """
         try:
             with self._in_time():
                 heard = json.loads(await self._frames.next())
         except FrameTooLong:
-            raise ChildFailed(f"it says more than {self._most_bytes} bytes at once", why="too long") from None
+            raise ChildFailed(f"it sent more than {self._most_bytes} bytes at once", why="too long") from None
         except NoFrame:
             raise await self._ended() from None
         except (ValueError, RecursionError):
@@ -200,7 +200,7 @@ class Child:
         return heard
 
     async def end(self) -> None:
-        """Kill it, with what it has started, and wait until it is gone: shielded, for `END_S` at the most."""
+        """Kill it and the processes that it started; wait for its end: shielded, for at most `END_S`."""
         with trio.CancelScope(shield=True):
             with trio.move_on_after(END_S):
                 await self._kill()
@@ -236,7 +236,7 @@ class Child:
             raise ChildFailed("it took too much time", why="late")
 
     async def _ended(self) -> ChildFailed:
-        """Why a process that has closed its end did so."""
+        """Return why a process has closed its end."""
         with trio.move_on_after(END_S):
             code = await self._process.wait()
             if code < 0:
@@ -244,7 +244,7 @@ class Child:
                     f"its process was ended by {signal_name(-code)}", why="signal", number=-code
                 )
             return ChildFailed(f"it ended its process with exit code {code}", why="exited", number=code)
-        return ChildFailed("it closed the pipe to us", why="closed")
+        return ChildFailed("it closed its pipe to Rumi", why="closed")
 
 
 def signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Takes secrets out of text, at the places where text leaves for a log, an error or a reply."""
+"""Removes secrets from text in the places where text leaves for a log, an error or a reply."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN: Final = "[hidden]"
 _LEAST_LENGTH = 6
-"""Shorter values are words that occur anywhere; hiding them would tell more than it hides."""
+"""Shorter values are words that occur anywhere; hiding them would reveal more than it hides."""
 
 _VALUE = r"""(?P<value>[^\s"'&,;<>()@\\]+)"""
 _NAMES = "api_?key|key|access_token|token|auth|secret|password|sig|signature"
@@ -21,8 +21,8 @@ def _kind(
     return needles, re.compile(f"(?P<kept>{kept}){value}", re.IGNORECASE)
 
 
-# What keys look like, for those that nobody told us. Each expression is tried only on text that has one of
-# its needles (in lower case): searching for those is a hundred times faster. `kept` stays where it is.
+# The forms of keys that are not known as secrets. Each expression is tried only on text that has one of its
+# needles (in lower case): searching for those is a hundred times faster. `kept` stays in the text.
 _KINDS: Final = (
     _kind(("bearer", "basic"), r"\b(?:Bearer|Basic)\s+(?=[A-Za-z0-9+/_.~=-]{8})"),
     _kind(("=",), rf"[?&;](?:{_NAMES})="),
@@ -41,20 +41,20 @@ _PERCENT = re.compile("%[0-9A-F]{2}")
 
 
 class Redactor:
-    """Hides known secret values, in the forms that they take in logs, and whatever looks like a key."""
+    """Hides known secrets, in the forms that they have in logs, and everything that looks like a key."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """`secrets` are the values themselves; very short ones are left out."""
         forms = {form for secret in secrets for form in _forms(secret)}
-        # The longest first: a form that contains another is hidden whole.
+        # The longest first, so that a form that contains another is hidden completely.
         self._forms = sorted((form for form in forms if form not in HIDDEN), key=lambda f: (-len(f), f))
 
     def __repr__(self) -> str:
         return "Redactor()"
 
     def text(self, text: str) -> str:
-        """The text with `[hidden]` in the place of secrets. Idempotent."""
-        # A search for each form is faster than one expression with all of them, which finds no fixed start.
+        """Return the text with `[hidden]` in place of secrets. Idempotent."""
+        # A search for each form is faster than one expression with all of them, which has no fixed start.
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
@@ -70,7 +70,7 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """The value as it is, in URLs, in JSON and Python literals, and in base64 wherever it begins in it."""
+    """Return the value's forms: plain, in URLs, in JSON and Python literals, and in base64 at any offset."""
     secret = secret.strip()
     if len(secret) < _LEAST_LENGTH:
         return set()
@@ -84,9 +84,9 @@ def _forms(secret: str) -> set[str]:
 
 
 def _base64_forms(raw: bytes) -> set[str]:
-    """What base64 of any text with `raw` in it contains: for each of the three ways to fall into its groups.
+    """Return the base64 of any text that contains `raw`, for each of the three offsets in its groups.
 
-    The characters at both ends that also depend on the neighbours are cut off.
+    Characters at both ends that also depend on the neighbours are cut off.
     """
     forms: set[str] = set()
     for before, mixed in ((0, 0), (1, 2), (2, 3)):

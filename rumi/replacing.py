@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: a reader and a crash meet the old content or the new one."""
+"""Files that are replaced as a whole: readers and crashes see the old content or the new content."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep every other process that asks for the lock from changing files of the folder. Blocking."""
+    """Prevent other processes that ask for the lock from changing files of the folder. Blocking."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -20,10 +20,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Put the content in the file's place, whole or not at all, with the mode that the file has had.
+    """Replace the file's content completely or not at all; keep the mode of the file.
 
-    A new file gets `mode`, whatever the umask is. A path that is a link goes on being one. Blocking.
-    Raises OSError.
+    A new file gets `mode`, regardless of the umask. A path that is a link stays one. Blocking. Raises
+    OSError.
     """
     place = Path(os.path.realpath(path))
     draft = place.with_name(f".{place.name}-{secrets.token_hex(4)}")

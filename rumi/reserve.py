@@ -1,7 +1,7 @@
-"""Room on the home's disk that is held back, so that a full disk still lets work in hand be finished.
+"""A reserve on the home's disk, so that running work can be finished on a full disk.
 
 Blocking. The reserve is one file of real blocks. It is deleted when the disk is full, and made again when
-there is room for it twice.
+twice its size is free.
 """
 
 import contextlib
@@ -16,17 +16,17 @@ from pathlib import Path
 MOST_BYTES = 16_000_000
 LEAST_BYTES = 64_000
 SHARE = 32
-"""The reserve takes at most one part in so many of the whole disk."""
+"""The reserve takes at most this part of the whole disk."""
 
 WORTH_BYTES = 500_000
-"""Deleting what is smaller does not help."""
+"""Deleting a smaller file does not help."""
 
 LOOK_S = 2.0
-"""How long it may take to find what is large."""
+"""The time limit of the search for large files."""
 
 
 class Reserve:
-    """The file at `path`. Nothing here raises `OSError`: a disk that refuses is what this is for."""
+    """The file at `path`. Its methods never raise `OSError`: they are for disks that refuse to write."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         self.path = path
@@ -34,7 +34,7 @@ class Reserve:
 
     @property
     def size(self) -> int:
-        """How many bytes are held back on this disk."""
+        """The size of the reserve on this disk, in bytes."""
         total = 0
         with contextlib.suppress(OSError):
             found = os.statvfs(self.path.parent)
@@ -43,17 +43,17 @@ class Reserve:
 
     @property
     def wanted(self) -> int:
-        """How many bytes have to be free before the reserve is made."""
+        """The bytes that must be free before the reserve is made."""
         return 2 * self.size
 
     def give_back(self) -> bool:
-        """Delete the file; whether that has freed anything."""
+        """Delete the file. Return True if this has freed space."""
         try:
             found = self.path.lstat()
             freed = found.st_blocks > 0
             try:
                 self.path.unlink()
-            except OSError:  # some file systems need room to delete, and less to cut
+            except OSError:  # some file systems need space to delete, and less to truncate
                 if not stat.S_ISREG(found.st_mode):
                     raise
                 os.truncate(self.path, 0)
@@ -62,7 +62,7 @@ class Reserve:
         return freed
 
     def make(self) -> bool:
-        """Hold the room back; False where there is too little, or the disk refuses."""
+        """Make the reserve. Return False if there is too little space, or the disk refuses."""
         draft = self.path.with_name(f".{self.path.name}")
         try:
             size = self.size
@@ -87,14 +87,14 @@ class Reserve:
 
 
 def free_bytes(folder: Path) -> int:
-    """How much an ordinary user may still write there."""
+    """Return the bytes that an ordinary user may still write there."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """Something below the home that takes up room, and a command that frees it."""
+    """A large entry below the home, and a command that frees its space."""
 
     path: Path
     bytes: int
@@ -102,9 +102,9 @@ class Large:
 
 
 def largest(home: Path, most: int = 3, look_s: float = LOOK_S) -> list[Large]:
-    """What could be deleted and takes up most: chats' files, old logs, copies of databases.
+    """Return the largest things that could be deleted: chats' files, old logs, copies of databases.
 
-    Links are not followed. What is not counted after `look_s` is told as far as it was counted.
+    Links are not followed. After `look_s`, partial sizes are returned.
     """
     deadline = time.monotonic() + look_s
     found: list[Large] = []

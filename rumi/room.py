@@ -1,4 +1,4 @@
-"""Whether a home's disk takes anything, at a start, and what its owner can delete. Blocking, briefly."""
+"""Checks at a start that the home's disk can be written, and what its owner can delete. Blocking, briefly."""
 
 import contextlib
 import os
@@ -12,16 +12,16 @@ from rumi.reserve import Large, Reserve, largest
 from rumi.texts import Language
 
 NEEDED_BYTES = 256_000
-"""What a start writes at most: empty logs of the databases, the lock, the control socket."""
+"""The bytes that a start writes at most: empty logs of the databases, the lock, the control socket."""
 
 
 def require_room(home: Home, language: Language) -> bool:
-    """See to it that a start can write; whether the reserve had to be given back for that.
+    """Ensure that a start can write. Return True if the reserve had to be deleted for that.
 
-    For who holds the home.
+    The caller holds the home.
 
     Raises:
-        UsageError: the disk is full and there is no reserve, or it refuses to be written.
+        UsageError: The disk is full and there is no reserve, or the disk refuses to write.
     """
     reserve = Reserve(home.reserve)
     error = _try_to_write(home)
@@ -37,13 +37,13 @@ def require_room(home: Home, language: Language) -> bool:
 
 
 def how_to_make_room(language: Language, reserve: Reserve, large: Sequence[Large]) -> str:
-    """How much has to be free, what is large, and how to delete it."""
+    """Say how much must be free, what is large, and how to delete it."""
     found = [(str(each.path), each.bytes / 1e6, each.command) for each in large]
     return texts.make_room(language, reserve.wanted / 1e6, found)
 
 
 def _try_to_write(home: Home) -> OSError | None:
-    """What keeps a small file from being written."""
+    """Return the error of writing a small file, or None."""
     draft = home.run / "room"
     try:
         try:

@@ -1,7 +1,7 @@
-"""A file that lines are appended to: put aside at a size, some old ones kept, whole lines whatever happens.
+"""A file for appended lines: rotated at a size, with a number of old files, and lines never mix.
 
-Each line is one `write` with O_APPEND, so lines of several threads and processes never mix. A process
-that dies in the middle of one leaves a torn line; the next writer begins on a line of its own.
+Each line is one `write` with O_APPEND, so lines of several threads and processes never mix. A process that
+dies in the middle of a line leaves a torn line; the next writer begins a new line.
 """
 
 import fcntl
@@ -14,10 +14,10 @@ from pathlib import Path
 
 
 class LineFile:
-    """Appends lines to `path` (mode 0600), and puts it aside as `path.1` … before it outgrows `max_mb`.
+    """Appends lines to `path` (mode 0600), and rotates it to `path.1` … before it exceeds `max_mb`.
 
-    `keep` is how many of those are kept. A line that is larger than `max_mb` gets a file for itself.
-    Opened at the first line; a link in its place is not followed.
+    `keep` is the number of old files. A line that is larger than `max_mb` gets a file for itself. The file is
+    opened at the first line, without following a link.
     """
 
     def __init__(self, path: Path, *, max_mb: float, keep: int) -> None:
@@ -32,7 +32,7 @@ class LineFile:
         """Append one line; its newline is added here.
 
         Raises:
-            OSError: it could not be written, or only in part. Calling again later is safe.
+            OSError: The line could not be written, or only in part. Calling again later is safe.
         """
         with self._lock:
             descriptor = self._open()
@@ -50,7 +50,7 @@ class LineFile:
             self._close()
 
     def _open(self) -> int:
-        """The descriptor of what is at `path` now; another process may have put the former file aside."""
+        """Return the descriptor of the current file at `path`, which another process may have rotated."""
         if self._descriptor is not None:
             if self._is_current(self._descriptor):
                 return self._descriptor
@@ -80,18 +80,18 @@ class LineFile:
             self._descriptor = None
 
     def _put_aside(self, descriptor: int) -> bool:
-        """Whether `path` has become `path.1`. Each step is one rename: a crash between two loses nothing."""
+        """Return True if `path` has become `path.1`. Each step is one rename, so a crash loses nothing."""
         if os.fstat(descriptor).st_size == 0:
             return False
         try:
-            # Not waiting: a process that was halted while it held this must not halt the others.
+            # Not waiting: a suspended process that holds the lock must not block the others.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         try:
             if not self._is_current(descriptor):
                 return True  # another process was quicker
-            # Up to the first gap, which a crash may have left: what is behind it has room already.
+            # Up to the first gap, which a crash may have left: the files after it need not move.
             numbers = range(1, self._keep + 1)
             room = next((n for n in numbers if not self._numbered(n).exists()), self._keep)
             for number in range(room, 1, -1):
@@ -110,17 +110,16 @@ class LineFile:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a file, whatever the file is called by now."""
+    """A position in a file, independent of the file's current name."""
 
     file: os.stat_result
     offset: int
 
 
 def read_lines(path: Path, *, old: bool = False, until: Place | None = None) -> Iterator[bytes]:
-    """The lines of such a file, torn ones included; with `old` first those that were put aside.
+    """Yield the lines of such a file, including torn ones; with `old`, first those of the rotated files.
 
-    What is behind `until` is not read. Where a file is put aside meanwhile, lines may be missed or come
-    twice.
+    Lines after `until` are not read. If a file is rotated meanwhile, lines may be missed or come twice.
     """
     paths = [path]
     if old:

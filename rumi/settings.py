@@ -1,4 +1,4 @@
-"""The configuration in the rooms' own terms: none of them reads it itself."""
+"""Converts the configuration for the packages, which do not read it themselves."""
 
 from rumi import texts
 from rumi.agent import Limits as TurnLimits
@@ -12,7 +12,7 @@ from rumi.web import WebSettings
 def model_settings_of(
     loaded: Loaded, language: texts.Language, *, default: str | None = None
 ) -> ModelSettings:
-    """The model's part of the configuration, its keys included."""
+    """Return the models' part of the configuration, including their keys."""
     given, secrets = loaded.settings.model, loaded.secrets
     custom = {}
     for name, server in given.custom.items():
@@ -36,7 +36,7 @@ def model_settings_of(
 
 
 def web_settings_of(loaded: Loaded) -> WebSettings:
-    """The web's part of the configuration, its keys included."""
+    """Return the web's part of the configuration, including its keys."""
     fetch, secrets = loaded.settings.fetch, loaded.secrets
     return WebSettings(
         timeout_s=fetch.timeout_s,
@@ -50,7 +50,7 @@ def web_settings_of(loaded: Loaded) -> WebSettings:
 
 
 def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
-    """What holds for every chat; `context_tokens` is how much its models take."""
+    """Return the limits of every chat; `context_tokens` is the budget of its models."""
     settings = loaded.settings
     return ChatLimits(
         turn=TurnLimits(
@@ -71,10 +71,10 @@ def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
 
 
 def require_model(loaded: Loaded) -> None:
-    """A model that thinks, or one that was chosen in the knowledge that it does not.
+    """Require a language model, or `offline` if the user chose it explicitly.
 
     Raises:
-        ConfigError: the configured model has no key.
+        ConfigError: The configured model has no key.
     """
     if lacks_key(model_settings_of(loaded, "en")):
         raise ConfigError(
@@ -84,10 +84,11 @@ def require_model(loaded: Loaded) -> None:
 
 
 def require_chosen_model(loaded: Loaded) -> None:
-    """A model that this run names, by `--model` or by the environment, instead of `offline` in its place.
+    """Require the model that this run names by `--model` or by the environment; `offline` does not replace
+    it.
 
     Raises:
-        ConfigError: it has no key.
+        ConfigError: The model has no key.
     """
     if loaded.is_of_this_run("model.default") and lacks_key(model_settings_of(loaded, "en")):
         raise ConfigError(

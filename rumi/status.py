@@ -1,4 +1,4 @@
-"""The status dump: what the process and every actor in it do, as plain data. Reads, and never waits."""
+"""The status dump: the state of the process and of every actor, as plain data. It reads, and never waits."""
 
 import contextlib
 import os
@@ -13,17 +13,18 @@ from actors import NodeStatus
 from rumi import __version__
 
 SHAPE_VERSION = 2
-"""Goes up when a field goes or means something else; docs/status.md describes the shape."""
+"""The version increases when a field is removed or changes its meaning; docs/status.md describes the shape.
+"""
 
 MOST_CHILDREN = 15
-"""Children of one node in the outline: those that do something come first."""
+"""The most children of one node in the outline; active ones come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusSource:
     """Makes the dump of one process. `about` are facts that do not change while it runs.
 
-    `files` are those whose sizes are told, `failed` what went wrong in chats that gave up: (time, error).
+    `files` are the files whose sizes are reported, `failed` the errors of chats that gave up: (time, error).
     """
 
     tree: Callable[[], NodeStatus]
@@ -33,9 +34,9 @@ class StatusSource:
     started: float = field(default_factory=time.monotonic)
 
     def dump(self) -> dict[str, object]:
-        """The dump, as JSON knows it. Ages and times in seconds, sizes in bytes.
+        """Return the dump in JSON types. Ages and times in seconds, sizes in bytes.
 
-        Nothing is asked of an actor: the figures are those that they keep, the sizes the file system's.
+        It asks no actor: figures come from the actors' memory, sizes from the file system.
         """
         tree = self.tree()
         journal = next((child for child in tree.children if child.id == "journal"), None)
@@ -60,7 +61,7 @@ class StatusSource:
 
 
 def size_of(database: Path) -> int:
-    """Bytes of a database and of what is written and not yet merged into it; 0 for one that is not there."""
+    """Return the bytes of a database and its unmerged log; 0 if it does not exist."""
     total = 0
     for path in (database, database.with_name(f"{database.name}-wal")):
         with contextlib.suppress(OSError):
@@ -69,7 +70,7 @@ def size_of(database: Path) -> int:
 
 
 def node(status: NodeStatus, now: float) -> dict[str, object]:
-    """One node of the tree and those below it. `age_s` is how long it has been in what it does."""
+    """Return one node of the tree and its descendants. `age_s` is the age of its current activity."""
     return {
         "id": status.id,
         "kind": status.kind,
@@ -87,7 +88,7 @@ def node(status: NodeStatus, now: float) -> dict[str, object]:
 
 
 def outline(status: NodeStatus) -> str:
-    """The tree for a narrow screen: a line a node, what it does behind it."""
+    """Return the tree for a narrow screen: one line for each node, with its activity."""
     return "\n".join(_lines(status, "", ""))
 
 
@@ -106,7 +107,7 @@ def _lines(status: NodeStatus, lead: str, below: str) -> Iterator[str]:
 
 
 def _remarks(status: NodeStatus) -> Sequence[str]:
-    """What is worth a word: a state that is not the usual one, restarts, mail, work."""
+    """Return remarks about a node: an unusual state, restarts, mail, work."""
     remarks = [] if status.state == "running" else [str(status.state)]
     if status.restarts:
         remarks.append(f"↻{status.restarts}")

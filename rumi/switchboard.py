@@ -1,4 +1,4 @@
-"""What the process that holds the home answers on its control socket, by name."""
+"""The calls that the process that holds the home answers on its control socket, by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from rumi.texts import Language
 
 @dataclass(frozen=True, slots=True)
 class Switchboard:
-    """The calls: of the house, and those that rooms bring along as `more`."""
+    """The calls of the process, and those of packages as `more`."""
 
     status: StatusSource
     inbox: Inbox
     more: Mapping[str, Call]
 
     def calls(self) -> dict[str, Call]:
-        """Each call by its name."""
+        """Return each call by its name."""
         return {"status": self._status, "stop": self._stop, "reset": self._reset, **self.more}
 
     async def _status(self, request: Mapping[str, object]) -> object:
@@ -36,7 +36,7 @@ class Switchboard:
 
 
 def _language(request: Mapping[str, object]) -> Language | None:
-    """That of who asks, where they say it."""
+    """Return the asker's language, if the request has it."""
     given = request.get("language")
     return "es" if given == "es" else "en" if given == "en" else None
 

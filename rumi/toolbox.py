@@ -1,4 +1,4 @@
-"""The tools that a chat has besides its sandbox, made once for each chat and bound to it."""
+"""The tools of a chat besides its sandbox, made once for each chat and bound to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from rumi.web import Web
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """What tools reach, and what a front end adds to them."""
+    """The services that tools use, and the additional tools of a front end."""
 
     web: Web
     memory: AskMemory
@@ -29,7 +29,7 @@ class Toolbox:
     of_front_end: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
-        """The tools of one chat."""
+        """Return the tools of one chat."""
         chat, owner = view.chat, owner_of(view.chat)
         tools: tuple[Tool, ...] = (
             WebFetch(partial(self.web.fetch, chat)),
@@ -42,7 +42,7 @@ class Toolbox:
 
     def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
         async def answer(prompt: str) -> str:
-            """What a skill's code asks the chat's model, which has no tools then."""
+            """Answer a question of a skill's code with the chat's model, without tools."""
             request = ModelRequest((Message("user", prompt),))
             return (await self.model_for(view.chat, view.language()).reply(request, lambda event: None)).text
 

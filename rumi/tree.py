@@ -1,20 +1,20 @@
-"""The supervision tree: the one place where actors are made and introduced to each other.
+"""The supervision tree: the one place that makes actors and connects them.
 
-rumi             rest_for_one: what stands below depends on what stands above
+rumi             rest_for_one: each child depends on the children above it
 ├── journal      state.db
 ├── memory       facts about users
-├── skills       which skills there are
-├── fetcher      the only door to the web
+├── skills       the skills of this installation
+├── fetcher      the only access to the web
 ├── models       permits for model calls, shared between chats
-├── intents      which boxes may exist
+├── intents      names of boxes that may exist
 ├── sandboxes    keyed: one child per chat
 ├── sender       replies to Telegram                (rumi telegram)
-├── learner      draws facts from sessions that have ended
-├── recovery     starts chats in which messages are open
+├── learner      extracts facts from sessions that have ended
+├── recovery     starts chats with open messages
 ├── chats        keyed: one child per chat
 ├── poller       messages from Telegram             (rumi telegram)
 ├── control      the control socket
-└── page         the house in a browser             (rumi telegram --web)
+└── page         the page                           (rumi telegram --web)
 """
 
 import logging
@@ -61,7 +61,7 @@ DAY_S = 86_400.0
 
 
 class Tree:
-    """The actors and who knows whom. `project` is the folder whose skills count as well."""
+    """The actors and their connections. `project` is the folder whose skills count as well."""
 
     inbox: Inbox
 
@@ -162,7 +162,7 @@ class Tree:
             self.page = add_page(self.root, entrance, self.inbox, self.means, self.status.dump)
 
     def _happened(self, event: TreeEvent) -> None:
-        """Tell what happens in the tree to whoever follows it, and write down what went wrong."""
+        """Publish an event of the tree to subscribers, and log errors."""
         _log(event)
         if (told := of_the_tree(event)) is not None:
             name, chat, more = told
@@ -172,7 +172,7 @@ class Tree:
             self.page.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
-        """Tell that nothing can be written, or that it can be again: turns that run wait for it."""
+        """Report that nothing can be written, or that writing works again: running turns wait for it."""
         self.means.audit.write("storage", chat_id="", trouble=trouble)
         self._live.storage_changed(trouble)
         if trouble is not None:
@@ -210,7 +210,7 @@ class Tree:
 
 
 def _log(event: TreeEvent) -> None:
-    """What happens in the tree, for the program's log. An ordinary start or stop is not worth a line."""
+    """Log an event of the tree. Ordinary starts and stops are not logged."""
     if event.error is not None:
         logger.warning(
             "%s %s (incarnation %d)", event.path, event.kind, event.incarnation, exc_info=event.error

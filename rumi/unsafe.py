@@ -1,30 +1,31 @@
-"""Whether a home is its owner's alone: one look, taken by every command before it uses anything in it.
+"""Checks that only its owner can use a home: every command does it before it uses anything in the home.
 
-What others can write, a link that leads elsewhere, a file of another user: each would have Rumi read what
-somebody else wrote, or write where somebody else wants it. It imports next to nothing, so that `rumi status
---json` can look as well: see `rumi.cli.brief`.
+If others can write to it, if a link leads elsewhere, or if a file belongs to another user, Rumi would read
+another person's text, or write where another person wants. This module imports almost nothing, so that `rumi
+status --json` can check as well: see `rumi.cli.brief`.
 """
 
 import os
 import stat
 
 ANOTHERS, WRITABLE, READABLE, LINK, FOREIGN = "another's", "writable", "readable", "link", "foreign"
-"""Its owner is another user; others can write to it; others can only read it; a link stands where Rumi
-writes; a file belongs to another user."""
+"""The kinds of danger: another owner; others can write; others can only read; a link stands where Rumi
+writes; a file belongs to another user.
+"""
 
 WRITTEN = (
     *("workspace", "logs", "run", "rootfs", "installation", "sandbox-user", "terminal_history", "reserve"),
 )
 DATABASES = ("state.db", "memory.db")
-"""Also with what stands behind the name: logs, copies."""
+"""These names, and names that begin with them: logs, copies."""
 LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json")
-"""A person may keep these elsewhere: a link is followed, if it and what it leads to are theirs."""
+"""A user may keep these elsewhere: a link is followed, if the link and its target belong to the user."""
 
 
 def dangers(root: str) -> list[tuple[str, str, int]]:
-    """Return what makes the home unsafe: what it is, its path, and a number: the owner, or the mode.
+    """Return the dangers: the kind, the path, and a number: the owner, or the mode.
 
-    Empty where all is well, and where there is no home yet. Blocking, for a tenth of a millisecond.
+    Empty for a safe home, and if there is no home yet. Blocking, for a tenth of a millisecond.
     """
     user = os.geteuid()
     try:
@@ -49,7 +50,7 @@ def dangers(root: str) -> list[tuple[str, str, int]]:
 
 
 def holds_only_ours(root: str) -> bool:
-    """Whether nothing is in the folder but what Rumi and its user put into a home."""
+    """Return True if the folder has only files that Rumi and its user put into a home."""
     begins = tuple(f".{name}" for name in (*WRITTEN, *LINKABLE, *DATABASES))
     return all(
         name in (*WRITTEN, *LINKABLE, "lost+found") or name.startswith((*DATABASES, *begins))
@@ -58,7 +59,7 @@ def holds_only_ours(root: str) -> bool:
 
 
 def _group_of_one(user: int, group: int) -> bool:
-    """Whether nobody else is in the group: where each user has one, `mkdir` lets it write (umask 002)."""
+    """Return True if the group has no other member: then `mkdir` lets the group write (umask 002)."""
     import grp
     import pwd
 
@@ -78,7 +79,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _look(path: str, user: int, linkable: bool) -> list[tuple[str, str, int]]:
-    """Root's files are no danger: root may do everything anyway. Folders in `run` may be a sandbox's."""
+    """Check one entry. Root's files are harmless: root may do everything. Some in `run` are a sandbox's."""
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):

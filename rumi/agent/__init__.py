@@ -1,4 +1,4 @@
-"""The turn: think, act, observe, until there is an answer or a breaker trips. Knows no chat."""
+"""The turn: think, act, observe, until there is an answer or a breaker trips. It does not depend on chats."""
 
 from rumi.agent.breakers import Limits
 from rumi.agent.conversation import complete

@@ -1,4 +1,4 @@
-"""Running the tool calls of one reply: which may run side by side, what each comes to, who may not run."""
+"""Runs the tool calls of one reply: which calls may run concurrently, their results, and refused calls."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ CUT_OFF = ToolResult(
 
 
 class Acting:
-    """The tools of one turn, behind its gate. Every call and its end are told to `watch`."""
+    """The tools of one turn, behind its gate. `watch` gets every call and its end."""
 
     def __init__(self, tools: Sequence[Tool], watch: Callable[[TurnEvent], None], gate: Gate) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
@@ -33,11 +33,11 @@ class Acting:
         self._gate = gate
 
     def tool(self, name: str) -> Tool | None:
-        """The tool of that name."""
+        """Return the tool of that name."""
         return self._tools.get(name)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """The calls in their order; neighbours whose tools allow it stand together."""
+        """Return the calls in their order, in batches: neighbours that may run concurrently share a batch."""
         batches: list[list[ToolCall]] = []
         for call in calls:
             if batches and self._concurrent(call) and self._concurrent(batches[-1][-1]):
@@ -53,10 +53,11 @@ class Acting:
     async def run(
         self, batch: Sequence[ToolCall], *, cut_off: bool = False
     ) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
-        """Run calls side by side; each with its arguments and what it came to, in their order.
+        """Run the calls of a batch concurrently; return each call with its arguments and its result, in
+        order.
 
-        They also begin in their order, up to where each first waits: so they are told, and asked about.
-        `cut_off`: the reply with these calls was, so that one of them may not be whole.
+        The calls also start in order, up to each one's first wait, so that events and questions come in
+        order. `cut_off`: the reply with these calls was cut off, so the last one may be incomplete.
         """
         done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
 
@@ -73,7 +74,7 @@ class Acting:
     async def _told(
         self, call: ToolCall, arguments: Mapping[str, object], problem: ToolResult | None = None
     ) -> ToolResult:
-        """Run one call, unless there is a problem already, and tell of it."""
+        """Run one call, unless it has a problem already, and report its events."""
         self._watch(ToolStarted(call, arguments))
         try:
             result = problem or await self._call(call, arguments)
@@ -96,14 +97,14 @@ class Acting:
             return await tool.call(arguments)
         except RumiError as error:
             return ToolResult(False, str(error))
-        except Exception as error:  # a tool's fault is a result, and the turn goes on
+        except Exception as error:  # a tool's error is a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
             return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
 
     async def _inner(
         self, outer: ToolCall, numbers: "count[int]", name: str, arguments: Mapping[str, object]
     ) -> ToolResult:
-        """A call that a tool makes: it passes the same gate, and is told like the model's own."""
+        """Run a call that a tool makes: it has the same gate and the same events as the model's calls."""
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
             return ToolResult(False, f"{name} cannot call itself")
@@ -113,7 +114,7 @@ class Acting:
 
 
 def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolResult | None]:
-    """The call's arguments, or the error result that the model gets for what is not a JSON object."""
+    """Return the call's arguments, or the error result for the model if they are not a JSON object."""
     if cut_off and not call.arguments.strip():
         return {}, CUT_OFF
     try:
@@ -121,7 +122,7 @@ def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolRes
     except (ValueError, RecursionError) as error:
         if cut_off:
             return {}, CUT_OFF
-        return {}, ToolResult(False, f"the arguments of {call.name} are no valid JSON: {error}")
+        return {}, ToolResult(False, f"the arguments of {call.name} are not valid JSON: {error}")
     if not isinstance(arguments, dict):
         return {}, ToolResult(False, f"the arguments of {call.name} must be a JSON object")
     return arguments, None

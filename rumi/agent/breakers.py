@@ -1,4 +1,4 @@
-"""Circuit breakers: what ends a turn that goes nowhere."""
+"""Circuit breakers: they end a turn that makes no progress."""
 
 import json
 from collections import Counter
@@ -11,10 +11,10 @@ from rumi.tools import ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a turn is ended from outside the model.
+    """The limits of a turn.
 
-    `max_turns` counts model calls, `repeated_call` equal calls with equal results, in a row or not,
-    `consecutive_errors` failures one after the other, `timeout_s` the whole turn in seconds.
+    `max_turns` counts model calls, `repeated_call` equal calls with equal results (in a row or not),
+    `consecutive_errors` failures one after the other; `timeout_s` is the whole turn in seconds.
     """
 
     max_turns: int = 10
@@ -32,7 +32,7 @@ class Breakers:
         self._errors = 0
 
     def after_result(self, name: str, arguments: Mapping[str, object], result: ToolResult) -> Breaker | None:
-        """Which breaker this result trips, if any."""
+        """Return the breaker that this result trips, if any."""
         self._errors = 0 if result.ok else self._errors + 1
         if self._errors >= self._limits.consecutive_errors:
             return "consecutive_errors"
@@ -43,5 +43,5 @@ class Breakers:
         return None
 
     def after_model_call(self, calls: int) -> Breaker | None:
-        """Whether the turn may call the model once more."""
+        """Return the breaker that forbids another model call, if any."""
         return "max_turns" if calls >= self._limits.max_turns else None

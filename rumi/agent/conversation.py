@@ -1,4 +1,4 @@
-"""A conversation as servers take it: every tool call with its result."""
+"""A conversation in the form that servers accept: every tool call has its result."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from rumi.models import Message
 
 
 def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The same conversation with a result behind every tool call, and no result without its call.
+    """Return the conversation with a result after every tool call, and no result without its call.
 
-    A turn that was cut off (stopped, timed out, crashed, restarted) leaves calls without results, and
-    servers refuse such conversations.
+    A turn that was cut off (stopped, timed out, crashed, restarted) leaves calls without results, and servers
+    refuse such conversations.
     """
     whole: list[Message] = []
     unanswered: list[str] = []

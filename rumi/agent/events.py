@@ -1,4 +1,4 @@
-"""What a turn tells while it runs. Chat, terminal, journal and audit log all read these events."""
+"""The events of a running turn. Chat, terminal, journal and audit log all read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model call begins; the words so far are a message of their own. 0 is a breaker's closing call."""
+    """A model call begins; the words so far are a separate message. 0 is a breaker's closing call."""
 
     call: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool call begins. `arguments` is what the model wrote, parsed; empty where it was no JSON object."""
+    """A tool call begins. `arguments` is what the model wrote, parsed; empty if it was not a JSON object."""
 
     call: ToolCall
     arguments: Mapping[str, object] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationAsked:
-    """The turn waits for the user's yes or no to what `text` says."""
+    """The turn waits for the user's yes or no to `text`."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ class ConfirmationAsked:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationEnded:
-    """The question `id` is settled, or void because the turn was stopped: no answer counts any more."""
+    """The question `id` is answered, or void because the turn was stopped; later answers do not count."""
 
     id: str
     verdict: Verdict
@@ -63,7 +63,7 @@ class ConfirmationEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn's end. `answer` is what the user reads, a breaker's warning included."""
+    """The turn has ended. `answer` is the text that the user reads, including a breaker's warning."""
 
     reason: Reason
     answer: str

@@ -1,8 +1,8 @@
-"""Keeping a turn's prompts within what its model takes, in few and large steps.
+"""Keeps a turn's prompts within the model's token budget, in few and large steps.
 
-Servers charge less for the beginning of a prompt that they have seen before, so what was shown once stays as
-it was. When a turn's own results have outgrown the room, so many of them are shortened, the oldest first,
-that there is room for a while: one new beginning, and then it stays again.
+Servers charge less for the beginning of a prompt that they have seen before, so a turn does not change
+earlier messages. If the turn's results exceed the budget, the oldest ones are shortened until there is space
+for a while. The prompt then has one new beginning, which stays unchanged again.
 """
 
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from typing import Final
 from rumi.models import SHORT_CHARS, Message, message_tokens, messages_tokens, shortened
 
 STEP_SHARE: Final = 0.5
-"""How much of the room is taken when results have been shortened, if shortening them can do it."""
+"""The share of the budget that is used after results have been shortened, if shortening suffices."""
 
 _NOTE_CHARS: Final = 200
 
 
 class Fitting:
-    """The messages of a turn's prompts. `max_tokens` is their room now."""
+    """The messages of a turn's prompts. `max_tokens` is their current budget."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self.messages = list(messages)
@@ -29,9 +29,9 @@ class Fitting:
         self._total += message_tokens(message)
 
     def make_room(self, max_tokens: int) -> Message | None:
-        """Shorten the oldest results if the messages have outgrown their room. Returns the last of those.
+        """Shorten the oldest results if the messages exceed their budget. Return the last shortened message.
 
-        The results that the model has not seen yet are only shortened if nothing else helps, and the latest
+        Results that the model has not seen yet are shortened only if nothing else suffices, the latest one
         last.
         """
         if self._total <= max_tokens:
@@ -50,7 +50,7 @@ class Fitting:
 
 
 def in_short(message: Message) -> Message:
-    """A result's beginning, and a word on what is left out. What is short already stays as it is."""
+    """Return the beginning of a result, with a note about the rest. A short result stays unchanged."""
     if message.role != "tool" or len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
         return message
     return shortened(message, SHORT_CHARS)

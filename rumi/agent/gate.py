@@ -1,7 +1,7 @@
-"""The gate between what strangers wrote and what the assistant does next.
+"""The gate between words of strangers and the actions of the assistant.
 
-Once a turn has read something from outside, the calls that could do harm with it wait for the user's yes.
-That is decided here, by code, from the real arguments; what the model thinks of it does not count.
+After a turn has read something from outside, calls that could do harm wait for the user's yes. This code
+decides from the real arguments; the model's opinion does not count.
 """
 
 import math
@@ -18,8 +18,11 @@ from rumi.texts import Language, Verdict
 from rumi.tools import Tool, ToolResult
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
-"""Waits for the user's word, as long as its caller's limits allow. Called in the step in which the question
-was told, and has to be ready for the answer when it first awaits."""
+"""Waits for the user's answer, as long as the caller's limits allow.
+
+It is called in the same step in which the question was shown, and must be ready for the answer at its first
+await.
+"""
 
 NO: Mapping[Verdict, str] = {
     "no": "the user said no, and it was not done. (Where nobody can answer, as in `rumi chat -p` without "
@@ -32,14 +35,15 @@ ENOUGH = (
 )
 
 MOST_NOS = 3
-"""After so many in a row, or one question that nobody answered, a turn asks no more: who is asked a hundred
-times says yes in the end."""
+"""After this many noes in a row, or one unanswered question, a turn asks no more, because a person who is
+asked a hundred times says yes in the end.
+"""
 
 
 class Gate:
-    """One turn's: whether the turn is tainted, and which addresses its conversation has been given.
+    """The gate of one turn: its taint, and the addresses that its conversation has been given.
 
-    `deadline` is the turn's own; while a question waits it stands still.
+    `deadline` is the turn's own; it does not run while a question waits.
     """
 
     def __init__(
@@ -62,12 +66,12 @@ class Gate:
         self._nos_left = MOST_NOS
 
     def learn(self, result: ToolResult) -> None:
-        """Note what came in with a result."""
+        """Note the taint and the addresses of a result."""
         self.tainted = self.tainted or result.tainted
         self._given.update(result.links)
 
     async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
-        """Return None when the call may run, or what the model gets instead of its result.
+        """Return None if the call may run, otherwise the result that the model gets instead.
 
         Cancelled, the question is void.
         """

@@ -1,10 +1,9 @@
 """One turn: think, act, observe.
 
-A plain async function over explicit inputs. It tells what happens through `watch`, which must not
-block, and hands each message on the way to `keep`, which may wait for the disk; the last word is the
-answer that it returns, for its caller to store with the reply. Everything that it
-starts ends with it: when its caller cancels it, the model's connection is closed, its permit is back and
-no command runs when it has left.
+A plain async function over explicit inputs. It reports events through `watch`, which must not block, and
+hands each message to `keep`, which may wait for the disk. It returns the answer, and its caller stores the
+answer with the reply. Everything that the turn starts ends with it: when the caller cancels it, it returns
+only after the model's connection is closed, the permit is returned and no command runs.
 """
 
 import logging
@@ -52,7 +51,7 @@ CLOSING_S = 30.0
 """How long the closing answer of a breaker may take, in seconds."""
 
 CONTINUATIONS = 3
-"""How often an answer that was cut off at the model's longest is continued."""
+"""How often an answer that reached the model's maximum length is continued."""
 
 CONTINUE = (
     "[Your answer was cut off because it reached the longest that you may write at once. Continue it exactly "
@@ -60,7 +59,7 @@ CONTINUE = (
 )
 
 RESERVE_SHARE = 1 / 8
-"""How much of the room for a prompt a result leaves for what follows it."""
+"""The share of the prompt budget that a result leaves for later messages."""
 
 CLOSING = (
     "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "
@@ -74,13 +73,13 @@ async def _nobody_keeps_it(message: Message) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """All that a turn works with. The last message of `history` is what is asked.
+    """The inputs of a turn. The last message of `history` is the request.
 
-    `context_tokens` is how much the model takes at the most, prompt and reply together; the model may say
-    that it is less. `tainted`: something in this
-    conversation came from outside. `given` are the addresses that its user or a page gave, word for word;
-    without `confirm` there is nobody who could say yes to what a tainted turn wants to do. `shortened` is
-    told the last message of those that prompts show shortened from now on, all tool results before it too.
+    `context_tokens` is the model's maximum, prompt and reply together; the model itself may report less.
+    `tainted`: something in this conversation came from outside. `given` are the addresses that its user or a
+    page gave, word for word. Without `confirm` no person can allow the harmful calls of a tainted turn.
+    `shortened` gets the last message that prompts show shortened from now on; all earlier tool results are
+    shortened too.
     """
 
     instructions: str
@@ -98,11 +97,10 @@ class TurnInput:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A message for the history. `tainted`: the turn had read something from outside when it was made.
+    """A message for the history. `tainted`: the turn had read something from outside before it.
 
-    A system message is a word of the program in the middle of the conversation.
-
-    `links` are the addresses that came with it, word for word.
+    A system message comes from the program in the middle of the conversation. `links` are the addresses that
+    came with the message, word for word.
     """
 
     message: Message
@@ -115,9 +113,9 @@ Keep = Callable[[Kept], Awaitable[None]]
 
 
 async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
-    """Work until there is an answer or a breaker trips; never raises for a model or a tool that fails.
+    """Work until there is an answer or a breaker trips. A failing model or tool never raises here.
 
-    Cancelled, it leaves only when its tool calls and its model call have ended.
+    Cancelled, it returns only after its tool calls and its model call have ended.
     """
     with trio.move_on_after(given.limits.timeout_s) as deadline:
         gate = Gate(
@@ -168,21 +166,21 @@ class _Turn:
                 return await self.close(tripped)
 
     async def _whole_reply(self) -> Reply:
-        """A reply, continued where it was cut off, as long as the turn may call the model."""
+        """Return a reply. A reply that was cut off is continued while the turn may call the model."""
         reply = await self._think()
         for _ in range(CONTINUATIONS):
             if not _cut_off(reply) or self.calls >= self.given.limits.max_turns:
                 break
             try:
                 more = await self._think(reply.text)
-            except ModelError as error:  # what there is is better than nothing
+            except ModelError as error:  # an incomplete answer is better than none
                 logger.info("an answer could not be continued: %s", error)
                 break
             reply = replace(more, text=reply.text + more.text)
         return reply
 
     def _answered(self, reply: Reply, breakers: Breakers) -> TurnFinished:
-        """The end of a turn with an answer, be it one that could not be completed."""
+        """Return the end of a turn with an answer, which may be incomplete."""
         if not _cut_off(reply):
             return TurnFinished("complete", reply.text, self.usage)
         language, limits = self.given.language, self.given.limits
@@ -193,9 +191,9 @@ class _Turn:
         return TurnFinished(tripped, f"{reply.text}\n\n{warning}", self.usage)
 
     async def _think(self, so_far: str = "") -> Reply:
-        """One model call; tools get ready while the reply still streams.
+        """Make one model call; tools prepare while the reply still streams.
 
-        `so_far` is what there is of an answer that this call is to continue.
+        `so_far` is the answer so far that this call continues.
         """
         outcome: Reply | ModelError
         self.calls += 1
@@ -205,7 +203,7 @@ class _Turn:
             except ModelError as error:
                 outcome = error
             if isinstance(outcome, ModelError) or not outcome.tool_calls:
-                nursery.cancel_scope.cancel()  # what was readied is not needed
+                nursery.cancel_scope.cancel()  # the prepared tools are not needed
         if isinstance(outcome, ModelError):
             raise outcome
         self.usage += outcome.usage
@@ -236,9 +234,10 @@ class _Turn:
         return tuple(self.fitting.messages)
 
     def _room_for_results(self) -> int:
-        """How many tokens of results there is room for before the next model call.
+        """Return how many tokens the results may take before the next model call.
 
-        Never less than half of what there would be if earlier results made room, as they will have to.
+        At least half of the budget that would be free if earlier results were shortened, because then they
+        will be.
         """
         messages, room = self.fitting.messages, self._room
         left = room - messages_tokens(messages)
@@ -248,7 +247,7 @@ class _Turn:
 
     @property
     def _room(self) -> int:
-        """How many tokens the messages of a prompt may take now."""
+        """The number of tokens that the messages of a prompt may take now."""
         room = prompt_share(context_of(self.given.model, self.given.context_tokens))
         return room - request_tokens(ModelRequest((), self._specs))
 
@@ -262,9 +261,9 @@ class _Turn:
         await self.keep(Kept(kept, self.gate.tainted, links))
 
     async def _act(self, reply: Reply, breakers: Breakers) -> Breaker | None:
-        """Run the calls of one reply in order, neighbours whose tools allow it side by side.
+        """Run the calls of one reply in order; neighbours whose tools allow it run concurrently.
 
-        When a breaker trips, the calls that are left are answered as not run.
+        When a breaker trips, the remaining calls get the result that they did not run.
         """
         tripped: Breaker | None = None
         room, to_come = self._room_for_results(), len(reply.tool_calls)
@@ -281,16 +280,16 @@ class _Turn:
         return tripped
 
     async def _answer(self, call: ToolCall, result: ToolResult, max_tokens: int) -> int:
-        """Keep a result, cut to its share of the room; how many tokens it takes."""
+        """Store a result, cut to its share of the budget. Return the number of its tokens."""
         self.gate.learn(result)
         message = cut_to(Message("tool", result.content, tool_call_id=call.id), max_tokens)
         await self._remember(message, result.links)
         return message_tokens(message)
 
     async def close(self, reason: Breaker) -> TurnFinished:
-        """Ask once more, without tools, for what was found; the warning follows, or stands alone.
+        """Ask the model once more, without tools, for what it found; the warning follows, or stands alone.
 
-        What is asked is kept like all else, so that the next prompt begins with all of this one.
+        The request is stored like all others, so that the next prompt begins with the complete current one.
         """
         warning = texts.breaker(self.given.language, reason, self.given.limits.max_turns)
         found = ""
@@ -310,7 +309,7 @@ class _Turn:
 
 
 def _cut_off(reply: Reply) -> bool:
-    """Whether words were cut off at the longest that the model may write. A cut call is handed back."""
+    """Return True if words were cut off at the model's maximum length; a cut call becomes an error."""
     return reply.finish_reason == "length" and not reply.tool_calls
 
 
@@ -326,6 +325,6 @@ async def _prepare(tool: Tool) -> None:
     try:
         await tool.prepare()
     except RumiError:
-        return  # the call that follows meets the same trouble and tells the model
-    except Exception as error:  # as in a call: a tool's fault does not end the turn
+        return  # the following call meets the same error and reports it to the model
+    except Exception as error:  # as in a call: a tool's error does not end the turn
         logger.warning("the tool %s could not be made ready", tool.spec.name, exc_info=error)

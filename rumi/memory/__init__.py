@@ -1,4 +1,4 @@
-"""Memory: facts that last, each belonging to one owner, and what is drawn from a session."""
+"""Memory: facts that last, each with one owner, and their extraction from a session."""
 
 from rumi.memory.actor import Ask, Memory, asking, open_memory
 from rumi.memory.block import Block, memory_block, told_facts

@@ -1,4 +1,4 @@
-"""The memory's actor: the only one that has `memory.db` open; and how it is asked."""
+"""The memory's actor, which alone has `memory.db` open, and the way to ask it."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Offload(Protocol):
-    """Runs blocking work, in threads of its own or in place; see `rumi.journal`."""
+    """Runs blocking work, in separate threads or in place; see `rumi.journal`."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Run `work` and return what it returns."""
@@ -26,10 +26,10 @@ class Offload(Protocol):
 
 
 class Memory(Actor[MemoryMessage]):
-    """Answers one request after the other, each in a transaction of its own.
+    """Answers one request after the other, each in its own transaction.
 
     A full disk is not a crash: the request is refused with `MemoryUnavailable`, and the next one tries
-    again. So nothing depends on the memory but what is asked of it.
+    again. So only requests to the memory depend on the memory.
     """
 
     def __init__(self, path: Path, offload: Offload, now: Callable[[], float]) -> None:
@@ -44,13 +44,13 @@ class Memory(Actor[MemoryMessage]):
         """Open the file.
 
         Raises:
-            MemoryUnavailable: with what to do about it.
+            MemoryUnavailable: The file cannot be opened. The error says what to do.
         """
         self._store = await self._offload(lambda: Store(self._path, self._now))
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Do what is asked. The asker's cancellation waits for the transaction, which is then complete."""
+        """Execute a request. The asker's cancellation waits for the transaction, which is then complete."""
         assert self._store is not None
         self._answered += 1
         try:
@@ -60,7 +60,7 @@ class Memory(Actor[MemoryMessage]):
             raise Refused(error) from error
 
     def figures(self) -> Mapping[str, object]:
-        """Requests since it started, and how many of them the file could not be used for."""
+        """Return the number of requests since the start, and how many of them failed because of the file."""
         return {"requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
@@ -70,24 +70,24 @@ class Memory(Actor[MemoryMessage]):
 
 
 class Ask(Protocol):
-    """Asks the memory, wherever it is."""
+    """Asks the memory, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
-        """Return the answer. Cancelled, what was asked is done wholly or not at all.
+        """Return the answer. Cancelled, the request is executed completely or not at all.
 
         Raises:
-            FactRefused: the fact is not stored, and why.
-            MemoryUnavailable: the file cannot be used, or nobody answers.
+            FactRefused: The fact is not stored. The error gives the reason.
+            MemoryUnavailable: The file cannot be used, or the memory does not answer.
         """
         ...
 
 
 @asynccontextmanager
 async def open_memory(path: Path, now: Callable[[], float] = time.time) -> AsyncIterator[Ask]:
-    """A memory without a tree around it, for a process that does nothing else and holds the home.
+    """A memory without a tree around it, for a process that only works on the home's files.
 
     Raises:
-        MemoryUnavailable: the file cannot be opened.
+        MemoryUnavailable: The file cannot be opened.
     """
     store = Store(path, now)
 

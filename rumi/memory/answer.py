@@ -1,21 +1,21 @@
-"""The form of a model's answer when it is asked for facts. Imported late: pydantic takes a while."""
+"""The form of a model's answer with facts. Imported late, because pydantic takes long to import."""
 
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 MAX_FACTS: Final = 20
-"""How many facts one conversation may give; an answer with more is none."""
+"""How many facts one conversation may give; an answer with more counts as none."""
 
 
 class Strict(BaseModel):
-    """Nothing unknown, nothing converted."""
+    """No unknown keys, no conversion of values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 class AnswerFact(Strict):
-    """A fact as the model writes it. Too long is not what was asked for; whether it is worth keeping, is."""
+    """A fact as the model writes it. This form only bounds its length; the filter judges its value."""
 
     key: Annotated[str, Field(max_length=1000)]
     value: Annotated[str, Field(max_length=10_000)]
@@ -31,11 +31,11 @@ class Answer(Strict):
 
 
 ANSWER: Final[TypeAdapter[Answer | list[AnswerFact]]] = TypeAdapter(Answer | Listed)
-"""The object that was asked for, or the list alone, which models write as well."""
+"""The requested object, or the list alone, which models also write."""
 
 
 def read_answer(text: str) -> list[AnswerFact] | None:
-    """The facts of an answer; None if it is not what was asked for."""
+    """Return the facts of an answer; None if it does not have the requested form."""
     try:
         answer = ANSWER.validate_json(text)
     except ValidationError:

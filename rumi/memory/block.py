@@ -1,4 +1,4 @@
-"""The block of a prompt that tells what is known about the user, and the one that tells changes of it."""
+"""The block of a prompt with the facts about the user, and the block with changes to them."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
@@ -13,13 +13,13 @@ from rumi.texts import Language
 MAX_TOKENS = 2000
 
 IS, NEW, GONE = "- ", "+ ", "× "
-"""How the lines of facts begin: in the whole block, and in those of changes."""
+"""The beginnings of the lines of facts: in the complete block, and for new and forgotten facts."""
 _BLOCK: Final = re.compile(r"<memory>\n(.*?)\n</memory>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The finished text, empty where there is nothing to say; `tainted` if the prompt shows such a fact."""
+    """The finished text, empty if there is nothing to say; `tainted` if the prompt shows a tainted fact."""
 
     text: str = ""
     tainted: bool = False
@@ -33,11 +33,11 @@ def memory_block(
     max_tokens: int = MAX_TOKENS,
     told: Set[str] | None = None,
 ) -> Block:
-    """A line a fact, explicit ones first, then the most recent first, as many as there is room for.
+    """Return one line for each fact, explicit ones first, then the most recent first, up to the limits.
 
-    A fact stays one line of data: it can neither end the block nor begin a line of its own. Where some have
-    no room, a last line, which is no fact's, says how many. Where the prompt has `told` of facts already
-    (see `told_facts`), the block only has what is new among those, and what holds no longer.
+    A fact stays one line of data: it can neither end the block nor begin another line. If some facts do not
+    fit, a last line, which is not a fact, says how many. If the prompt already shows the facts `told` (see
+    `told_facts`), the block has only new facts and facts that no longer hold.
     """
     ordered = sorted(facts, key=lambda fact: (fact.source == "auto", -fact.updated))
     lines = [_line(fact) for fact in ordered]
@@ -58,7 +58,7 @@ def memory_block(
 
 
 def told_facts(notes: Iterable[str]) -> frozenset[str]:
-    """The facts that a prompt with these notes shows, without those that a later note says hold no longer."""
+    """Return the facts that a prompt with these notes shows, without those that a later note revokes."""
     told: set[str] = set()
     for block in (block for note in notes for block in _BLOCK.findall(note)):
         for line in block.splitlines()[1:]:
@@ -77,7 +77,7 @@ def _with_room(language: Language, lines: Sequence[str], max_facts: int, max_tok
         cost = text_tokens(f"{IS}{line}\n")
         if len(kept) == max_facts:
             break
-        if cost <= left:  # a long one that has no room takes it from no other
+        if cost <= left:  # a long fact that does not fit leaves the space to the others
             kept.append(line)
             left -= cost
     return kept

@@ -1,4 +1,4 @@
-"""The chat command `/memory`: what is known, and forgetting it."""
+"""The chat command `/memory`: it shows facts and forgets them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,10 +15,10 @@ _FORGET: Final = frozenset({"forget", "olvida", "olvidá", "olvidar", "borra", "
 
 
 async def memory_command(ask: Ask, owner: str, language: Language, rest: str) -> str:
-    """Do what stands behind `/memory` and return what to say, in Markdown.
+    """Execute the text after `/memory` and return the reply, in Markdown.
 
     Raises:
-        MemoryUnavailable: the memory cannot be used.
+        MemoryUnavailable: The memory cannot be used.
     """
     word, _, key = rest.strip().partition(" ")
     if not word:
@@ -39,7 +39,7 @@ def _listed(language: Language, facts: Sequence[Fact]) -> str:
 
 
 def _verbatim(text: str) -> str:
-    """As code: nothing in a fact is a link or a mark."""
+    """Return the text as code, so that nothing in a fact becomes a link or a mark."""
     longest = max((len(run) for run in "".join(c if c == "`" else " " for c in text).split()), default=0)
     fence = "`" * (longest + 1)
     room = " " if text.startswith("`") or text.endswith("`") else ""

@@ -1,8 +1,8 @@
-"""Which of the facts that a model drew from a conversation are worth keeping. Code, so that it holds.
+"""Decides which extracted facts are worth keeping. Code decides, so that the rules hold.
 
-A model may be talked into writing down anything, or make it up. So a fact has to be borne out by what the
-user said: every number and every name in its value, and half of its other words that mean something. Words
-are compared by their beginnings, without accents: `vivo` bears out `vive`.
+A model may be persuaded to write down anything, or make it up. So the user's words must support a fact: every
+number and every name in its value, and half of its other words that mean something. Words are compared by
+their beginnings, without accents: `vivo` supports `vive`.
 """
 
 import re
@@ -24,7 +24,7 @@ _PASSING: Final = re.compile(
     r"tiene (?:hambre|sueño|sed|frío|calor|prisa|fiebre))\b",
     re.IGNORECASE,
 )
-"""What says itself that it will not hold for long."""
+"""Words that show that a fact will not hold for long."""
 
 _WORD: Final = re.compile(r"\w+")
 _ADDRESS: Final = re.compile(r"\S*\w[@/.:_\\]\w\S*")
@@ -39,17 +39,17 @@ _FILLERS: Final = (
     "prefiere vive trabaja usa el la lo le un de en es se su si al ya mi me te tu y a o i"
 )
 _MEANS_NOTHING: Final = frozenset(_FILLERS.split())
-"""Words of every fact, which say nothing about this one."""
+"""Words that occur in every fact and say nothing about this one."""
 _BEGINNING: Final = 3
-"""Words are looked up by that many letters."""
+"""Words are compared by this many first letters."""
 _WITHOUT_BLANKS: Final = "\u2e80"
-"""From here on scripts put no blanks between words."""
+"""From this code point on, scripts put no blanks between words."""
 
 
 def worth_keeping(
     found: Sequence[NewFact], known: Sequence[Fact], said: Sequence[str]
 ) -> tuple[NewFact, ...]:
-    """Those that are no secret, not passing, not known already, and borne out by what the user said."""
+    """Return the new facts that are not secret, not passing, and supported by the user's words."""
     seen = {(folded(fact.key), folded(fact.value)) for fact in known}
     heard = _Heard(said)
     kept: list[NewFact] = []
@@ -69,7 +69,7 @@ def worth_keeping(
 
 
 class _Heard:
-    """What the user said."""
+    """The words of the user."""
 
     def __init__(self, said: Sequence[str]) -> None:
         self._text = "\n".join(map(_plain, said))
@@ -78,7 +78,7 @@ class _Heard:
             self._beginnings.setdefault(word[:_BEGINNING], set()).add(word)
 
     def bears_out(self, fact: NewFact) -> bool:
-        """Whether the fact says what the user said. A bare `yes` is judged by its key."""
+        """Return True if the user's words support the fact. A bare `yes` is judged by its key."""
         distinctive = _distinctive(fact.value)
         ordinary = _ordinary(fact.value) - distinctive
         if not all(map(self._has, distinctive)):
@@ -95,17 +95,17 @@ class _Heard:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two words begin alike as far as forms of one word do: `vivo` and `vive`, `dog` and `dogs`."""
+    """Return True if two words begin alike, as forms of one word do: `vivo` and `vive`, `dog` and `dogs`."""
     shorter, longer = sorted((len(one), len(other)))
     same = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     return same >= _BEGINNING and 3 * same >= 2 * shorter and 2 * same >= longer
 
 
 def _distinctive(value: str) -> set[str]:
-    """What cannot be a way of putting it.
+    """Return the parts of a value that cannot be paraphrased.
 
-    Numbers, but those that people write as words; words with a capital that begin no sentence; and the parts
-    of addresses, where one that is wrong makes it another's.
+    They are numbers, except those that people write as words; words with a capital that begin no sentence;
+    and the parts of addresses, because a wrong part makes it another person's address.
     """
     words = list(_WORD.finditer(value))
     found = {word[0] for word in words if any(c.isdigit() for c in word[0]) and word[0] not in _SMALL}
@@ -118,11 +118,11 @@ def _distinctive(value: str) -> set[str]:
 
 
 def _ordinary(text: str) -> set[str]:
-    """Words that mean something."""
+    """Return the words that mean something."""
     return {word for word in _WORD.findall(_plain(text)) if len(word) > 1 and word not in _MEANS_NOTHING}
 
 
 def _plain(text: str) -> str:
-    """Without case and accents."""
+    """Return the text without case and accents."""
     decomposed = unicodedata.normalize("NFD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c))

@@ -1,7 +1,7 @@
-"""Taking over files of the schema that knew no owners: one table, `facts`, with keys and values.
+"""Takes over files of the schema without owners: one table, `facts`, with keys and values.
 
-What it held belongs to the terminal's owner from then on. A copy is made beside it first; then everything
-happens in one transaction, so that a process that is killed leaves the file as it was or as it will be.
+Its facts belong to the terminal's owner from then on. A copy is made beside the file first; then everything
+happens in one transaction, so that a killed process leaves the file either old or new.
 """
 
 import sqlite3
@@ -22,28 +22,28 @@ _MORE = ("source", "created_at", "updated_at")
 
 
 def holds_original(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether an unversioned file has the table that was there before there were owners.
+    """Return True if an unversioned file has the table from before there were owners.
 
     Raises:
-        MemoryUnavailable: it has a table of that name with other columns.
+        MemoryUnavailable: It has a table of that name with other columns.
     """
     columns = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
     if not columns:
         return False
     if not columns.issuperset(_NEEDED) or "owner" in columns:
         raise MemoryUnavailable(
-            f"{path} holds a table of facts that this Rumi does not know.",
+            f"{path} has a table of facts that this Rumi does not know.",
             "Move it away, or use another RUMI_HOME.",
         )
     return True
 
 
 def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
-    """Make it a file of this schema, its facts the terminal's. Blocking.
+    """Upgrade the file to this schema; its facts become the terminal's. Blocking.
 
     Raises:
-        sqlite3.Error: nothing has changed.
-        OSError, DatabaseFault: the copy could not be made, and nothing has changed.
+        sqlite3.Error: Nothing has changed.
+        OSError, DatabaseFault: The copy could not be made, and nothing has changed.
     """
     copy_beside(db, path, path.with_name(path.name + COPY_SUFFIX))
     with upgrade(db, MEMORY):
@@ -56,7 +56,7 @@ def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
 
 
 def _facts(db: sqlite3.Connection, now: float) -> Iterator[Fact]:
-    """The old rows as facts, oldest first. What is too long is cut; all of it is in the copy."""
+    """Yield the old rows as facts, oldest first. Long texts are cut; the copy has all of them."""
     there = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
     columns = [*_NEEDED, *(name if name in there else "NULL" for name in _MORE)]
     order = "id" if "id" in there else "1"
@@ -80,7 +80,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _seconds(text: object, otherwise: float) -> float:
-    """The old times are SQLite's `datetime('now')`: UTC, which they do not say."""
+    """Convert an old time to seconds. Old times are SQLite's `datetime('now')`: UTC without a zone."""
     try:
         read = datetime.fromisoformat(str(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The rows of `memory.db`: reading, adding and removing facts within the transaction that is open."""
+"""The rows of `memory.db`: reads, adds and removes facts within the open transaction."""
 
 import sqlite3
 
@@ -6,13 +6,13 @@ from rumi.memory.types import MAX_FACTS, Fact, FactRefused
 from rumi.memory.writing import folded
 
 FORGOTTEN_FOR_S = 30 * 86_400.0
-"""How long it is known what was forgotten; a session that began earlier has long ended."""
+"""How long forgotten keys are recorded; every session that began earlier has ended by then."""
 
 _FACT = "key, value, source, chat, tainted, created, updated"
 
 
 def facts_of(db: sqlite3.Connection, owner: str) -> tuple[Fact, ...]:
-    """All of an owner's: explicit ones first, then the most recent first."""
+    """Return all facts of an owner: explicit ones first, then the most recent first."""
     rows = db.execute(
         f"SELECT {_FACT} FROM facts WHERE owner = ? ORDER BY source = 'auto', updated DESC, id DESC", (owner,)
     )
@@ -20,7 +20,7 @@ def facts_of(db: sqlite3.Connection, owner: str) -> tuple[Fact, ...]:
 
 
 def others(db: sqlite3.Connection, owner: str, fact: Fact) -> tuple[Fact, ...]:
-    """What else stands under the fact's key, oldest first."""
+    """Return the other facts with the same key, oldest first."""
     rows = db.execute(
         f"SELECT {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
         (owner, folded(fact.key), fact.value),
@@ -29,10 +29,10 @@ def others(db: sqlite3.Connection, owner: str, fact: Fact) -> tuple[Fact, ...]:
 
 
 def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
-    """Add a fact or renew it; whether it is new. Not `bounded`, there may be any number of them.
+    """Add or renew a fact. Return True if it is new. Without `bounded`, there is no maximum number.
 
     Raises:
-        FactRefused: the owner has as many as there may be, and none that would give way.
+        FactRefused: The owner has the maximum number of facts, and none that can be replaced.
     """
     place = _place_of(db, owner, fact)
     if place is not None:
@@ -51,7 +51,7 @@ def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True)
 
 
 def remove(db: sqlite3.Connection, owner: str, key: str, now: float) -> int:
-    """Delete all facts under a key, and note that they were forgotten; how many went."""
+    """Delete all facts with a key, and record that they were forgotten. Return their number."""
     gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))).rowcount
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute(
@@ -61,7 +61,7 @@ def remove(db: sqlite3.Connection, owner: str, key: str, now: float) -> int:
 
 
 def forgotten_since(db: sqlite3.Connection, owner: str, key: str, since: float) -> bool:
-    """Whether the key was forgotten then or later."""
+    """Return True if the key was forgotten at that time or later."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM forgotten WHERE owner = ? AND folded = ? AND at >= ?)",
         (owner, folded(key), since),
@@ -70,7 +70,7 @@ def forgotten_since(db: sqlite3.Connection, owner: str, key: str, since: float) 
 
 
 def _place_of(db: sqlite3.Connection, owner: str, fact: Fact) -> int | None:
-    """The row of the same fact. What was drawn from a conversation is no other fact for its case."""
+    """Return the row of the same fact. Extracted facts that differ only in case are the same fact."""
     rows = db.execute(
         "SELECT id, value FROM facts WHERE owner = ? AND folded = ? ORDER BY id", (owner, folded(fact.key))
     ).fetchall()
@@ -102,7 +102,7 @@ def _renew(db: sqlite3.Connection, place: int, fact: Fact) -> None:
 
 
 def _make_room(db: sqlite3.Connection, owner: str) -> None:
-    """For one that comes, one that nobody asked to keep goes: the one that was renewed longest ago."""
+    """Make space for a new fact: delete the extracted fact that was renewed longest ago."""
     (count,) = db.execute("SELECT count(*) FROM facts WHERE owner = ?", (owner,)).fetchone()
     if count < MAX_FACTS:
         return

@@ -1,4 +1,4 @@
-"""The tables of `memory.db`, their version, and how a file of an earlier version becomes one of this."""
+"""The tables of `memory.db`, their version, and the migrations from earlier versions."""
 
 from typing import Final
 
@@ -36,6 +36,6 @@ CREATE TABLE forgotten (         -- keys whose facts were forgotten a short whil
 """
 
 MIGRATIONS: Final[dict[int, str]] = {}
-"""What leads from a version to the next one."""
+"""The statements that lead from a version to the next one."""
 
 MEMORY: Final = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)

@@ -1,7 +1,7 @@
-"""What looks like a secret: a memory is read into every prompt, which is no place for those.
+"""Recognises secrets, because every prompt contains facts and must not contain secrets.
 
-Looks are all there is to go by: a password that could be a word, under a key that does not say what it is
-(`wifi = sunflower`), is not seen here.
+Only the form of a text can show this. A password that could be a word, under a key that does not name it
+(`wifi = sunflower`), is not recognised.
 """
 
 import re
@@ -19,14 +19,14 @@ _KEYS: Final = re.compile(
     r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\."
     r"|-----BEGIN [A-Z ]*PRIVATE KEY"
 )
-"""Beginnings that services give to their keys, besides those that logs are searched for."""
+"""Prefixes of keys of known services, besides those that logs are searched for."""
 
 _CLEAR: Final = (
     r"pass[ -]?(?:words?|phrases?|codes?)|passwd|pwd|contrase[nñ]as?|credentials?|credenciales|cv[vc]2?"
     r"|(?:api|private|secret|access)[ _-]?keys?|(?:access|auth|api|bearer|bot)[ _-]?tokens?|seed[ -]phrase"
 )
 _AMBIGUOUS: Final = r"claves?|pin|tokens?"
-"""These are secrets only beside something that looks like one."""
+"""These words name a secret only beside a text that looks like one."""
 
 _NAMES_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_CLEAR})(?:$|[\W_])", re.IGNORECASE)
 _MAY_NAME_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_AMBIGUOUS})(?:$|[\W_])", re.IGNORECASE)
@@ -50,16 +50,16 @@ _DIGITS: Final = re.compile(r"(?<![\w.,+])[0-9](?:[ -]?[0-9]){12,18}(?![\w])")
 _CARD: Final = re.compile(
     r"4(?:.{12}|.{15}|.{18})|(?:5[1-5]|2[2-7]|35).{14}|3[47].{13}|3[068].{12}|6.{15,18}"
 )
-"""Issuers' beginnings and lengths. A telephone number has neither."""
+"""Prefixes and lengths of card numbers by issuer. A telephone number has neither."""
 
 
 def looks_secret(fact: NewFact) -> bool:
-    """Whether a fact holds a key, a password or a card number, as far as its looks tell."""
+    """Return True if a fact seems to hold a key, a password or a card number."""
     return any(map(_holds_one, (fact.key, fact.value))) or _is_named(fact)
 
 
 def mentions_secret(fact: NewFact) -> bool:
-    """Whether a fact is about a secret at all: too strict for what somebody asks to have kept."""
+    """Return True if a fact is about a secret at all: too strict for facts that a user asks to keep."""
     whole = f"{fact.key} {fact.value}"
     if _ABOUT_ONE.search(whole):
         return False
@@ -82,7 +82,7 @@ def _holds_one(text: str) -> bool:
 
 
 def _is_named(fact: NewFact) -> bool:
-    """Whether the key says that the value is one. What is told about one (`changes it monthly`) is longer."""
+    """Return True if the key says that the value is a secret; statements about one are longer."""
     words = fact.value.split()
     if _ABOUT_ONE.search(fact.key):
         return False
@@ -95,13 +95,13 @@ def _is_named(fact: NewFact) -> bool:
 
 
 def _made_up(word: str) -> bool:
-    """Whether a word looks like a password: with a digit or a sign in it, or capitals inside."""
+    """Return True if a word looks like a password: it has a digit or a sign, or capitals inside."""
     word = word.strip("\"'“”«»`.,;:()")
     return len(word) >= 4 and not (word.isalpha() and (word[1:].islower() or word.isupper()))
 
 
 def _is_card(text: str) -> bool:
-    """Whether the digits have an issuer's beginning and the check digit of ISO/IEC 7812."""
+    """Return True if the digits have an issuer's prefix and the check digit of ISO/IEC 7812."""
     digits = [int(c) for c in text if c.isdigit()]
     if _CARD.fullmatch("".join(map(str, digits))) is None:
         return False

@@ -1,7 +1,7 @@
-"""What other processes may ask of the memory: requests and answers as JSON objects.
+"""The memory's calls for other processes: requests and answers as JSON objects.
 
-`list` (from the fact number `after` on), `set` (`key`, `value`) and `forget` (`key`) are for one `owner`;
-`extract` learns now from what one has said, also where the session goes on.
+`list` (from fact number `after` on), `set` (`key`, `value`) and `forget` (`key`) are for one `owner`;
+`extract` extracts facts from the owner's words now, also if the session continues.
 """
 
 import re
@@ -21,24 +21,24 @@ Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
 Learn: TypeAlias = Callable[[str], Awaitable[int]]
 
 PAGE_CHARS: Final = 100_000
-"""How much of a list one answer holds, about: an answer has to fit into a message of the control socket."""
+"""The approximate size of a page of a list, which must fit into one message of the control socket."""
 EXTRACT_S: Final = 50.0
-"""How long an answer waits for the extraction, which goes on behind."""
+"""How long an answer waits for the extraction, which then continues in the background."""
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,20}")
 _OWNER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def memory_calls(ask: Ask, learn: Learn) -> Serve:
-    """What serves such requests. `learn` draws facts from what one said; cancelled, it goes on behind."""
+    """Return the function that serves such requests. `learn` extracts facts, also after its cancellation."""
 
     async def serve(request: Mapping[str, object]) -> object:
-        """Do what is asked.
+        """Execute a request.
 
         Raises:
-            UsageError: nobody could do that.
-            FactRefused: the fact is not stored, and why.
-            MemoryUnavailable: the memory cannot be used.
+            UsageError: The request is invalid.
+            FactRefused: The fact is not stored. The error gives the reason.
+            MemoryUnavailable: The memory cannot be used.
         """
         match request.get("do"):
             case "list":
@@ -51,13 +51,15 @@ def memory_calls(ask: Ask, learn: Learn) -> Serve:
             case "extract":
                 return await _extract(learn, _owner(request))
             case _:
-                raise UsageError("The memory does not do that.", "It can list, set, forget and extract.")
+                raise UsageError(
+                    "The memory does not know this request.", "It can list, set, forget and extract."
+                )
 
     return serve
 
 
 def check(request: Mapping[str, object]) -> None:
-    """Raise `UsageError` for a request that nobody could do, whoever is asked."""
+    """Raise `UsageError` for an invalid request."""
     _owner(request)
     for name in {"key", "value"} & request.keys():
         _text(request, name)
@@ -90,7 +92,7 @@ async def _extract(learn: Learn, owner: str) -> object:
 
 
 def as_json(owner: str, fact: Fact) -> dict[str, object]:
-    """All of a fact; times as in RFC 3339."""
+    """Return the fact as JSON; times as in RFC 3339."""
     return {"owner": owner, **asdict(fact), "created": _time(fact.created), "updated": _time(fact.updated)}
 
 
@@ -102,10 +104,10 @@ def _owner(request: Mapping[str, object]) -> str:
     owner = request.get("owner", LOCAL)
     if not isinstance(owner, str) or _OWNER.fullmatch(owner) is None:
         raise UsageError(
-            "That cannot be an owner.",
+            "This is not a valid owner.",
             "Owners are local, and Telegram's users and groups, such as tg11111111.",
         )
-    if _NUMBER.fullmatch(owner):  # as Telegram, the configuration and the bot itself write them
+    if _NUMBER.fullmatch(owner):  # the spelling of Telegram, the configuration and the bot itself
         return f"tg{owner}"
     return owner_of(owner) if owner.startswith("tg") else owner
 

@@ -1,7 +1,7 @@
-"""`memory.db`: opened, brought up to date, and asked for one thing a transaction.
+"""`memory.db`: opens the file, upgrades it, and executes one request in each transaction.
 
-Plain blocking SQLite, used by one thread at a time. WAL with `synchronous=FULL`: what was stored survives a
-power cut, as far as the disk keeps its word. What is deleted is overwritten.
+Plain blocking SQLite, used by one thread at a time. WAL with `synchronous=FULL`: stored facts survive a power
+cut, if the disk keeps its promises. Deleted facts are overwritten.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Store:
     """An open `memory.db`.
 
     Raises:
-        MemoryUnavailable: it cannot be opened, is damaged, or was made by a newer program.
+        MemoryUnavailable: It cannot be opened, is damaged, or was made by a newer program.
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
@@ -77,11 +77,11 @@ class Store:
         self._db.close()
 
     def do(self, request: MemoryMessage) -> object:
-        """Do what is asked in one transaction; its answer.
+        """Execute a request in one transaction; return its answer.
 
         Raises:
-            FactRefused: the fact cannot be stored.
-            MemoryUnavailable: the disk is full, or the file cannot be written. Nothing has changed.
+            FactRefused: The fact cannot be stored.
+            MemoryUnavailable: The disk is full, or the file cannot be written. Nothing has changed.
         """
         try:
             self._db.execute("BEGIN" if isinstance(request, Facts | Learned) else "BEGIN IMMEDIATE")
@@ -132,7 +132,7 @@ class Store:
         return sum(self._learned(request, new, now) for new in request.facts)
 
     def _learned(self, request: Learn, found: NewFact, now: float) -> bool:
-        """Whether it is a new fact. One that cannot be stored must not cost the others their place."""
+        """Return True if the fact is new. A fact that cannot be stored must not prevent the others."""
         try:
             new = checked(found.key, found.value)
             if request.began is not None and rows.forgotten_since(
@@ -145,7 +145,7 @@ class Store:
             return False
 
     def _leave_no_trace(self) -> None:
-        """Move what was deleted out of the log as well; where that has to wait, a later one does it."""
+        """Remove deleted facts from the write-ahead log as well; if this must wait, a later call does it."""
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -160,5 +160,5 @@ class Store:
 
 
 def _text(raw: bytes) -> str:
-    """What somebody else's program stored may be no UTF-8, which must not make a file unreadable."""
+    """Decode a text; text from another program may not be UTF-8, which must not make a file unreadable."""
     return raw.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What the memory is asked: facts about its users, each belonging to one owner."""
+"""The memory's requests: facts about its users, each with one owner."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -7,10 +7,10 @@ from actors import Request
 from rumi.errors import RumiError, UsageError
 
 Source: TypeAlias = Literal["explicit", "auto"]
-"""Said to be remembered, or drawn from what was said."""
+"""Stated by the user, or extracted from a conversation."""
 
 LOCAL = "local"
-"""The owner of what is said in the terminal's chats."""
+"""The owner of the terminal's chats."""
 
 MAX_KEY_CHARS = 100
 MAX_VALUE_CHARS = 1000
@@ -31,7 +31,7 @@ class FactRefused(RumiError):
 
 
 def owner_of(chat: str) -> str:
-    """Whose facts a chat works with: a Telegram user's, a group's as such, or the terminal's.
+    """Return the owner of a chat's facts: a Telegram user, a group, or the terminal.
 
     The topics of one Telegram chat share its owner: `tg-100777_5` belongs to `tg-100777`.
     """
@@ -40,7 +40,7 @@ def owner_of(chat: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact. `chat` is where it came from; `tainted`: something from outside had been read there before.
+    """A fact. `chat` is its origin; `tainted`: its turn had read something from outside.
 
     `created` and `updated` are seconds since 1970.
     """
@@ -56,7 +56,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact to be stored."""
+    """A fact to store."""
 
     key: str
     value: str
@@ -64,10 +64,10 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True)
 class Remember(Request[tuple[Fact, ...]]):
-    """Store a fact, or renew its time. Answered with what else stands under the key, oldest first.
+    """Store a fact, or renew its time. The answer has the other facts with the key, oldest first.
 
-    Keys are the same whatever their case and blanks; a fact shows as it was written last. One that was said
-    stays one that was said, and what was known from a clean source stays clean.
+    Keys are equal regardless of case and blanks; a fact shows the spelling that was written last. A stated
+    fact stays stated, and a fact from a clean source stays clean.
     """
 
     owner: str
@@ -79,10 +79,11 @@ class Remember(Request[tuple[Fact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Learn(Request[int]):
-    """Store what was drawn from a session up to its history entry `upto`; how many facts are new.
+    """Store facts extracted from a session up to its history entry `upto`. The answer counts the new ones.
 
-    Once: the same chat, session and `upto` are answered with 0 the next time, also after a crash. `began` is
-    when the session began: what its user has had forgotten since is not learned from what they said before.
+    This happens once: for the same chat, session and `upto` the next answer is 0, also after a crash. `began`
+    is the time when the session began: keys that the user has forgotten since then are not learned from
+    earlier words.
     """
 
     owner: str
@@ -95,7 +96,7 @@ class Learn(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Learned(Request[bool]):
-    """Whether a session was learned from up to that entry already."""
+    """Ask if facts were already extracted from a session up to that entry."""
 
     chat: str
     session: int
@@ -104,7 +105,7 @@ class Learned(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Request[int]):
-    """Delete all facts under a key; how many went."""
+    """Delete all facts with a key. The answer is their number."""
 
     owner: str
     key: str
@@ -112,7 +113,7 @@ class Forget(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Facts(Request[tuple[Fact, ...]]):
-    """All facts of an owner: explicit ones first, then the most recent first."""
+    """Return all facts of an owner: explicit ones first, then the most recent first."""
 
     owner: str
 

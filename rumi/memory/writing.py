@@ -1,4 +1,4 @@
-"""How facts are written and compared, and which are none."""
+"""How facts are written and compared, and which texts are refused."""
 
 import unicodedata
 from typing import Final
@@ -7,13 +7,13 @@ from rumi.memory.secrets import looks_secret
 from rumi.memory.types import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactRefused, NewFact
 
 _JOINERS: Final = "\u200c\u200d"
-"""The only characters without a shape that belong to words: Persian's and Hindi's, and those in emoji."""
+"""The only invisible characters that belong to words: Persian's and Hindi's joiners, and those in emoji."""
 
 
 def written(text: str) -> str:
-    """The text on one line, as it is stored and shown: NFC, single blanks, nothing that steers a terminal.
+    """Return the text on one line, as it is stored and shown: NFC, single blanks, no control characters.
 
-    Control characters, marks that turn the direction of reading, and halves of surrogate pairs go.
+    Also without marks that change the reading direction, and without halves of surrogate pairs.
     """
     kept = "".join(
         c if c in _JOINERS or not unicodedata.category(c).startswith("C") else _instead(c) for c in text
@@ -26,15 +26,15 @@ def _instead(character: str) -> str:
 
 
 def folded(text: str) -> str:
-    """What a key is compared by: case and blanks make no difference, accents do."""
+    """Return the form by which keys are compared: case and blanks make no difference, accents do."""
     return unicodedata.normalize("NFC", written(text).casefold())
 
 
 def checked(key: str, value: str) -> NewFact:
-    """The fact as it would be stored.
+    """Return the fact as it would be stored.
 
     Raises:
-        FactRefused: there is no key or no value, one is too long, or it looks like a secret.
+        FactRefused: The key or the value is empty or too long, or the fact looks like a secret.
     """
     fact = NewFact(written(key), written(value))
     for name, text, most in (("key", fact.key, MAX_KEY_CHARS), ("value", fact.value, MAX_VALUE_CHARS)):

@@ -1,10 +1,10 @@
-"""Models: one interface that streams, and what stands behind it.
+"""Models: one streaming interface, and its implementations.
 
-A turn gets a `Model` from `ModelSet.bind`: a chain of attempts (`chain`) at servers that speak OpenAI's
-chat completions (`chat_completions`, with `wire`, `stream`, `rates` and `failures`) or the offline model
-(`offline`), with permits that the `models` actor shares fairly between chats (`actor`, `limits`).
-`build` makes all that from settings. `transcription` is what writes down voice messages.
-Importing this does not import the groq SDK: the first call does.
+A turn gets a `Model` from `ModelSet.bind`: a chain of attempts (`chain`) at servers that speak OpenAI's chat
+completions (`chat_completions`, with `wire`, `stream`, `rates` and `failures`) or the offline model
+(`offline`), with permits that the `models` actor shares fairly between chats (`actor`, `limits`). `build`
+makes all that from settings. `transcription` transcribes voice messages. Importing this does not import the
+groq SDK: the first call does.
 """
 
 from rumi.models.types import (  # isort: skip  the contract, which the other modules build on

@@ -1,7 +1,7 @@
 """The `models` actor: permits for model calls, shared fairly between chats.
 
-A permit is an ask that stays in progress while the call runs. Whoever holds one cancels it when done,
-and whoever is cancelled gives it back by that alone: there is no release that could be forgotten.
+A permit is an ask that stays in progress while the call runs. Its holder cancels the ask when the call is
+over. A cancelled holder returns the permit in the same way, so no release can be forgotten.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ from rumi.models.server import Server
 
 @dataclass(frozen=True, slots=True)
 class HoldPermit(Request[None]):
-    """Ask for a permit and hold it: this ask never returns, cancel it when the call is over.
+    """Ask for a permit and hold it: this ask never returns; cancel it when the call is over.
 
-    `granted` is set when the call may begin. `tokens` is about how many tokens the call will take.
+    `granted` is set when the call may begin. `tokens` is the estimated size of the call.
     """
 
     chat: str
@@ -33,7 +33,7 @@ class HoldPermit(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class HowLong(Request[Wait | None]):
-    """Ask what holds back a call now, and for how long; None where nothing does."""
+    """Ask for the reason why a call has to wait now, and for how long; None if it could begin."""
 
     server: str
     model: str
@@ -42,7 +42,7 @@ class HowLong(Request[Wait | None]):
 
 @dataclass(frozen=True, slots=True)
 class LimitsSeen:
-    """Tell what a server said of its limits in answer to a call."""
+    """Report the limits that a server sent with an answer."""
 
     permit: HoldPermit
     limits: RateLimits
@@ -50,9 +50,9 @@ class LimitsSeen:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded(Request[None]):
-    """Note how a permit's call has ended, before the permit is given back.
+    """Report how a permit's call has ended, before the permit is returned.
 
-    `refused`: its server had more calls than it takes.
+    `refused`: the server had too many calls.
     """
 
     permit: HoldPermit
@@ -64,13 +64,12 @@ ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 
 
 class Models(Actor[ModelsMessage]):
-    """Hands out permits, and owns the clients of the model servers.
+    """Grants permits, and owns the clients of the model servers.
 
-    After a crash it starts with no permits
-    held: calls that run go on, uncounted.
+    After a crash it starts with no held permits: running calls continue uncounted.
     """
 
-    concurrency = 100_000  # every permit that is held is a message in progress
+    concurrency = 100_000  # every held permit is a message in progress
 
     def __init__(self, servers: Sequence[Server] = (), *, max_concurrent: int | None = None) -> None:
         self._servers = servers
@@ -79,7 +78,7 @@ class Models(Actor[ModelsMessage]):
         self._changed = trio.Event()
 
     async def started(self) -> None:
-        """Begin to watch the clock for those who wait for a cool-down or a budget."""
+        """Start the clock for calls that wait for a cool-down or a budget."""
         self.start_soon(self._watch_the_clock)
 
     async def receive(self, message: ModelsMessage) -> None:
@@ -102,21 +101,21 @@ class Models(Actor[ModelsMessage]):
             self._wake()
 
     async def stopped(self, reason: StopReason) -> None:
-        """Close the clients' connections, but for a crash: the calls that run then go on."""
+        """Close the clients' connections, except after a crash: running calls then continue."""
         if reason != "crashed":
             for server in self._servers:
                 await server.aclose()
 
     def busy(self) -> bool:
-        """Whether a call runs or waits."""
+        """Return True if a call runs or waits."""
         return bool(self._limits.running or self._limits.waiting)
 
     def doing(self) -> str:
-        """How many calls run and wait, and which models cool down."""
+        """Describe how many calls run and wait, and which models cool down."""
         return self._limits.describe(_now())
 
     def figures(self) -> Mapping[str, object]:
-        """Calls that run and wait, and each model's budget."""
+        """Return the number of running and waiting calls, and each model's budget."""
         return self._limits.figures(_now())
 
     @answers(HoldPermit)
@@ -146,7 +145,7 @@ class Models(Actor[ModelsMessage]):
 
 
 def _now() -> float:
-    """The clock; its end where this is asked from outside of trio."""
+    """Return the current time, or infinity outside of trio."""
     try:
         return trio.current_time()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""From settings to models: names are checked, servers made, and each chat gets its chain."""
+"""From settings to models: checks names, makes servers, and gives each chat its chain."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
 DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)
 GROQ_URL: Final = "https://api.groq.com"
 UNKNOWN_CONTEXT_TOKENS: Final = 8192
-"""For models that are not in the table below: what nearly every one of them has."""
+"""For models that are not in the table below: almost every model has at least this context."""
 
 FIRST_TOKEN_S: Final = 300.0
 
@@ -49,11 +49,11 @@ class CustomServer:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Everything that the models need to know. `timeout_s` is the longest silence of a server.
+    """The settings of the models. `timeout_s` is the longest silence of a server.
 
-    `first_token_timeout_s` is the longest one before the first word; None for `timeout_s` at Groq, and for
+    `first_token_timeout_s` is the longest silence before the first word. None means `timeout_s` at Groq, and
     `FIRST_TOKEN_S` at custom servers, which may run on a machine that reads a long prompt for minutes.
-    `groq_base_url` is the root of Groq's API; with or without its `/openai/v1`.
+    `groq_base_url` is the root of Groq's API, with or without its `/openai/v1`.
     """
 
     default: str = DEFAULT_MODEL
@@ -72,11 +72,11 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSet:
-    """The configured models. `steps` is their order, `servers` what has to be closed in the end.
+    """The configured models. `steps` is their order; `servers` must be closed in the end.
 
-    `context_tokens` is how much the first model takes, prompt and reply together: what the history is
-    cut to. What a fallback is asked is cut to what that one takes. `max_concurrent` is how many calls may
-    run at once at one server; without, that is found out.
+    `context_tokens` is the first model's maximum, prompt and reply together; the history is cut to it. A
+    request to a fallback is cut to the fallback's own maximum. `max_concurrent` is the maximum number of
+    simultaneous calls to one server; without it, the number adapts.
     """
 
     steps: tuple[Step, ...]
@@ -91,36 +91,37 @@ class ModelSet:
         return self.steps[0].model.name
 
     def spec(self, max_concurrent: int | None = None) -> ChildSpec[ModelsMessage]:
-        """The `models` actor: it hands out permits for these models, and closes their servers in the end.
+        """Return the spec of the `models` actor, which grants permits for these models and closes their
+        servers in the end.
 
-        `max_concurrent` is how many calls may run at once at one server, instead of the configuration's.
+        `max_concurrent` replaces the configured number of simultaneous calls to one server.
         """
         most = self.max_concurrent if max_concurrent is None else max_concurrent
         return ChildSpec("models", lambda: Models(self.servers, max_concurrent=most))
 
     def bind(self, chat: str, permits: ModelsRef | None = None, *, language: Language | None = None) -> Model:
-        """The model for a chat. Without `permits` its calls are not counted against anyone."""
+        """Return the model for a chat. Without `permits`, its calls are not counted."""
         return Chain(self.steps, chat=chat, permits=permits, language=language or self.language)
 
     async def aclose(self) -> None:
-        """Close all servers' idle connections, where no actor does."""
+        """Close all servers' idle connections, if no actor does."""
         for server in self.servers:
             await server.aclose()
 
 
 def lacks_key(settings: ModelSettings) -> bool:
-    """Whether the default model is one of Groq's and there is no key for it."""
+    """Return True if the default model is one of Groq's and there is no key for it."""
     return settings.default.startswith("groq:") and not settings.groq_api_key
 
 
 def build_models(settings: ModelSettings) -> ModelSet:
     """Make the models that `settings` name.
 
-    Groq models among the fallbacks are left out where there is no key; nothing follows `offline`,
-    which does not fail.
+    Groq models among the fallbacks are left out if there is no key; no fallback follows `offline`, which does
+    not fail.
 
     Raises:
-        ConfigError: a name, an address or a key that cannot work. Its message never shows a key.
+        ConfigError: A name, an address or a key cannot work. Its message never shows a key.
     """
     builder = _Builder(settings)
     names = [settings.default]
@@ -133,7 +134,7 @@ def build_models(settings: ModelSettings) -> ModelSet:
 
 
 def context_tokens_of(name: str) -> int:
-    """How many tokens a model takes, as far as that is known: `UNKNOWN_CONTEXT_TOKENS` otherwise."""
+    """Return a model's maximum of tokens, or `UNKNOWN_CONTEXT_TOKENS` if it is not known."""
     return _known_context(name) or UNKNOWN_CONTEXT_TOKENS
 
 
@@ -154,11 +155,11 @@ class _Builder:
         self.servers: dict[str, Server] = {}
 
     def usable(self, name: str) -> bool:
-        """Whether a fallback can be used: a Groq model needs a key."""
+        """Return True if a fallback can be used: a Groq model needs a key."""
         return not name.startswith("groq:") or bool(self._settings.groq_api_key)
 
     def step(self, name: str) -> Step:
-        """The step for a model's name."""
+        """Return the step for a model's name."""
         provider, _, model = name.partition(":")
         if name == OFFLINE:
             return Step(Offline(self._settings.language))
@@ -190,7 +191,7 @@ class _Builder:
         return Step(remote, server.name, room)
 
     def _context_tokens(self, name: str) -> int | None:
-        """How much a model takes. Of a fallback that is not known nothing is cut before it refuses."""
+        """Return a model's maximum; None for an unknown fallback, whose requests are cut after a refusal."""
         if name == self._settings.default:
             return self._settings.context_tokens or context_tokens_of(name)
         return _known_context(name)
@@ -222,10 +223,11 @@ class _Builder:
 
 
 def groq_server(key: str, base_url: str | None) -> Server:
-    """Groq's server. `base_url` is its API's root, with or without `/openai/v1`; None for the official one.
+    """Return Groq's server. `base_url` is its API's root, with or without `/openai/v1`; None for the official
+    one.
 
     Raises:
-        ConfigError: a key or an address that cannot work. Its message never shows the key.
+        ConfigError: A key or an address cannot work. Its message never shows the key.
     """
     url = (base_url or GROQ_URL).rstrip("/").removesuffix("/openai/v1")
     _check_key(key, "GROQ_API_KEY")
@@ -234,9 +236,11 @@ def groq_server(key: str, base_url: str | None) -> Server:
 
 
 def _check_key(key: str, name: str) -> None:
-    """A key that no header can carry would come out whole in the error of the HTTP library."""
+    """Refuse a key that a header cannot carry: the HTTP library's error would contain the whole key."""
     if not _HEADER_SAFE.fullmatch(key):
-        raise ConfigError(f"{name} holds characters that no key has.", "Copy it again, without spaces.")
+        raise ConfigError(
+            f"{name} has characters that are not allowed in a key.", "Copy it again, without spaces."
+        )
 
 
 def _check_url(url: str, name: str) -> None:
@@ -246,9 +250,9 @@ def _check_url(url: str, name: str) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise ConfigError(f"{name} is no http or https address.", "It looks like https://host:port/v1.")
+        raise ConfigError(f"{name} is not an http or https address.", "It looks like https://host:port/v1.")
     if parts.username is not None or parts.query or parts.fragment:
         # Such addresses end up in logs.
         raise ConfigError(
-            f"{name} must hold no user, password, query or fragment.", "A key has its own setting."
+            f"{name} must not contain a user, password, query or fragment.", "A key has its own setting."
         )

@@ -1,8 +1,8 @@
-"""Tool calls as models really write them: names with parts of their own format, calls in the text.
+"""Reads tool calls as models really write them: names with parts of their own format, calls in the text.
 
-gpt-oss speaks in channels, and parts of that leak into names (`functions.bash`, `bash<|channel|>commentary`).
-Groq answers 400 (`tool_use_failed`) where it cannot read what a model wrote as a call, and hands it out as
-`failed_generation`; mostly it can be read all the same.
+gpt-oss uses channels, and parts of that format leak into names (`functions.bash`,
+`bash<|channel|>commentary`). If Groq cannot read a model's call, it answers 400 (`tool_use_failed`) and
+returns the text as `failed_generation`; usually Rumi can still read it.
 """
 
 import json
@@ -15,29 +15,29 @@ from uuid import uuid4
 from rumi.models.types import ToolCall
 
 MAX_FAILED_CHARS: Final = 20_000
-"""What is longer is not read to its end."""
+"""A longer text is not read to its end."""
 
 MAX_CALLS: Final = 32
 MAX_BRACKETS: Final = 100
-"""How often JSON is looked for: each look may take as long as the text is."""
+"""The maximum number of searches for JSON, because each may take as long as the text is."""
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
 
 _RECIPIENT = re.compile(r"(?:^|\s)to=(\S+)")
 _PREFIX = re.compile(r"^(?:functions?|tools?)[.:/]")
 _TAGGED = re.compile(r"<function\s*[=(]\s*([\w.-]+)[\s)>=,]*")
-"""Llama's way: `<function=bash>{…}</function>`, with or without the bracket."""
+"""Llama's format: `<function=bash>{…}</function>`, with or without the bracket."""
 _CHANNEL = re.compile(r"to=([\w.-]+)[^{]*<\|message\|>\s*")
-"""gpt-oss's way: `<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{…}`."""
+"""gpt-oss's format: `<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{…}`."""
 _NAMED = re.compile(r"\b([A-Za-z_][\w.-]*)\s*[(]?\s*(?=\{)")
 _BRACKET = re.compile(r"[\[{]")
 _JSON: Final = json.JSONDecoder(strict=False)
 
 
 def clean_name(name: str) -> str:
-    """A tool's name without what belongs to the format of the model that wrote it.
+    """Return a tool's name without parts of the model's own format.
 
-    A name of which nothing would be left stays as it is.
+    A name that would become empty stays unchanged.
     """
     recipient = _RECIPIENT.search(name)
     bare = (recipient[1] if recipient else name).partition("<|")[0].strip()
@@ -45,9 +45,9 @@ def clean_name(name: str) -> str:
 
 
 def read_failed_generation(text: str, tools: Collection[str]) -> tuple[ToolCall, ...]:
-    """The calls in what a model wrote and its server could not read; none where none is certain.
+    """Return the calls in a text that its server could not read; none if no call is certain.
 
-    `tools` are the names of those that it was given. Only a call whose arguments are a JSON object counts.
+    `tools` are the names that the model was given. Only a call whose arguments are a JSON object counts.
     """
     found = islice(_found(text[:MAX_FAILED_CHARS], tools), MAX_CALLS)
     return tuple(
@@ -66,7 +66,7 @@ def _found(text: str, tools: Collection[str]) -> Iterator[_Found]:
 
 
 def _behind(pattern: re.Pattern[str], text: str) -> Iterator[_Found]:
-    """Each name that the pattern finds, with the JSON object behind it."""
+    """Yield each name that the pattern finds, with the JSON object after it."""
     for mark in pattern.finditer(text):
         value, _ = _value_at(text, mark.end())
         if isinstance(value, dict):
@@ -74,7 +74,7 @@ def _behind(pattern: re.Pattern[str], text: str) -> Iterator[_Found]:
 
 
 def _values(text: str) -> Iterator[object]:
-    """The JSON objects and lists in a text, one behind the other."""
+    """Yield the JSON objects and lists in a text, in order."""
     at = 0
     for _ in range(MAX_BRACKETS):
         bracket = _BRACKET.search(text, at)
@@ -86,7 +86,7 @@ def _values(text: str) -> Iterator[object]:
 
 
 def _calls_of(value: object) -> Iterator[_Found]:
-    """The calls that a JSON value is: one, a list of them, or an object with a list of them."""
+    """Yield the calls in a JSON value: one call, a list of calls, or an object with a list of them."""
     if isinstance(value, list):
         for each in value:
             yield from _calls_of(each)
@@ -104,7 +104,7 @@ def _calls_of(value: object) -> Iterator[_Found]:
 
 
 def _value_at(text: str, start: int) -> tuple[object, int]:
-    """The JSON value that begins there and where it ends; None where none begins."""
+    """Return the JSON value that begins there and its end; None if no value begins there."""
     try:
         return _JSON.raw_decode(text, start)
     except (ValueError, RecursionError):

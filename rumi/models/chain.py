@@ -31,14 +31,14 @@ from rumi.models.types import (
 from rumi.texts import Language
 
 MAX_WAIT_S: Final = 60.0
-"""Nobody waits longer than this for one model: the next one is asked instead."""
+"""The longest wait for one model; for a longer one, the next model is asked instead."""
 
 BACKOFF_S: Final = (1.0, 4.0)
 MOST_REFUSALS: Final = 5
-"""So often a call is made that its server has no place for, where permits see to it that there are fewer."""
+"""How often a call is tried if the server has no capacity and permits then reduce the number of calls."""
 
 REFUSALS: Final = frozenset({"rate_limited", "server", "timeout"})
-"""Failures by which a server says that it has too many calls."""
+"""Failures that mean that a server has too many calls."""
 
 SHOW_WAIT_AFTER_S: Final = 0.3
 EXPECTED_REPLY_TOKENS: Final = 512
@@ -52,10 +52,10 @@ UNREADABLE_CALL: Final = (
 
 @runtime_checkable
 class Metered(Protocol):
-    """A model that can say what its server tells of rate limits."""
+    """A model that can report its server's rate limits."""
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
-        """The same as `reply`; `seen` is called as soon as the limits are known."""
+        """Like `reply`; `seen` is called as soon as the limits are known."""
         ...
 
 
@@ -63,7 +63,7 @@ class Metered(Protocol):
 class Step:
     """A model of the chain. `server` shares permits and keys; a model without one needs no permit.
 
-    `room` is how much the model takes: what is asked of it is cut to that.
+    `room` is the model's token budget; requests to it are cut to that.
     """
 
     model: Model
@@ -72,7 +72,7 @@ class Step:
 
 
 class _Ear:
-    """Passes events on, and remembers whether words went out that a further attempt would make void."""
+    """Passes events on, and remembers if it passed words that a further attempt would make void."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -84,7 +84,7 @@ class _Ear:
         self._emit(event)
 
     def discard(self) -> None:
-        """Say that the words so far are void, if there were any."""
+        """Report that the words so far are void, if there were any."""
         if self._words:
             self._words = False
             self._emit(Discarded())
@@ -93,19 +93,19 @@ class _Ear:
 class Chain:
     """The models in order, bound to a chat: each is tried up to three times, then the next one.
 
-    A call that its server has no place for is tried up to five times where permits are asked for.
+    With permits, a call is tried up to five times if its server has no capacity.
 
-    What can pass is retried after what the server asks for (`retry-after`), or after about 1 and 4
-    seconds: a rate limit, a cut connection, a server's failure, a reply that is empty or unreadable. A
-    wait of more than `MAX_WAIT_S`, silence, an unknown model or a refusal goes to the next model at
-    once; a refused key also passes over the other models of that server. Waits and changes of model are
-    emitted as `Waiting`, and words that a further attempt makes void as `Discarded`.
+    Temporary failures are retried after the server's `retry-after`, or after about 1 and 4 seconds: a rate
+    limit, a cut connection, a server's failure, a reply that is empty or unreadable. A wait of more than
+    `MAX_WAIT_S`, silence, an unknown model or a refusal leads to the next model at once; a refused key also
+    skips the other models of that server. Waits and changes of model are emitted as `Waiting`, and words that
+    a further attempt makes void as `Discarded`.
 
-    Each model gets the request cut to its own room. Where it is refused as too large all the same, the
-    server's words tell the limit, and the request is cut to that and tried once more. Where the model wrote
-    a tool call that cannot be read, the next attempt tells it so.
+    Each model gets the request cut to its own budget. If the server still refuses it as too large, the
+    request is cut to the limit in the server's answer and sent once more. If the model wrote an unreadable
+    tool call, the next attempt tells it so.
 
-    Without `permits` nothing is asked for: one chat alone, or a test. All waiting is on trio's clock.
+    Without `permits` no permit is asked for: for a single chat, or a test. All waiting is on trio's clock.
     """
 
     def __init__(
@@ -132,9 +132,9 @@ class Chain:
 
     @property
     def context_tokens(self) -> int | None:
-        """How much the first model takes now, prompt and reply together; None where it is not known.
+        """The first model's current maximum, prompt and reply together; None if it is not known.
 
-        That is less than its context where its server's plan allows less in one minute.
+        It is less than the model's context if the server's plan allows less in one minute.
         """
         return self._steps[0].room.context_tokens
 
@@ -144,7 +144,7 @@ class Chain:
         Cancelled, it leaves no permit, no connection and no wait behind.
 
         Raises:
-            ModelError: none answered. It tells what was tried, and has the last one's kind.
+            ModelError: No model answered. It lists the attempts, and has the kind of the last failure.
         """
         ear = _Ear(emit)
         failures: list[ModelError] = []
@@ -165,7 +165,7 @@ class Chain:
         raise self._summary(failures)
 
     async def _ask(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
-        """Ask one model as much as it takes; less, once, where that was too much."""
+        """Ask one model with a request of its maximum size; ask once with less if that was too much."""
         request = fitted(request, step.room.prompt_tokens)
         outcome = await self._persist(step, request, ear)
         if isinstance(outcome, Reply) or outcome.kind != "too_large":
@@ -198,7 +198,7 @@ class Chain:
         raise AssertionError("the last attempt returns")
 
     def _most(self, step: Step, outcome: ModelError) -> int:
-        """How often a call that fails so is made."""
+        """Return how often a call with this failure is tried."""
         permitted = self._permits is not None and step.server is not None
         return MOST_REFUSALS if permitted and outcome.kind == "rate_limited" else len(BACKOFF_S) + 1
 
@@ -212,7 +212,9 @@ class Chain:
     async def _with_permit(
         self, permits: ModelsRef, permit: HoldPermit, model: Model, request: ModelRequest, ear: _Ear
     ) -> Reply | ModelError:
-        """One attempt while `permit` is held. The permit's ask is a sibling of the call, and ends with it."""
+        """Make one attempt while `permit` is held. The permit's ask is a sibling task and ends with the
+        call.
+        """
 
         def seen(limits: RateLimits) -> None:
             tell_limits(permits, permit, limits)
@@ -231,7 +233,7 @@ class Chain:
         return outcome
 
     async def _granted(self, permits: ModelsRef, permit: HoldPermit, ear: _Ear) -> ModelError | None:
-        """Wait for the permit, visibly. An error where that would take too long."""
+        """Wait for the permit and show it. Return an error if the wait would be too long."""
         told: str | None = None
         while True:
             with trio.move_on_after(SHOW_WAIT_AFTER_S if told is None else 5.0):
@@ -269,13 +271,13 @@ class Chain:
 
 
 def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:
-    """The request with what the model wrote in vain, and what is wrong with it: alone it would repeat it."""
+    """Return the request with the model's unreadable text and the error in it, so that it is not repeated."""
     wrote = Message("assistant", failed_generation[:MAX_FAILED_SHOWN_CHARS])
     return replace(request, messages=(*request.messages, wrote, Message("user", UNREADABLE_CALL)))
 
 
 async def _reply(model: Model, request: ModelRequest, ear: _Ear, seen: Seen | None) -> Reply | ModelError:
-    """One attempt, its error returned: raised inside of a nursery it would come out in a group."""
+    """Make one attempt and return its error; raised inside a nursery, it would come out in a group."""
     try:
         if seen is not None and isinstance(model, Metered):
             return await model.metered_reply(request, ear, seen)
@@ -290,16 +292,17 @@ async def _hold(permits: ModelsRef, permit: HoldPermit) -> None:
         try:
             await permits.ask(permit)
         except ActorCrashed:
-            # A call that runs goes on without: the actor that comes back has forgotten all permits.
+            # A running call continues without a permit, because the restarted actor has forgotten all
+            # permits.
             if permit.granted.is_set():
                 return
         except ActorStopped:
-            # The whole program is leaving, and the chat with it.
+            # The whole program is ending, and the chat with it.
             permit.granted.set()
             return
 
 
 def tell_limits(permits: ModelsRef, permit: HoldPermit, limits: RateLimits) -> None:
-    """Pass on what a server told. It is only advice: where it cannot be told it is lost."""
+    """Pass on a server's limits. They are only advice, so a failure is ignored."""
     with suppress(MailboxFull, ActorStopped):
         permits.tell_nowait(LimitsSeen(permit, limits))

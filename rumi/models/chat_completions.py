@@ -1,6 +1,6 @@
-"""One attempt at one server that speaks OpenAI's chat completions: Groq, or one that the user runs.
+"""One attempt at one server that speaks OpenAI's chat completions: Groq, or the user's own server.
 
-The groq SDK makes the request; `stream` reads the answer, and says why.
+The groq SDK makes the request; `stream` reads the answer, and explains why.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from groq import AsyncGroq, Omit
 
 Seen: TypeAlias = Callable[[RateLimits], None]
-"""Told what a server's headers say of its limits, as soon as they are there."""
+"""Gets the limits in a server's headers as soon as they arrive."""
 
 _PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "openai": "/chat/completions"}
 _LAST_BYTES_S: Final = 0.25
 _TAKES_REASONING: Final = "openai/gpt-oss-"
-"""Models at Groq that need to see again why they called a tool; it answers others' reasoning with a 400."""
+"""Groq's models that need their earlier reasoning beside their tool calls; others get a 400 for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is asked of a model besides the words; None leaves it to the server."""
+    """Parameters of a model call besides the words; None uses the server's default."""
 
     temperature: float | None = None
     max_output_tokens: int | None = None
@@ -43,9 +43,9 @@ class Sampling:
 class ChatCompletions:
     """A model at a server: `reply` is one attempt, without retries.
 
-    `timeout_s` is the longest silence between one sign of life and the next, `first_token_timeout_s` the
-    longest one before the model's first word, when a server reads a long prompt; without it the same. How
-    long the whole reply may take is for the turn to say. `room` learns what the server tells of its limits.
+    `timeout_s` is the longest silence between two signs of life. `first_token_timeout_s` is the longest
+    silence before the model's first word, while a server reads a long prompt; by default it is the same. The
+    turn bounds the time of the whole reply. `room` gets the limits that the server reports.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class ChatCompletions:
         """Stream one reply. Cancelled, it closes its connection before it leaves.
 
         Raises:
-            ModelError: of every kind; nothing is tried twice.
+            ModelError: Of every kind; nothing is tried twice.
         """
         return await self.metered_reply(request, emit, _ignore)
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
-        """The same as `reply`; `seen` is told what the server says of its rate limits."""
+        """Like `reply`; `seen` gets the server's rate limits."""
 
         def saw(limits: RateLimits) -> None:
             self._room.saw(limits)
@@ -135,15 +135,15 @@ class ChatCompletions:
         if tools := tools_json(request):
             body["tools"] = tools
             if groq:
-                # A call of a tool that is not there is better answered by us: then the model learns of it.
+                # Rumi itself answers a call of an unknown tool, so that the model learns of its error.
                 body["disable_tool_validation"] = True
         wanted = request.temperature
         temperature = self._sampling.temperature if wanted is None else wanted
         if temperature is not None:
             body["temperature"] = temperature
         if self._sampling.max_output_tokens is not None and not self._room.small_plan:
-            # `max_tokens` is deprecated at Groq, and all that many self-hosted servers know. A small plan
-            # counts it beforehand, as if the reply took all of it.
+            # `max_tokens` is deprecated at Groq, but many self-hosted servers know only this name. A small
+            # plan counts it in advance, as if the reply took all of it.
             body["max_completion_tokens" if groq else "max_tokens"] = self._sampling.max_output_tokens
         if not groq:
             body["stream_options"] = {"include_usage": True}
@@ -153,7 +153,7 @@ class ChatCompletions:
 class _Attempt:
     """One request and its answer, while `silence` runs: each sign of life moves its deadline.
 
-    `limits_s` is how far: before the model's first word, and from then on.
+    `limits_s` are the two time limits: before the model's first word, and after it.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class _Attempt:
         headers: "dict[str, str | Omit]",
         builder: ReplyBuilder,
     ) -> Reply | ModelError:
-        """The reply, or what went wrong. Errors are returned: they are raised where no key is in reach."""
+        """Return the reply or the error. The caller raises it, where no key is in reach."""
         import groq
         from groq.types.chat import ChatCompletionChunk
 
@@ -234,7 +234,7 @@ class _Attempt:
                 if event.startswith(DONE):
                     return True
                 builder.add(event)
-            # A line, be it a comment, is a sign of life; a dripping byte is not.
+            # A line, also a comment, is a sign of life; a single byte is not.
             if b"\n" in data:
                 self._alive(builder)
         for event in reader.end():
@@ -261,13 +261,13 @@ class _Attempt:
 def _read_all_the_same(
     error: ModelError, builder: ReplyBuilder, tools: Collection[str]
 ) -> Reply | ModelError:
-    """The reply where the server could not read its tool calls and they can be read; otherwise the error."""
+    """Return the reply if its tool calls can be read here; otherwise the server's error."""
     calls = read_failed_generation(error.failed_generation, tools)
     return replace(builder.words(), tool_calls=calls, finish_reason="tool_calls") if calls else error
 
 
 async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
-    """Read what follows the last event, normally nothing, so that the connection can serve the next call."""
+    """Read the rest after the last event, normally nothing, so that the connection can be used again."""
     import httpx
 
     try:
@@ -275,7 +275,7 @@ async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
             async for _ in chunks:
                 pass
     except (httpx.TransportError, httpx.StreamError):
-        pass  # the reply is complete; what follows it does not matter
+        pass  # the reply is complete; the rest does not matter
 
 
 def _words(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The HTTP client of a model server. Imported when the first call is made: httpx takes its time."""
+"""The HTTP client of a model server. Imported at the first call, because httpx takes long to import."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ _CUT = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
 class Client(httpx.AsyncClient):
-    """Sends a request once more where the server had closed the kept connection that it went to.
+    """Sends a request once more if the server had closed the kept connection that it used.
 
     A server may close a connection that is kept open at any time, and its close and our request may cross
     (RFC 9112, 9.3.1): llama.cpp's server does so with about one request in ten. Only a request on a
@@ -26,7 +26,7 @@ class Client(httpx.AsyncClient):
         """Send a request; cancelled, its connection is closed.
 
         Raises:
-            httpx.HTTPError: as `httpx.AsyncClient.send`.
+            httpx.HTTPError: As in `httpx.AsyncClient.send`.
         """
         attempt = _Attempt()
         request.extensions = {**request.extensions, "trace": attempt.trace}
@@ -39,7 +39,7 @@ class Client(httpx.AsyncClient):
 
 
 class _Attempt:
-    """What httpcore tells of one request: whether it opened a connection, and whether an answer began."""
+    """httpcore's events of one request: it has opened a connection, and an answer has begun."""
 
     def __init__(self) -> None:
         self.connected = False

@@ -1,7 +1,7 @@
-"""What went wrong, from the server's words to a `ModelError` that a person understands.
+"""Turns a server's error into a `ModelError` that a person understands.
 
-Nothing here lets a key through: the server's own words are scrubbed before they are cut to length
-(a cut first could leave half a key), and a URL is shown as scheme, host and port only.
+Nothing here lets a key through: the server's own words are scrubbed before they are cut to length (a cut
+first could leave half a key), and a URL is shown as scheme, host and port only.
 """
 
 import re
@@ -22,14 +22,15 @@ _CONTEXT_WORDS = re.compile(
     r"|maximum.{0,20}tokens|reduce the length"
 )
 _A_MINUTE = re.compile(r"(?i)tokens per min(?:ute)?\b[^:]{0,40}: *Limit (\d{1,12}), *Requested (\d{1,12})")
-"""Groq's words, and OpenAI's: what the plan allows in a minute, and what the request would take."""
+"""Groq's words, and OpenAI's: the tokens that the plan allows in a minute, and the tokens of the request."""
 LEAST_CONTEXT: Final = 1024
-"""A smaller number in a server's words is not what its model takes."""
+"""A smaller number in a server's words is not its model's limit."""
 _CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
 
 def scrub(text: str, key: str) -> str:
-    """`text` without the key, what looks like one, account ids and control characters.
+    """Return `text` without the key, without anything that looks like one, account ids and control
+    characters.
 
     Cut to `MAX_DETAIL_CHARS`.
     """
@@ -42,14 +43,14 @@ def scrub(text: str, key: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Scheme, host and port of a URL, without what may hold a secret."""
+    """Return scheme, host and port of a URL, without parts that may hold a secret."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
 
 
 class Failures:
-    """Makes the errors of one model at one server. `key_name` is where its key comes from."""
+    """Makes the errors of one model at one server. `key_name` is the origin of its key."""
 
     def __init__(
         self, *, model: str, url: str, key: str, key_name: str, timeout_s: float, first_s: float | None = None
@@ -62,7 +63,7 @@ class Failures:
         self._first_s = first_s or timeout_s
 
     def silent(self, *, begun: bool = True) -> ModelError:
-        """Nothing came for too long. `begun`: a part of the reply had come before."""
+        """The server was silent for too long. `begun`: a part of the reply had come before."""
         seconds, key = (self._timeout_s, "timeout_s") if begun else (self._first_s, "first_token_timeout_s")
         return self._error(
             "timeout",
@@ -80,7 +81,7 @@ class Failures:
         return self._error("unreachable", f"the connection was cut while {self._model} answered", cause)
 
     def malformed(self, how: str) -> ModelError:
-        """What came is no chat completion."""
+        """The answer is not a chat completion."""
         return self._error("malformed", f"{self._host} does not answer as a chat model does", how)
 
     def empty(self, finish_reason: str) -> ModelError:
@@ -88,11 +89,11 @@ class Failures:
         return self._error("empty", f"{self._model} gave an empty reply", f"finish reason: {finish_reason}")
 
     def from_status(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
-        """An answer that is no success."""
+        """The answer has an error status."""
         return self._from_server(status, _error_object(body), retry_after_s(headers))
 
     def from_stream(self, error: object) -> ModelError:
-        """An error that the server reported in the middle of its stream."""
+        """The server reported an error in the middle of its stream."""
         fields = _error_object({"error": error})
         status = fields.get("status_code") or fields.get("code")
         return self._from_server(status if isinstance(status, int) else 500, fields, None)
@@ -164,13 +165,13 @@ class Failures:
 
 
 def sentence(text: str) -> str:
-    """A sentence with one full stop at its end."""
+    """Return a sentence with one full stop at its end."""
     return text.rstrip(". ") + "."
 
 
 def _kind(status: int, code: str, said: str) -> FailureKind:
     if code in {"tool_use_failed", "json_validate_failed"}:
-        return "malformed"  # the model's slip: the same request may well work the next time
+        return "malformed"  # the model's mistake: the same request may work the next time
     if code in {"model_not_found", "model_decommissioned", "model_not_active"} or status == 404:
         return "not_found"
     if code in {"invalid_api_key", "authentication_error"} or status in {401, 403}:
@@ -189,7 +190,7 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
 
 
 def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
-    """The figures of a refusal: in words, or, from llama.cpp's server, in fields of their own."""
+    """Return the figures of a refusal: from its words, or, for llama.cpp's server, from fields."""
     if (found := _A_MINUTE.search(said)) is not None:
         return TooLarge(int(found[1]), int(found[2]), a_minute=True)
     limit, requested = error.get("n_ctx"), error.get("n_prompt_tokens")
@@ -200,12 +201,12 @@ def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
 
 
 def _error_object(body: object) -> Mapping[str, object]:
-    """`{"error": {"message", "type", "code"}}` from whatever a server, or a proxy before it, sent."""
+    """Return `{"error": {"message", "type", "code"}}` from the body of a server, or of a proxy before it."""
     if isinstance(body, dict):
         error = body.get("error", body)
         if isinstance(error, dict):
             return error
         return {"message": str(error)}
     text = "" if body is None else str(body)
-    # A proxy's page is no message for a person.
+    # A proxy's page is not a message for a person.
     return {"message": "" if text.lstrip().startswith("<") else text}

@@ -1,8 +1,8 @@
-"""Keeping a request within what a model takes.
+"""Keeps a request within the model's token budget.
 
-A turn is given as much history as there is room for, and its results are cut to the room that is left when
-they come. This is for what no longer fits all the same: a fallback that takes less, a limit that is known
-only since the server refused, results that pile up. What the model has read longest goes first.
+A turn gets as much history as fits, and cuts its results to the remaining budget when they arrive. This
+module covers the cases that still do not fit: a fallback with a smaller budget, a limit that is known only
+after a refusal, many results. It shortens the oldest content first.
 """
 
 import json
@@ -14,13 +14,13 @@ from typing import Final
 from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec
 
 SHORT_CHARS: Final = 400
-"""What is left of a result, or of a long argument, that had to make room."""
+"""The rest of a result, or of a long argument, that was shortened."""
 
 NOTE_TOKENS: Final = 60
-"""What the note about the rest takes, and the end of a block."""
+"""The size of the note about the rest, and of the end of a block."""
 
 HISTORY_SHARE: Final = 0.25
-"""How much of the room earlier exchanges keep, before the latest result is cut."""
+"""The share of the budget that earlier exchanges keep, before the latest result is cut."""
 
 END_OF_BLOCK: Final = re.compile(r"</[a-z_]{1,20}>")
 """The last line of a result that is a block of strangers' words: it stays closed."""
@@ -28,11 +28,11 @@ _BEGIN_OF_BLOCK: Final = re.compile(r"^<([a-z_]{1,20})(?: [^\n]*)?>$", re.MULTIL
 
 
 def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
-    """The same request in about `max_tokens`, as far as it can be made so small; None leaves it as it is.
+    """Return the request cut to about `max_tokens`, if possible; None leaves it unchanged.
 
-    In this order, each only as long as it is needed: thoughts and results of earlier steps, earlier
-    exchanges, long arguments, the latest result, and last the longest of what is left. Instructions stay
-    whole, and every call keeps its result.
+    It shortens in this order, each only as far as needed: reasoning and results of earlier steps, earlier
+    exchanges, long arguments, the latest result, and last the longest remaining texts. Instructions stay
+    complete, and every call keeps its result.
     """
     if max_tokens is None or (excess := request_tokens(request) - max_tokens) <= 0:
         return request
@@ -57,14 +57,14 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
 
 
 def cut_to(message: Message, max_tokens: int) -> Message:
-    """A tool's result in about so many tokens, but never less than its first `SHORT_CHARS` characters."""
+    """Return a tool's result in about that many tokens, but at least its first `SHORT_CHARS` characters."""
     if text_tokens(message.content) <= max_tokens:
         return message
     return shortened(message, max(SHORT_CHARS, _chars(message.content, max_tokens - NOTE_TOKENS)))
 
 
 def shortened(message: Message, chars: int) -> Message:
-    """A message with no more than its first `chars` characters, and a note about the rest."""
+    """Return a message with at most its first `chars` characters, and a note about the rest."""
     left_out = len(message.content) - chars
     if left_out <= 0:
         return message
@@ -76,14 +76,14 @@ def shortened(message: Message, chars: int) -> Message:
 
 
 class _Fit:
-    """A conversation, and by how many tokens it is too large. Does nothing once that is not so any more."""
+    """A conversation, and the number of its excess tokens. It does nothing once there are none."""
 
     def __init__(self, messages: list[Message], excess: int) -> None:
         self.messages = messages
         self.excess = excess
 
     def change(self, place: int, message: Message) -> None:
-        """Put a message in the place of another one, if that saves anything."""
+        """Replace a message, if this saves tokens."""
         saved = message_tokens(self.messages[place]) - message_tokens(message)
         if self.excess > 0 and saved > 0:
             self.messages[place] = message
@@ -99,7 +99,7 @@ class _Fit:
             self.change(place, _without_middle(message, least))
 
     def forget(self, keep_tokens: int) -> None:
-        """Leave out the oldest exchanges, until it fits or those that are left take no more than this."""
+        """Leave out the oldest exchanges until the conversation fits or the rest takes `keep_tokens`."""
         first = next((n for n, each in enumerate(self.messages) if each.role != "system"), 0)
         starts = [n for n in range(first, len(self.messages)) if self._begins(n)]
         if len(starts) < 2:
@@ -115,7 +115,7 @@ class _Fit:
         del self.messages[first:until]
 
     def _begins(self, place: int) -> bool:
-        """Whether an exchange begins there: with what a user says behind what somebody else did."""
+        """Return True if an exchange begins there: with a user's message after another message."""
         before = self.messages[place - 1].role if place else "system"
         return self.messages[place].role == "user" and before != "user"
 
@@ -125,20 +125,20 @@ def _places(messages: Sequence[Message], role: str) -> list[int]:
 
 
 def _chars(text: str, max_tokens: int) -> int:
-    """How many of its characters take about so many tokens."""
+    """Return the number of its characters that take about that many tokens."""
     size = len(text.encode("utf-8", "replace")) or 1
     return max(0, max_tokens * BYTES_PER_TOKEN * len(text) // size)
 
 
 def _without_middle(message: Message, max_tokens: int) -> Message:
-    """A message's beginning and end, with a note between them: what is asked may stand at either."""
+    """Return a message's beginning and end, with a note between; the request may be in either."""
     text = message.content
     kept = max(SHORT_CHARS, _chars(text, max_tokens - NOTE_TOKENS))
     left_out = len(text) - kept
     if left_out <= 0:
         return message
     head, tail = text[: kept * 2 // 3], text[len(text) - kept // 3 :]
-    # Words of strangers stay between their marks where a mark was in the middle.
+    # Words of strangers stay between their marks if a mark was in the middle.
     opened = _open_block(text[: len(text) - len(tail)])
     again = f"{opened}\n" if opened != _open_block(head) else ""
     note = f"\n[… {left_out} characters left out: they do not fit …]\n"
@@ -146,7 +146,7 @@ def _without_middle(message: Message, max_tokens: int) -> Message:
 
 
 def _open_block(text: str) -> str:
-    """The first line of a block that is not closed in this text; empty where there is none."""
+    """Return the first line of a block that is not closed in this text; empty if there is none."""
     begins = list(_BEGIN_OF_BLOCK.finditer(text))
     if not begins or f"\n</{begins[-1][1]}>" in text[begins[-1].end() :]:
         return ""
@@ -158,7 +158,7 @@ def _with_short_arguments(message: Message) -> Message:
 
 
 def _short_call(call: ToolCall) -> ToolCall:
-    """A call whose long texts are cut: it has been made, and the model knows what it wrote."""
+    """Return a call with its long texts cut: it has been made, and the model knows what it wrote."""
     if len(call.arguments) <= SHORT_CHARS:
         return call
     try:

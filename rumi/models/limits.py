@@ -1,15 +1,14 @@
-"""Who may call a model now, and who waits: the state behind the `models` actor, with no task and no clock.
+"""Decides which call to a model begins next: the state of the `models` actor, without tasks and clocks.
 
-Three things hold a call back: how many calls run at once at its server (one server is one provider and
-key; see `rumi.models.concurrency`), a cool-down that the server asked for, and the budget of requests and
-tokens that the server told.
-Groq counts cool-down and budget for each model, so they belong to a model here, and the number of calls
-to a server.
+Three limits make a call wait: the number of calls that run at once at its server (one server is one provider
+and key; see `rumi.models.concurrency`), a cool-down that the server asked for, and the budget of requests and
+tokens that the server reported. Groq counts cool-down and budget for each model, so they belong to a model
+here, and the number of calls to a server.
 
-Who is next is decided by use: the chat with the fewest tokens in the last minute, and among equals the
-one that came first. A chat that asks for much therefore waits behind everyone else, but for a minute at
-most, since its use is forgotten after that and its place in the order of arrival is not. Within one model
-nobody overtakes whoever is next: a large request that has to wait for budget would starve behind small ones.
+Use decides the order: first the chat with the fewest tokens in the last minute, among equals the one that
+came first. A chat that uses much therefore waits behind all others, but at most for a minute, because its use
+is forgotten after that and its place in the order of arrival is not. Within one model no call overtakes the
+next one: otherwise a large request that waits for budget would starve behind small ones.
 """
 
 from collections import deque
@@ -30,7 +29,7 @@ Cause: TypeAlias = Literal["busy", "cool_down", "budget"]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long until a call could begin, as far as is known now: `seconds` is 0 where it is not known."""
+    """How long until a call could begin, as far as is known now: `seconds` is 0 if it is not known."""
 
     seconds: float
     cause: Cause
@@ -51,12 +50,12 @@ class Ticket:
     begun: int = 0
     """How many calls had begun at its server before it."""
     counted: bool = False
-    """Whether the server's own figures already include this call."""
+    """True if the server's own figures already include this call."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """A window as the server last told it. It fills up evenly until it is full at `full_at`."""
+    """A budget as the server last reported it. It fills evenly until it is full at `full_at`."""
 
     limit: float
     remaining: float
@@ -68,12 +67,14 @@ class _Budget:
         return cls(window.limit, window.remaining, now, now + window.reset_s)
 
     def figures(self, now: float) -> dict[str, object]:
-        """The limit, what is left of it as last told, and in how many seconds it is full again."""
+        """Return the limit, the last reported rest, and the seconds until it is full again."""
         full_in_s = max(0.0, round(self.full_at - now, 3)) if now < inf else 0.0
         return {"limit": self.limit, "remaining": self.remaining, "full_in_s": full_in_s}
 
     def wait_s(self, amount: float, now: float) -> float:
-        """Seconds until `amount` is there. More than the limit never is: let the server say that."""
+        """Return the seconds until `amount` is available; 0 for more than the limit, which the server
+        refuses.
+        """
         amount = min(amount, self.limit)
         if amount <= self.remaining or now >= self.full_at:
             return 0.0
@@ -85,9 +86,9 @@ class _Budget:
 
 @dataclass(slots=True)
 class _ModelState:
-    """`unseen` are the calls that run, and their tokens, as far as the server's figures do not have them.
+    """`unseen` are the running calls, and their tokens, that the server's figures do not include yet.
 
-    `queue` is a heap by rank. A chat's use changes, and calls leave: what is at the top may be out of date.
+    `queue` is a heap by rank. A chat's use changes, and calls leave, so the top may be out of date.
     """
 
     cool_until: float = -inf
@@ -100,7 +101,7 @@ class _ModelState:
     queue: list[tuple[int, int, Ticket]] = field(default_factory=list)
 
     def wait(self, tokens: float, now: float) -> Wait | None:
-        """What holds back a call of so many tokens, or None."""
+        """Return the reason why a call of that many tokens has to wait, or None."""
         if now < self.cool_until:
             return Wait(self.cool_until - now, "cool_down")
         seconds = 0.0
@@ -111,14 +112,14 @@ class _ModelState:
         return Wait(seconds, "budget") if seconds > 0 else None
 
     def spent(self, tokens: float, now: float) -> bool:
-        """Whether the server's own figures leave no call of so many tokens."""
+        """Return True if the server's own figures leave no budget for a call of that many tokens."""
         requests, budget = self.requests, self.tokens
         return (requests is not None and requests.wait_s(1, now) > 0) or (
             budget is not None and budget.wait_s(tokens, now) > 0
         )
 
     def count(self, ticket: Ticket, calls: int) -> None:
-        """Add a call to those that the server has not counted, or take it out."""
+        """Add a call to those that the server has not counted, or remove it."""
         self.unseen += calls
         self.unseen_tokens += calls * ticket.tokens
 
@@ -137,8 +138,8 @@ class _ServerState:
 class Limits:
     """Grants tickets. Every method takes `now`, in seconds of a monotonic clock, and grants what it can.
 
-    `max_concurrent` is how many calls may run at once at one server; without, that is found out. A server
-    that refuses calls gets fewer at once in either case.
+    `max_concurrent` is the maximum number of simultaneous calls to one server; without it, the number adapts.
+    A server that refuses calls gets fewer in either case.
     """
 
     def __init__(self, max_concurrent: int | None = None) -> None:
@@ -149,22 +150,22 @@ class Limits:
         self._servers: dict[str, _ServerState] = {}
         self._used: deque[tuple[float, str, int]] = deque()
         self._use: dict[str, int] = {}
-        self._waiting: dict[str, dict[int, Ticket]] = {}  # by chat, for when its use is forgotten
+        self._waiting: dict[str, dict[int, Ticket]] = {}  # by chat: the time when its use is forgotten
 
     @property
     def running(self) -> int:
-        """How many calls run."""
+        """The number of running calls."""
         return sum(server.running for server in self._servers.values())
 
     @property
     def waiting(self) -> int:
-        """How many calls wait."""
+        """The number of waiting calls."""
         return sum(model.waiting for model in self._models.values())
 
     def enter(
         self, chat: str, server: str, model: str, tokens: int, grant: Callable[[], None], now: float
     ) -> Ticket:
-        """Queue a call. It is granted before this returns if nothing holds it back."""
+        """Queue a call. If nothing makes it wait, it is granted before this returns."""
         ticket = Ticket(chat, server, model, max(tokens, 1), grant, next(self._numbers))
         self._waiting.setdefault(chat, {})[ticket.number] = ticket
         self._model(model).waiting += 1
@@ -173,7 +174,7 @@ class Limits:
         return ticket
 
     def leave(self, ticket: Ticket, now: float) -> None:
-        """The call has ended, or its chat waits no more."""
+        """The call has ended, or its chat no longer waits."""
         ticket.left = True
         if ticket.granted:
             state = self._model(ticket.model)
@@ -187,7 +188,7 @@ class Limits:
     def ended(self, ticket: Ticket, refused: bool, now: float) -> None:
         """Note how the ticket's call has ended; it leaves next. `refused`: the server had too many calls.
 
-        Where the server's budget was spent, that was the reason, and says nothing of how many run at once.
+        If the server's budget was used up, the refusal says nothing about the number of simultaneous calls.
         """
         server = self._server(ticket.server)
         if not refused:
@@ -197,7 +198,7 @@ class Limits:
         self.pump(now)
 
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
-        """A server told its limits, in answer to `ticket`'s call where that still runs."""
+        """A server reported its limits, in answer to `ticket`'s call, if that still runs."""
         state = self._model(model)
         if limits.requests is not None:
             state.requests = _Budget.of(limits.requests, now)
@@ -211,14 +212,14 @@ class Limits:
         self.pump(now)
 
     def wait(self, server: str, model: str, tokens: int, now: float) -> Wait | None:
-        """What would hold back a call of so many tokens to this model, or None."""
+        """Return the reason why a call of that many tokens to this model would wait, or None."""
         if (wait := self._model(model).wait(max(tokens, 1), now)) is not None:
             return wait
         queued = self._model(model).waiting > 0
         return Wait(0.0, "busy") if queued or self._server(server).full else None
 
     def pump(self, now: float) -> float:
-        """Grant what may begin. Returns when to call again if nothing else happens, `inf` for never."""
+        """Grant the calls that may begin. Return when to call again at the latest, `inf` for never."""
         self._forget_use(now)
         again = inf
         held_back: set[str] = set()
@@ -234,7 +235,7 @@ class Limits:
                 again = min(again, now + wait.seconds)
 
     def figures(self, now: float) -> dict[str, object]:
-        """For the status: calls, and of each model its cool-down and what its server last told of budgets."""
+        """Return the figures for the status: calls, and each model's cool-down and last reported budgets."""
         return {
             "running": self.running,
             "waiting": self.waiting,
@@ -254,7 +255,7 @@ class Limits:
         }
 
     def describe(self, now: float) -> str:
-        """One line for the status: what runs, what waits, and which models cool down."""
+        """Return one line for the status: running calls, waiting calls, and models that cool down."""
         parts = [f"{self.running} running", f"{self.waiting} waiting"]
         for name, server in self._servers.items():
             if server.concurrency.now != self._at_first:
@@ -265,13 +266,13 @@ class Limits:
         return ", ".join(parts)
 
     def _next(self, held_back: set[str]) -> Ticket | None:
-        """The call that is next of all that their servers have a place for."""
+        """Return the next call of those for which their server has capacity."""
         tops = [self._top(state) for name, state in self._models.items() if name not in held_back]
         ready = [top for top in tops if top is not None and not self._server(top[2].server).full]
         return min(ready)[2] if ready else None
 
     def _top(self, state: _ModelState) -> tuple[int, int, Ticket] | None:
-        """The first in a model's queue, after what is out of date was taken out or put in its place."""
+        """Return the first entry of a model's queue, after outdated entries were removed or moved."""
         while state.queue:
             use, _, ticket = state.queue[0]
             waits, used = not (ticket.granted or ticket.left), self._use.get(ticket.chat, 0)

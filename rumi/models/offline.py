@@ -1,7 +1,7 @@
-"""The offline model: no language model, but a grammar that maps plain requests onto the same tools.
+"""The offline model: not a language model, but a grammar that maps plain requests onto the same tools.
 
-It lets everything but the thinking be seen working with no account and no network. It goes through the
-same turn as a real model: it asks for one tool call per reply, reads the results, and answers with them.
+It shows everything except the thinking without an account and a network. It goes through the same turn as a
+real model: it asks for one tool call in each reply, reads the results, and answers with them.
 """
 
 import re
@@ -34,7 +34,7 @@ _HANDED_CHARS: Final = 2000
 _FACT: Final = re.compile(r"^\s*([-+×])\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
 _VERBATIM: Final = frozenset({"bash", "web_fetch", "web_search"})
-"""Tools whose results are others' words: shown as they are, whatever they would be as Markdown."""
+"""Tools whose results are others' words. They are shown verbatim, not as Markdown."""
 
 _FENCES: Final = re.compile(r"`{3,}")
 
@@ -73,9 +73,9 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
 
 
 class Offline:
-    """The built-in model `offline`. `language` is what it speaks where the request does not show one.
+    """The built-in model `offline`. `language` is its language if the request does not show one.
 
-    Its usage figures are estimates (see `tokens`): nothing here is counted in real tokens.
+    Its usage figures are estimates (see `tokens`), not real tokens.
     """
 
     name = "offline"
@@ -84,9 +84,9 @@ class Offline:
         self._language: Language = language
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """The next tool call of the last user message, or the answer when all its steps are done.
+        """Return the next tool call for the last user message, or the answer when all its steps are done.
 
-        Never fails. Each piece of an answer is followed by a checkpoint.
+        Never fails. A checkpoint follows each piece of an answer.
         """
         await trio.lowlevel.checkpoint()
         work = _Work(request, self._language)
@@ -102,7 +102,7 @@ class Offline:
 
 
 class _Work:
-    """Where the last user message stands: its steps, and the results that are there."""
+    """The progress of the last user message: its steps, and the results so far."""
 
     def __init__(self, request: ModelRequest, language: Language) -> None:
         self._request = request
@@ -113,14 +113,14 @@ class _Work:
         self._texts = _TEXTS[spoken or language_of(text) or language]
 
     def next_call(self) -> Step | None:
-        """The step whose tool comes next, if it can be called at all."""
+        """Return the step whose tool comes next, if it can be called at all."""
         if self._unclear is not None:
             return None
         step = self._pending()
         return step if step is not None and self._has(step) else None
 
     def answer(self) -> str:
-        """What is said when no tool is called any more."""
+        """Return the text when no more tool is called."""
         if self._unclear is not None:
             said = [self._texts["help"], *self._shown()]
             if len(self._steps) > 1:
@@ -145,7 +145,7 @@ class _Work:
         return any(tool.name == step.tool for tool in self._request.tools)
 
     def _done(self) -> list[str]:
-        """What the steps came to, in order, up to the first that is not done."""
+        """Return the results of the steps, in order, up to the first step that is not done."""
         results = iter(self._results)
         several = len(self._steps) > 1
         parts: list[str] = []
@@ -163,7 +163,7 @@ class _Work:
         return parts
 
     def _shown(self) -> list[str]:
-        """What others wrote and the message hands on: no step is ever read from it."""
+        """Return the words of others in the message; no step is ever read from them."""
         shown = [_fenced(f"{source}:\n\n{_clipped(text)}") for source, text in self._handed]
         return [self._texts["handed"], *shown] if shown else []
 
@@ -181,7 +181,7 @@ class _Work:
 
 
 def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, str]], list[str]]:
-    """The user's last own words, what they hand on with them (source and text), and the results since."""
+    """Return the user's last own words, the words of others with them, and the results since."""
     said: list[str] = []
     results: list[str] = []
     for message in reversed(messages):
@@ -209,7 +209,7 @@ def _usage(request: ModelRequest, message: Message) -> Usage:
 
 
 def _fenced(output: str) -> str:
-    """An output as a code block, verbatim: its fence is longer than any inside."""
+    """Return an output as a code block, verbatim: its fence is longer than any inside."""
     longest = max((len(fence) for fence in _FENCES.findall(output)), default=2)
     fence = "`" * (longest + 1)
     end = "" if output.endswith("\n") else "\n"

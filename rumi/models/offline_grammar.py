@@ -1,4 +1,4 @@
-"""What the offline model understands: requests in English and Spanish, each one tool call."""
+"""The grammar of the offline model: requests in English and Spanish, each one tool call."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from rumi.texts import Language
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a request. Without a `tool` it asks what is known about the user."""
+    """One step of a request. Without a `tool` it asks for the facts about the user."""
 
     text: str
     language: Language
@@ -22,7 +22,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """A step that is not understood."""
+    """A step that the grammar does not understand."""
 
     text: str
 
@@ -32,12 +32,12 @@ _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "«": "»", "`": "`"}
 
 
 def parse(text: str) -> list[Step | Unclear]:
-    """The steps of a request, in order; never none."""
+    """Return the steps of a request, in order; at least one."""
     return [_step(part) for part in _THEN.split(text)]
 
 
 def _step(text: str) -> Step | Unclear:
-    # Only the beginning is stripped: what `write` writes ends as the user ended it.
+    # Only the beginning is stripped: `write` keeps the end of the text unchanged.
     text = text.lstrip()
     for pattern, language, tool, arguments in _RULES:
         if match := pattern.fullmatch(text):
@@ -50,7 +50,7 @@ def _step(text: str) -> Step | Unclear:
 
 
 def language_of(text: str) -> Language | None:
-    """The language of a text that no rule matched, where a few common words give it away."""
+    """Return the language of a text that no rule matched, if a few common words show it."""
     words = re.findall(r"[a-z]+", _plain(text))
     spanish = sum(bool(_SPANISH.fullmatch(word)) for word in words) + bool(_SPANISH_MARKS.search(text))
     english = sum(bool(_ENGLISH.fullmatch(word)) for word in words)
@@ -110,7 +110,7 @@ def _skill(match: re.Match[str]) -> Mapping[str, str]:
 
 
 def _file(name: str) -> str:
-    """A file's name as one word of a command; never an option."""
+    """Return a file's name as one word of a command; never an option."""
     name = name.strip()
     if len(name) > 1 and _QUOTES.get(name[0]) == name[-1]:
         name = name[1:-1]
@@ -118,7 +118,7 @@ def _file(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without accents, case, and the marks around a question."""
+    """Return the text without accents, case, and the marks around a question."""
     decomposed = unicodedata.normalize("NFD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c)).strip(" \t\n¿?¡!.")
 

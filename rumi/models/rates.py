@@ -1,4 +1,4 @@
-"""What a server says about its rate limits, in the headers of every answer."""
+"""A server's rate limits, from the headers of every answer."""
 
 import re
 import time
@@ -12,9 +12,9 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One limit: how much there is in all, how much is left, and in how many seconds it is full again.
+    """One limit: its size, the rest, and the seconds until it is full again.
 
-    Groq counts requests by the day and tokens by the minute; both fill up evenly.
+    Groq counts requests by the day and tokens by the minute; both fill evenly.
     """
 
     limit: float
@@ -24,7 +24,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """The limits of one model as its server last told them; None where it did not."""
+    """The limits of one model as its server last reported them; None if it did not."""
 
     requests: Window | None = None
     tokens: Window | None = None
@@ -32,7 +32,7 @@ class RateLimits:
 
 
 def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Read `x-ratelimit-*` and `retry-after`; None where there is nothing of the kind."""
+    """Read `x-ratelimit-*` and `retry-after`; return None if there are no such headers."""
     limits = RateLimits(
         requests=_window(headers, "requests"),
         tokens=_window(headers, "tokens"),
@@ -42,7 +42,7 @@ def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """`retry-after` in seconds from now, never negative, from a number or an HTTP date (RFC 9110, 10.2.3)."""
+    """Return `retry-after` in seconds from now, from a number or an HTTP date (RFC 9110, 10.2.3)."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
@@ -56,7 +56,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def duration_s(text: str) -> float | None:
-    """Seconds from a duration as Groq writes it: `7.66s`, `2m59.56s`, `120ms`; None for anything else."""
+    """Return seconds from a duration in Groq's format: `7.66s`, `2m59.56s`, `120ms`; otherwise None."""
     if (seconds := _number(text)) is not None:
         return seconds
     parts = _PART.findall(text)

@@ -1,8 +1,8 @@
-"""How much one model takes at once: what its context has room for, and what its server's plan allows.
+"""One model's token budget: the tokens of its context, or those that its server's plan allows.
 
-A plan that allows fewer tokens a minute than the model's context has answers 413 to a larger request, which
-no waiting helps: a free key of Groq allows 8,000. Servers tell that limit in the headers of each answer
-(`x-ratelimit-limit-tokens`), and in the error.
+If a plan allows fewer tokens a minute than the model's context has, the server answers 413 to a larger
+request, and waiting does not help: a free key of Groq allows 8,000. Servers report that limit in the headers
+of each answer (`x-ratelimit-limit-tokens`), and in the error.
 """
 
 from dataclasses import dataclass
@@ -12,28 +12,28 @@ from rumi.models.rates import RateLimits
 from rumi.models.types import Model, TooLarge
 
 REPLY_SHARE: Final = 0.25
-"""How much of it all is the reply's."""
+"""The share of the budget that is for the reply."""
 
 SMALLER: Final = 0.6
-"""How much of a refused request is sent again where the server does not say what it would have taken."""
+"""The share of a refused request that is sent again if the server does not report its limit."""
 
 
 @runtime_checkable
 class Roomy(Protocol):
-    """A model that knows how much it takes."""
+    """A model that knows its token budget."""
 
     @property
     def context_tokens(self) -> int | None:
-        """Prompt and reply together, as far as that is known now."""
+        """The maximum of prompt and reply together, as far as it is known now."""
         ...
 
 
 @dataclass(slots=True)
 class Room:
-    """One model's room, which its chats share. None is what is not known: then nothing is cut.
+    """One model's budget, which its chats share. None is unknown: then nothing is cut.
 
-    `context` is the model's own; `a_minute` what its plan allows, as last told; `refused_above` the limit
-    that an error told, until the plan tells another one.
+    `context` is the model's own; `a_minute` is the last reported limit of its plan; `refused_above` is the
+    limit in an error, until the plan reports another one.
     """
 
     context: int | None = None
@@ -42,24 +42,26 @@ class Room:
 
     @property
     def small_plan(self) -> bool:
-        """Whether the plan allows less than the model takes: then what a reply may take counts beforehand."""
+        """True if the plan allows less than the model: then the server counts the reply's maximum in
+        advance.
+        """
         return self.a_minute is not None and (self.context is None or self.a_minute < self.context)
 
     @property
     def context_tokens(self) -> int | None:
-        """How much it takes, prompt and reply together, as far as that is known now."""
+        """The maximum of prompt and reply together, as far as it is known now."""
         return min(
             (n for n in (self.context, self.a_minute, self.refused_above) if n is not None), default=None
         )
 
     @property
     def prompt_tokens(self) -> int | None:
-        """How much of that a prompt may take."""
+        """The part of it that a prompt may take."""
         tokens = self.context_tokens
         return None if tokens is None else prompt_share(tokens)
 
     def saw(self, limits: RateLimits) -> None:
-        """Take in what the headers of an answer tell."""
+        """Store the limits in the headers of an answer."""
         if limits.tokens is None or limits.tokens.limit < 1:
             return
         told = int(limits.tokens.limit)
@@ -68,9 +70,9 @@ class Room:
         self.a_minute = told
 
     def refused(self, tokens: int, told: TooLarge | None) -> int:
-        """Take in that a request of about so many tokens was too large; return what the next may take.
+        """Store that a request of about `tokens` tokens was too large; return the size for the next one.
 
-        Our estimate may be too low for what it was (digits, base64): the server's count says by how much.
+        Our estimate may be too low for some texts (digits, base64): the server's count shows by how much.
         """
         if told is None:
             return int(tokens * SMALLER)
@@ -84,14 +86,14 @@ class Room:
 
 
 def context_of(model: Model, most: int) -> int:
-    """How much a model takes now, prompt and reply together, and never more than `most`.
+    """Return a model's current maximum, prompt and reply together, at most `most`.
 
-    A chain knows it of its first model; of others nothing is known.
+    A chain reports it for its first model; for others it is unknown.
     """
     tokens = model.context_tokens if isinstance(model, Roomy) else None
     return most if tokens is None else min(most, tokens)
 
 
 def prompt_share(context_tokens: int) -> int:
-    """How much of so many tokens a prompt may take; the rest is the reply's."""
+    """Return the part of a budget that a prompt may take; the rest is for the reply."""
     return int(context_tokens * (1 - REPLY_SHARE))

@@ -1,4 +1,4 @@
-"""A model server, and the one client for it that all its models share; see `rumi.http` for where it goes."""
+"""A model server, and its one client, which all its models share; `rumi.http` sets the client up."""
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from rumi.models.client import Client
 
 Dialect: TypeAlias = Literal["groq", "openai"]
-"""Groq's own API, or the one that others copied: they differ in the path and in a few names."""
+"""Groq's own API, or OpenAI's as others implement it: they differ in the path and in a few names."""
 
 
 class Server:
-    """A server and the one client for it, which its models share. Whoever made it closes it.
+    """A server and its one client, which its models share. Its maker closes it.
 
-    `name` is how limits and errors call it: `groq`, or `custom:NAME`. `key_name` says where its key is
-    set. The client is made on first use, and again on the first use after `aclose`.
+    `name` is the name in limits and errors: `groq`, or `custom:NAME`. `key_name` says where its key is set.
+    The client is made at the first use, and again at the first use after `aclose`.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class Server:
         return f"<Server {self.name}>"
 
     async def client(self) -> "AsyncGroq":
-        """The client, made when there is none. Cancelled, it leaves none half made.
+        """Return the client; make it if there is none. Cancelled, it leaves no incomplete client.
 
         Raises:
-            ModelError: the environment's proxy or certificates cannot be used.
+            ModelError: The environment's proxy or certificates cannot be used.
         """
         if self._client is None:
             async with self._making:

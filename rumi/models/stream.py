@@ -1,8 +1,8 @@
-"""A streamed reply: server-sent events out of bytes, and a `Reply` out of its chunks.
+"""A streamed reply: server-sent events from bytes, and a `Reply` from its chunks.
 
-The SDK could do both, but its generators stand inside each other: when one of them raises, the inner
-ones are left to the garbage collector, and each chunk becomes a pydantic object, unchecked. Here the
-bytes are cut into events by plain functions, and a chunk of the wrong shape is an error.
+The SDK could do both, but its generators are nested: when one of them raises, the inner ones are left to the
+garbage collector, and each chunk becomes a pydantic object, unchecked. Here plain functions cut the bytes
+into events, and a chunk of the wrong form is an error.
 """
 
 import json
@@ -15,7 +15,7 @@ from rumi.models.calls import clean_name
 from rumi.models.types import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 
 MAX_EVENT_BYTES = 8_000_000
-"""A line longer than this is no reply of a model. It bounds what a broken server makes us keep."""
+"""A longer line is not a reply of a model. This bounds the memory for a broken server."""
 
 MAX_EVENT_LINES = 10_000
 
@@ -25,7 +25,7 @@ DONE = "[DONE]"
 
 
 class BadStreamError(Exception):
-    """The stream is not what the protocol promises; its text says how."""
+    """The stream violates the protocol; the text says how."""
 
 
 class StreamReportedError(Exception):
@@ -39,8 +39,8 @@ class StreamReportedError(Exception):
 class EventReader:
     """Cuts bytes, however they arrive, into the data of server-sent events.
 
-    Only what chat completions use: `data` fields, joined by newlines and ended by an empty line.
-    Comments, which servers send to say that they still work, and other fields give nothing.
+    It supports only what chat completions use: `data` fields, joined by newlines and ended by an empty line.
+    Comments, which servers send as signs of life, and other fields yield nothing.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class EventReader:
             yield from self._line(line)
 
     def end(self) -> Iterator[str]:
-        """The stream is over: yield an event whose closing empty line never came."""
+        """The stream has ended: yield an event whose closing empty line is missing."""
         yield from self._line(self._rest)
         yield from self._line(b"")
         self._rest = b""
@@ -80,7 +80,7 @@ class EventReader:
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call of which parts have come."""
+    """A tool call of which some parts have come."""
 
     id: str = ""
     name: str = ""
@@ -90,9 +90,9 @@ class _Call:
 class ReplyBuilder:
     """Puts a reply together from its chunks, and emits its words and the names of its tools.
 
-    What the model thinks before is no part of its words, whether it comes in a field of its own
-    (`reasoning` at Groq and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags.
-    `begun`: something that the model made has come, be it thoughts.
+    The model's reasoning is not part of its words, in a separate field (`reasoning` at Groq and Ollama,
+    `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun`: some output of the model
+    has come, also reasoning.
     """
 
     def __init__(self, emit: Emit, model: str) -> None:
@@ -110,7 +110,7 @@ class ReplyBuilder:
 
     @property
     def empty(self) -> bool:
-        """Whether there were neither words nor tool calls."""
+        """True if there were neither words nor tool calls."""
         return not self._calls and not self.text.strip()
 
     @property
@@ -119,7 +119,7 @@ class ReplyBuilder:
         return "".join(self._text)
 
     def end(self, *, done: bool) -> None:
-        """The stream is over. `done`: it said so; then it is complete, whatever it gives for a reason."""
+        """The stream has ended. `done`: the server said so, and the reply is complete."""
         self._say(self._thoughts.end())
         if done and not self.finish_reason:
             self.finish_reason = "tool_calls" if self._calls else "stop"
@@ -128,15 +128,15 @@ class ReplyBuilder:
         """Take the data of one event.
 
         Raises:
-            BadStreamError: it is no chunk of a chat completion.
-            StreamReportedError: it is the server's report of an error.
+            BadStreamError: It is not a chunk of a chat completion.
+            StreamReportedError: It is the server's report of an error.
         """
         try:
             chunk = json.loads(data)
         except (ValueError, RecursionError):
-            raise BadStreamError("its stream holds something that is no JSON") from None
+            raise BadStreamError("its stream has data that is not JSON") from None
         if not isinstance(chunk, dict):
-            raise BadStreamError("a chunk of its stream is no object")
+            raise BadStreamError("a chunk of its stream is not an object")
         if chunk.get("error"):
             raise StreamReportedError(chunk["error"])
         self._take_usage(chunk)
@@ -144,12 +144,12 @@ class ReplyBuilder:
             raise BadStreamError("a chunk of its stream has no choices")
         choices = chunk.get("choices") or []
         if not isinstance(choices, list):
-            raise BadStreamError("a chunk's choices are no list")
+            raise BadStreamError("a chunk's choices are not a list")
         for choice in choices:
             self._take_choice(_mapping(choice, "a chunk's choice"))
 
     def reply(self) -> Reply:
-        """The whole reply. Raises `BadStreamError` for a tool call that never got a name."""
+        """Return the whole reply. Raises `BadStreamError` for a tool call that never got a name."""
         calls = []
         for call in self._calls:
             if not call.name:
@@ -158,7 +158,7 @@ class ReplyBuilder:
         return replace(self.words(), tool_calls=tuple(calls))
 
     def words(self) -> Reply:
-        """The reply without its tool calls."""
+        """Return the reply without its tool calls."""
         return Reply(self.text, (), self.finish_reason, self._usage, self._model, "".join(self._reasoning))
 
     def _take_usage(self, chunk: Mapping[str, object]) -> None:
@@ -178,7 +178,7 @@ class ReplyBuilder:
 
     def _take_choice(self, choice: Mapping[str, object]) -> None:
         if choice.get("index", 0) != 0:
-            return  # one answer was asked for
+            return  # only one answer was requested
         reason = choice.get("finish_reason")
         if reason:
             self.finish_reason = _text(reason, "finish_reason")
@@ -191,7 +191,7 @@ class ReplyBuilder:
             self._grow(thought, self._reasoning)
         calls = delta.get("tool_calls") or []
         if not isinstance(calls, list):
-            raise BadStreamError("a chunk's tool calls are no list")
+            raise BadStreamError("a chunk's tool calls are not a list")
         self.begun = self.begun or bool(reason or content or thought or calls)
         for part in calls:
             self._take_call(_mapping(part, "a tool call"))
@@ -212,14 +212,15 @@ class ReplyBuilder:
             self._grow(_text(arguments, "a tool call's arguments"), call.arguments)
 
     def _call_of(self, index: object, call_id: str) -> _Call:
-        """The call that a part belongs to: by its index, unless another id says that it is a new one.
+        """Return the call that a part belongs to: by its index, unless another id shows that it is a new
+        call.
 
-        Some servers give every call of a reply the index 0, or none at all; each call has its own id there.
+        Some servers give every call of a reply the index 0, or none; each call has its own id there.
         """
         if index is None:
             index = max(self._open, default=0)
         if not isinstance(index, int):
-            raise BadStreamError("a tool call's index is no number")
+            raise BadStreamError("a tool call's index is not a number")
         call = self._open.get(index)
         if call is None or (call_id and call.id and call_id != call.id):
             call = _Call()
@@ -228,7 +229,7 @@ class ReplyBuilder:
         return call
 
     def _say(self, words: str) -> None:
-        """Take words of the answer, without the thoughts before it."""
+        """Take words of the answer, after its reasoning."""
         if words:
             self._grow(words, self._text)
             self._emit(TextDelta(words))
@@ -242,13 +243,13 @@ class ReplyBuilder:
 
 def _mapping(value: object, what: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise BadStreamError(f"{what} is no object")
+        raise BadStreamError(f"{what} is not an object")
     return value
 
 
 def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
-        raise BadStreamError(f"{what} is no text")
+        raise BadStreamError(f"{what} is not text")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Words from a voice message: Groq's transcription, which takes the whole recording in one request."""
+"""The words of a voice message: Groq's transcription, which takes the whole recording in one request."""
 
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 TRANSCRIPTION_MODEL: Final = "whisper-large-v3-turbo"
 MAX_AUDIO_BYTES: Final = 25_000_000
-"""What Groq takes without a paid account."""
+"""Groq's limit without a paid account."""
 
 MAX_WAIT_S: Final = 20.0
-"""Nobody waits longer than this before another attempt."""
+"""The longest wait before another attempt."""
 
 _TYPES: Final = {
     "flac": "audio/flac",
@@ -46,14 +46,13 @@ _SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
 
 
 class Transcriber:
-    """Writes down what is said in recordings. Whoever made it closes it.
+    """Transcribes recordings. Its maker closes it.
 
-    `base_url` is the root of Groq's API, None for the official one; `timeout_s` is how long one attempt may
-    take. Attempts that failed in a way that passes are repeated twice, after `pauses_s` or what the server
-    asks for, up to `MAX_WAIT_S`.
+    `base_url` is the root of Groq's API, None for the official one; `timeout_s` bounds one attempt. Temporary
+    failures are retried twice, after `pauses_s` or the server's `retry-after`, up to `MAX_WAIT_S`.
 
     Raises:
-        ConfigError: a key or an address that cannot work.
+        ConfigError: A key or an address cannot work.
     """
 
     def __init__(
@@ -78,13 +77,13 @@ class Transcriber:
         )
 
     async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
-        """What is said in the recording; empty where nothing is.
+        """Return the words of the recording; empty if there are none.
 
-        Of `name` only the ending counts. Without a `language` the one that is spoken is found out. Cancelled,
-        it closes its connection before it leaves.
+        Only the ending of `name` counts. Without a `language`, the server detects it. Cancelled, it closes
+        its connection before it leaves.
 
         Raises:
-            ModelError: it could not be written down. It never contains the key.
+            ModelError: The recording could not be transcribed. The error never contains the key.
         """
         failure = self._unfit(audio)
         if failure is None:
@@ -105,7 +104,7 @@ class Transcriber:
         return self._error("too_large") if len(audio) > MAX_AUDIO_BYTES else None
 
     async def _patiently(self, name: str, audio: bytes, language: Language | None) -> str | ModelError:
-        """The words, or what went wrong the last time."""
+        """Return the words, or the last error."""
         client = await self._server.client()
         for pause_s in self._pauses_s:
             outcome = await self._attempt(client, name, audio, language)
@@ -120,7 +119,7 @@ class Transcriber:
     async def _attempt(
         self, client: "AsyncGroq", name: str, audio: bytes, language: Language | None
     ) -> str | ModelError:
-        """The words, or what went wrong. Errors are returned: they are raised where no key is in reach."""
+        """Return the words or the error. The caller raises it, where no key is in reach."""
         import groq
         import httpx
 
@@ -141,9 +140,10 @@ class Transcriber:
                 if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
                     return self._failures.not_connected(words)
                 return self._failures.cut(words)
-            except ValueError:  # no JSON where JSON was announced
+            except ValueError:  # the body is not JSON, although the header says so
                 return self._error("malformed")
-            # The SDK checks nothing: what is no JSON comes as a str, and what lacks the field without it.
+            # The SDK checks nothing: a body that is not JSON comes as a str, and one without the field as it
+            # is.
             text = getattr(answer, "text", None)
             return text.strip() if isinstance(text, str) else self._error("malformed")
         return self._error("timeout")
@@ -152,7 +152,7 @@ class Transcriber:
         return ModelError(kind, kind, detail=detail, model=self._model)
 
     def _in_words(self, error: ModelError) -> ModelError:
-        """The same error, told as one about a recording."""
+        """Return the same error, worded for a recording."""
         if error.kind not in _SENTENCES:
             return error
         text, advice = _SENTENCES[error.kind]
@@ -171,10 +171,9 @@ class Transcriber:
 
 
 def _as_file(name: str, audio: bytes) -> tuple[str, bytes, str]:
-    """What the form's file is called, for the server goes by the ending.
+    """Return the file for the form, because the server goes by the name's ending.
 
-    Telegram calls its recordings `.oga`, which Groq does not know. How people call their files is not its
-    business.
+    Telegram calls its recordings `.oga`, which Groq does not know. Groq does not need the users' file names.
     """
     ending = PurePath(name).suffix.removeprefix(".").lower()
     ending = ending if ending in _TYPES else "ogg"

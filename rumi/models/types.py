@@ -1,4 +1,4 @@
-"""What every model speaks: a request, events while the reply streams, and the reply.
+"""The types of every model: a request, events while the reply streams, and the reply.
 
 The shapes follow OpenAI's chat completions, which Groq and the self-hosted servers share.
 """
@@ -14,7 +14,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool. `arguments` is the JSON text exactly as the model wrote it."""
+    """A model's request to call a tool. `arguments` is the JSON text exactly as the model wrote it."""
 
     id: str
     name: str
@@ -26,7 +26,7 @@ class Message:
     """One entry of a conversation.
 
     An assistant's message may carry `tool_calls`, and the `reasoning` that led to them, which some models
-    need again within the same turn; it is no part of the history. A tool's message names the call that it
+    need again within the same turn; it is not stored in the history. A tool's message names the call that it
     answers.
     """
 
@@ -50,7 +50,7 @@ class ToolSpec:
 class ModelRequest:
     """One model call. No `tools` means that the model must answer in words.
 
-    `temperature` is for calls that need another one than the configuration's.
+    `temperature` replaces the configuration's for this call.
     """
 
     messages: tuple[Message, ...]
@@ -60,9 +60,9 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, as the server counted them; zero where it did not say.
+    """Tokens as the server counted them; zero if it did not report them.
 
-    `cached_tokens` are those of the prompt that the server had in its cache.
+    `cached_tokens` are the prompt tokens that the server had in its cache.
     """
 
     prompt_tokens: int = 0
@@ -79,9 +79,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply: words, tool calls, or both. `finish_reason` is the server's word for its end.
+    """A whole reply: words, tool calls, or both. `finish_reason` is the server's reason for its end.
 
-    `length` says that it was cut off. `reasoning` is what the model thought before, no part of the answer.
+    `length` means that the reply was cut off. `reasoning` is not part of the answer.
     """
 
     text: str
@@ -108,12 +108,12 @@ class ToolCallNamed:
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """The words of this reply so far are void: another attempt begins."""
+    """The words of this reply so far are void, because another attempt begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing comes for `seconds`, and why: a rate limit, a retry, a fallback to another model."""
+    """The turn waits for `seconds`, and why: a rate limit, a retry, a fallback to another model."""
 
     seconds: float
     why: str
@@ -130,7 +130,7 @@ FailureKind: TypeAlias = Literal[
     "timeout",  # silence for longer than timeout_s, or first_token_timeout_s
     "unreachable",  # no connection, or it was cut
     "server",  # 5xx
-    "malformed",  # the stream was not what the protocol promises
+    "malformed",  # the stream violated the protocol
     "empty",  # neither words nor tool calls
     "refused",  # any other 4xx
 ]
@@ -138,9 +138,9 @@ FailureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """What a server said of a request that is too large: what it allows, and what the request would take.
+    """The figures of a refused request: the limit, and the size of the request.
 
-    `a_minute`: the limit is what the plan allows in one minute, not what the model takes.
+    `a_minute`: the limit is the plan's for one minute, not the model's.
     """
 
     limit: int
@@ -151,9 +151,9 @@ class TooLarge:
 class ModelError(RumiError):
     """The model could not be reached or refused. Never contains a key.
 
-    `retry_after_s` is the server's wish, where it said one; `detail` is what it said, in its own words;
-    `model` is whom it concerns. `too_large` has the figures of an error of that kind, where the server gave
-    them; `failed_generation` is what the model wrote where the server could not read a tool call in it.
+    `retry_after_s` is the server's wish, if it sent one; `detail` is the server's text; `model` is the model
+    concerned. `too_large` has the figures of such an error, if the server sent them; `failed_generation` is
+    the model's text if the server could not read a tool call in it.
     """
 
     exit_code = 4
@@ -180,12 +180,12 @@ class ModelError(RumiError):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request to the same model may work later."""
+        """True if the same request to the same model may succeed later."""
         return self.kind in {"rate_limited", "unreachable", "server", "malformed", "empty"}
 
 
 class Model(Protocol):
-    """Anything that answers a `ModelRequest`, from one attempt at one server to a chain with fallbacks."""
+    """Answers a `ModelRequest`: one attempt at one server, or a chain with fallbacks."""
 
     @property
     def name(self) -> str:
@@ -198,6 +198,6 @@ class Model(Protocol):
         Cancelled, it closes its connection and gives back its permit before it leaves.
 
         Raises:
-            ModelError: the model could not be reached or refused, retries and fallbacks included.
+            ModelError: The model could not be reached or refused, after all retries and fallbacks.
         """
         ...

@@ -1,4 +1,4 @@
-"""Our messages as the JSON of OpenAI's chat completions."""
+"""Our messages as JSON of OpenAI's chat completions."""
 
 import json
 import re
@@ -13,10 +13,11 @@ _NAME_LENGTH = 64
 def messages_json(
     request: ModelRequest, *, reasoning: bool = False, system_first: bool = False
 ) -> list[dict[str, object]]:
-    """The conversation, one object for each message. `reasoning`: with what led to each tool call.
+    """Return the conversation, one object for each message. `reasoning`: include the reasoning of each tool
+    call.
 
-    With `system_first` a system message in the middle goes as a user's: the chat templates of some models
-    refuse the whole request otherwise.
+    With `system_first`, a system message in the middle is sent as a user's: the chat templates of some models
+    otherwise refuse the whole request.
     """
     messages = [_message(message, reasoning) for message in request.messages]
     for message in messages[1:]:
@@ -26,19 +27,19 @@ def messages_json(
 
 
 def tools_json(request: ModelRequest) -> list[dict[str, object]]:
-    """The tools, one object each; empty where the model must answer in words."""
+    """Return the tools, one object each; empty if the model must answer in words."""
     return [_tool(tool) for tool in request.tools]
 
 
 def sendable(text: str) -> str:
-    """`text` without what UTF-8 cannot carry: half surrogates, which odd file names and outputs hold."""
+    """Return `text` without half surrogates, which UTF-8 cannot carry."""
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def arguments_object(arguments: str) -> dict[str, object] | None:
-    """A call's arguments as a JSON object, or None where the model wrote something else."""
+    """Return a call's arguments as a JSON object, or None if the model wrote something else."""
     try:
         parsed = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -60,8 +61,8 @@ def _message(message: Message, reasoning: bool) -> dict[str, object]:
 
 
 def _call(call: ToolCall) -> dict[str, object]:
-    # Servers parse the past calls of a conversation again and refuse the whole request for one bad
-    # call. So what the model got wrong is kept as text inside a valid object: it still sees its error.
+    # Servers parse the past calls of a conversation again and refuse the whole request for one bad call. So a
+    # model's invalid arguments are kept as text inside a valid object: the model still sees its error.
     arguments = sendable(call.arguments)
     if arguments_object(arguments) is None:
         arguments = json.dumps({"invalid_arguments": arguments})
@@ -81,7 +82,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """JSON takes dicts and lists only, and a frozen schema may hold other mappings and tuples."""
+    """Convert to dicts and lists for JSON, because a frozen schema may hold other mappings and tuples."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

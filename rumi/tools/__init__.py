@@ -1,4 +1,4 @@
-"""Tools: what the assistant can do, each bound to one chat's means before a turn begins."""
+"""The assistant's tools, each bound to one chat before a turn begins."""
 
 from rumi.tools.base import Calls, CallsTools, CommandTrace, Question, Tool, ToolResult
 from rumi.tools.bash import Bash, Shell

@@ -1,4 +1,4 @@
-"""What a tool is: a description for the model, and an awaitable that does the work."""
+"""The interface of a tool: a description for the model, and an awaitable that does the work."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rumi.texts import Deed
 
 @dataclass(frozen=True, slots=True)
 class CommandTrace:
-    """What ran in which container, for the audit log and for whoever watches."""
+    """A command and its container, for the audit log and for observers."""
 
     argv: tuple[str, ...]
     container_id: str
@@ -20,13 +20,12 @@ class CommandTrace:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool call came to.
+    """The result of a tool call.
 
-    `ok` is False for a failure (refused, timed out, unreachable, raised); a command that ran and
-    ended with a non-zero exit code is a result, not a failure. `content` is what the model reads;
-    `same_as` is what two results are compared by (without durations, which always differ). `tainted`:
-    it says something that came from outside. `links` are the addresses that it shows, as the WHATWG parse
-    writes them.
+    `ok` is False for a failure (refused, timed out, unreachable, raised). A command that ended with a
+    non-zero exit code is a result, not a failure. The model reads `content`. `same_as` is the text by which
+    two results are compared (without durations, which always differ). `tainted`: it contains content from
+    outside. `links` are the addresses that it shows, as the WHATWG parse writes them.
     """
 
     ok: bool
@@ -42,38 +41,38 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a call would do, for the user to judge: the real arguments, each with its name."""
+    """The effect of a call, for the user to judge: the real arguments, each with its name."""
 
     deed: Deed
     details: Mapping[str, str]
 
 
 class Tool(Protocol):
-    """A tool bound to what it may touch. The chat it acts for is no argument: it was bound before."""
+    """A tool bound to its means. The chat is not an argument: it was bound before."""
 
     @property
     def spec(self) -> ToolSpec:
-        """How the model sees it."""
+        """The tool as the model sees it."""
         ...
 
     @property
     def concurrent(self) -> bool:
-        """Whether calls of one reply may run at the same time as others."""
+        """True if calls of one reply may run at the same time as others."""
         ...
 
     async def prepare(self) -> None:
         """Get ready: called as soon as a reply names the tool, before its arguments are complete.
 
-        Whatever goes wrong here is told by the call that follows, so a `RumiError` is dropped. Most tools
-        have nothing to get ready.
+        The following call reports any failure, so a `RumiError` here is dropped. Most tools need no
+        preparation.
         """
         await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """What the user has to say yes to before this call may run in a turn that is tainted.
+        """Return the question that the user must answer with yes before this call may run in a tainted turn.
 
-        `given` are the addresses that the user or a page gave in this conversation, word for word. None for
-        what does no harm whoever wishes it, and for arguments that the call itself will refuse.
+        `given` are the addresses that the user or a page gave in this conversation, word for word. Return
+        None for harmless calls, and for arguments that the call itself will refuse.
         """
         ...
 
@@ -86,7 +85,7 @@ class Tool(Protocol):
 
 
 Calls: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[ToolResult]]
-"""Calls a tool of the turn by its name, as the model would: told, judged and refused in the same way."""
+"""Calls a tool of the turn by its name, as the model would: with the same events, gate and refusals."""
 
 
 @runtime_checkable
@@ -94,5 +93,5 @@ class CallsTools(Protocol):
     """A tool that calls others; then this is called instead of `call`."""
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
-        """Do the work, with other tools through `calls`. As `call` otherwise."""
+        """Do the work, with other tools through `calls`; otherwise like `call`."""
         ...

@@ -42,7 +42,7 @@ class Shell(Protocol):
 
     @property
     def tainted(self) -> bool:
-        """Whether a command may have read what came from outside: what an earlier turn put into a file."""
+        """True if a command may read content from outside that an earlier turn put into a file."""
         ...
 
 
@@ -60,13 +60,13 @@ class Bash:
         await self._shell.prepare()
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """None: a command reaches nothing but its own sandbox."""
+        """None: a command reaches only its own sandbox."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Judge the command, run it, and tell what came of it."""
+        """Judge the command, run it, and return its result."""
         command, stdin = arguments.get("command"), arguments.get("stdin")
-        if stdin is None:  # many models write null for what they leave out
+        if stdin is None:  # many models write null for arguments that they omit
             stdin = ""
         if not isinstance(command, str):
             return ToolResult(False, "bash needs `command`, a string")
@@ -81,7 +81,7 @@ class Bash:
 
 
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
-    """A command's result as the model reads it: how it ended, then both streams."""
+    """Return a command's result as the model reads it: how it ended, then both streams."""
     code = "unknown" if result.exit_code is None else str(result.exit_code)
     streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
     ending = {
@@ -94,7 +94,7 @@ def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
             f"killed: the disk of this machine is nearly full, and the rest is kept (exit code {code}). Only "
             "commands that delete or read files run until there is room"
         ),
-        "lost": "the sandbox went away during the command; it is made anew for the next one, /tmp is empty",
+        "lost": "the sandbox ended during the command; the next command gets a new one with an empty /tmp",
     }[result.ended]
     return ToolResult(
         ok=result.ended == "exited",

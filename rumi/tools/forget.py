@@ -1,4 +1,4 @@
-"""The `forget` tool: facts about the user that no longer hold, or that they want gone."""
+"""The `forget` tool: deletes facts that no longer hold, or that the user wants deleted."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -25,7 +25,7 @@ SPEC = ToolSpec(
 
 
 class ForgetTool(Tool):
-    """Forgets for one owner. `language` is asked when it is called; `ask` reaches the memory."""
+    """Forgets for one owner. `language` is called at each call; `ask` reaches the memory."""
 
     spec = SPEC
     concurrent = False
@@ -36,12 +36,12 @@ class ForgetTool(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """Which key."""
+        """Return a question with the key."""
         key = arguments.get("key")
         return Question("forget", {"key": written(key)}) if isinstance(key, str) and written(key) else None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Delete them. Cancelled, all of them are gone or none."""
+        """Delete the facts. Cancelled, all of them are deleted or none."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
             return ToolResult(False, "forget needs `key`, a string")

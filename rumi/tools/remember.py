@@ -1,4 +1,4 @@
-"""The `remember` tool: a fact about the user, kept beyond this conversation."""
+"""The `remember` tool: keeps a fact about the user beyond this conversation."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -34,11 +34,11 @@ SPEC = ToolSpec(
 )
 
 MAX_OTHERS = 20
-"""How many other values of a key a confirmation lists."""
+"""The most other values of a key that a confirmation lists."""
 
 
 class RememberTool(Tool):
-    """Remembers for one owner. `tainted` and `language` are those of the call; `ask` reaches the memory."""
+    """Remembers for one owner. `tainted` and `language` are called at each call; `ask` reaches the memory."""
 
     spec = SPEC
     concurrent = False
@@ -53,7 +53,7 @@ class RememberTool(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """What would be kept, as it would be kept."""
+        """Return a question with the fact as it would be stored."""
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
             return None
@@ -64,7 +64,7 @@ class RememberTool(Tool):
         return Question("remember", {"key": fact.key, "value": fact.value})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Store it. Cancelled, it is stored wholly or not at all."""
+        """Store the fact. Cancelled, it is stored completely or not at all."""
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
             return ToolResult(False, "remember needs `key` and `value`, two strings")

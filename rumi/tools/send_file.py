@@ -1,4 +1,4 @@
-"""The `send_file` tool: a file of the workspace, sent to the user."""
+"""The `send_file` tool: sends a file of the workspace to the user."""
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -15,7 +15,7 @@ from rumi.tools.base import Question, Tool, ToolResult
 T = TypeVar("T")
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
-"""What Telegram takes from a bot."""
+"""Telegram's limit for files from a bot."""
 
 MOUNTED_AT: Final = "/workspace"
 _MEGA: Final = 1024 * 1024
@@ -45,8 +45,8 @@ class Offload(Protocol):
 class SendFile(Tool):
     """Sends files of the one workspace that it was given, through `send(name, content)`.
 
-    `send` returns when the user has the file, or raises a `RumiError`. Files are read by `offload`, which
-    should have threads of its own: a file is as slow as its disk.
+    `send` returns when the user has the file, or raises a `RumiError`. `offload` reads files and should have
+    its own threads, because a disk may be slow.
     """
 
     spec = SPEC
@@ -61,7 +61,7 @@ class SendFile(Tool):
         in_memory: trio.CapacityLimiter | None = None,
         max_bytes: int = MAX_FILE_BYTES,
     ) -> None:
-        """`in_memory` is the room for whole files that all chats share."""
+        """`in_memory` bounds the whole files that all chats have in memory together."""
         self._in_memory = in_memory or trio.CapacityLimiter(1)
         self._workspace = workspace
         self._send = send
@@ -69,7 +69,7 @@ class SendFile(Tool):
         self._max_bytes = max_bytes
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """Which file."""
+        """Return a question with the file's name."""
         path = arguments.get("path")
         return Question("send_file", {"path": path}) if isinstance(path, str) else None
 
@@ -95,7 +95,7 @@ class SendFile(Tool):
 
 
 def _relative(path: str) -> str | None:
-    """The path below the workspace, however it was written; None if it lies elsewhere."""
+    """Return the path below the workspace, for every spelling; None if it is outside."""
     if not path.startswith("/"):
         return path
     inside = path.removeprefix(MOUNTED_AT)
@@ -105,14 +105,14 @@ def _relative(path: str) -> str | None:
 
 
 def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
-    """The file's content; at no time is more than `max_bytes` and one of it in memory."""
+    """Return the file's content; at most `max_bytes` + 1 bytes are in memory at any time."""
     with open(open_beneath(workspace, relative), "rb") as file:
         try:
             large = os.fstat(file.fileno()).st_size > max_bytes
             content = b"" if large else file.read(max_bytes + 1)
         except OSError as error:
             raise WorkspaceError(f"{shown(relative)} cannot be read: {error.strerror}.") from error
-    if large or len(content) > max_bytes:  # the latter if it has grown meanwhile
+    if large or len(content) > max_bytes:  # more bytes if the file has grown meanwhile
         raise WorkspaceError(f"{shown(relative)} is larger than {max_bytes / _MEGA:g} MB.")
     if not content:
         raise WorkspaceError(f"{shown(relative)} is empty, and empty files cannot be sent.")

@@ -1,4 +1,4 @@
-"""The `use_skill` tool: the instructions of a skill, a file beside it, or what its code comes to."""
+"""The `use_skill` tool: returns a skill's instructions, a file beside it, or the result of its code."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from rumi.tools.base import Calls, Question, Tool, ToolResult
 from rumi.web import links_in
 
 MOST_CHARS: Final = 60_000
-"""How much of a skill's text, or of what its code returns, a model gets."""
+"""The most characters of a skill's text, or of its code's result, that a model gets."""
 
 FILE_PREFIX: Final = "file:"
 
@@ -38,11 +38,11 @@ SPEC = ToolSpec(
 
 
 class UseSkill(Tool):
-    """Uses skills for the one chat that it is bound to. `ask` reaches the skills.
+    """Uses skills for one chat. `ask` reaches the skills.
 
-    `tools` are the names of the chat's tools, `model` asks its model without any; `outside` says whether the
-    chat's files may hold something from outside, which a skill with code may read; `touches` is called before
-    it runs, and whenever it has read something from outside, for it may write them.
+    `tools` are the names of the chat's tools. `model` asks the chat's model without tools. `outside` returns
+    True if the chat's files may hold content from outside, which a skill's code may read. `touches` is called
+    before the code runs, and whenever it has read content from outside, because it may write to the files.
     """
 
     spec = SPEC
@@ -72,7 +72,7 @@ class UseSkill(Tool):
         self._touches = touches
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """None: what a skill's code calls is asked about itself."""
+        """None: the calls of a skill's code ask for themselves."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -80,9 +80,9 @@ class UseSkill(Tool):
         return await self.call_within(arguments, _no_tools)
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
-        """Use a skill; what its code calls goes through `calls`. Cancelled, its process is gone."""
+        """Use a skill; its code's calls go through `calls`. Cancelled, its process has ended."""
         name, given = arguments.get("name"), arguments.get("input")
-        if given is None:  # many models write null for what they leave out
+        if given is None:  # many models write null for arguments that they omit
             given = ""
         if not isinstance(name, str) or not name.strip():
             return ToolResult(False, "use_skill needs `name`, a string")
@@ -106,7 +106,7 @@ class UseSkill(Tool):
         if isinstance(read, SkillError):
             raise read
         cut = f" (its last {read.cut_bytes} bytes are left out)" if read.cut_bytes else ""
-        # Trust pins what a project's skill says in SKILL.md and runs; its other files are read as they are.
+        # Trust pins a project's SKILL.md and its code; its other files are read as they are.
         return ToolResult(
             True,
             f"{read.path} of the skill {read.skill.name}{cut}:\n\n{read.text}",
@@ -137,16 +137,16 @@ class UseSkill(Tool):
                 return Reply(False, str(error))
             if result.tainted:
                 tainted = True
-                await self._touches()  # before the code has it: what it does then may be cut short
+                await self._touches()  # before the code gets it, because the code may be interrupted later
             return Reply(result.ok, result.content, result.exit_code)
 
         job = Job(skill, given, self._chat, self._workspace, self._language())
         await self._touches()
         try:
             text = await self._runner.run(job, call, self._model)
-        except SkillError as error:  # which may be in words of the code's own choice
+        except SkillError as error:  # the code chooses these words
             return ToolResult(False, str(error), tainted=tainted or self._outside())
-        # It may have read the chat's files by itself.
+        # The code may have read the chat's files by itself.
         tainted = tainted or self._outside()
         shown = text[:MOST_CHARS]
         if len(text) > MOST_CHARS:
@@ -156,10 +156,10 @@ class UseSkill(Tool):
 
 
 def instructions(opened: Opened, given: str) -> ToolResult:
-    """A skill's instructions as the model reads them, and what they are to be used on.
+    """Return a skill's instructions as the model reads them, and the input for them.
 
-    They taint the turn where they are a project's that nobody has vouched for. Their links count as given;
-    those of the input do not: it is the model that wrote it.
+    They taint the turn if they belong to an untrusted project. Their links count as given; those of the input
+    do not, because the model wrote it.
     """
     name = opened.skill.name
     body = opened.body[:MOST_CHARS].strip() or "(it says nothing but its description)"

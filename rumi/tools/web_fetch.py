@@ -1,4 +1,4 @@
-"""The `web_fetch` tool: what is at an address of the web, as text."""
+"""The `web_fetch` tool: returns the content of a web address as text."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -10,7 +10,7 @@ from rumi.tools.base import Question, Tool, ToolResult
 from rumi.web import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
-"""How much of a page a model gets; links are told from all of it."""
+"""The most characters of a page that a model gets; links come from the whole page."""
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,40}/[a-z0-9][a-z0-9.+-]{0,60}")
 
@@ -38,7 +38,7 @@ SPEC = ToolSpec(
 
 
 class WebFetch(Tool):
-    """Fetches for the one chat that `fetch` is bound to; see `Fetch` for what it does and raises."""
+    """Fetches for the one chat that `fetch` is bound to; `Fetch` describes its effects and errors."""
 
     spec = SPEC
     concurrent = True
@@ -50,11 +50,11 @@ class WebFetch(Tool):
         self._max_chars = max_chars
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """Ask about an address that nobody gave word for word: what is added to one can carry data away.
+        """Ask about an address that nobody gave word for word, because an added part can carry data away.
 
-        Only leaving out the fragment makes no other address of one that was given.
+        Only removing the fragment leaves the same address.
         """
-        from rumi.web import parse_target  # its parser is loaded where the web is used, not at the start
+        from rumi.web import parse_target  # the parser is loaded at its first use, not at the start
 
         url = arguments.get("url")
         if not isinstance(url, str) or _method(arguments) is None:
@@ -68,7 +68,7 @@ class WebFetch(Tool):
         return Question("fetch", {"url": target.href, "host": target.host})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Fetch the page. Cancelled, nothing of the fetch goes on."""
+        """Fetch the page. Cancelled, no part of the fetch continues."""
         url, method = arguments.get("url"), _method(arguments)
         if not isinstance(url, str):
             return ToolResult(False, "web_fetch needs `url`, a string")
@@ -82,7 +82,7 @@ class WebFetch(Tool):
 
 
 def report(page: Page, method: Method = "GET", max_chars: int = MAX_TEXT_CHARS) -> ToolResult:
-    """A page as the model reads it: what we know about it, then what it says, marked as such."""
+    """Return a page as the model reads it: facts about it, then its marked content."""
     left_out = len(page.text) - max_chars
     cut = [one_line(page.cut, 300)] if page.cut else []
     if left_out > 0:
@@ -104,7 +104,7 @@ def report(page: Page, method: Method = "GET", max_chars: int = MAX_TEXT_CHARS) 
 
 
 def failure(url: str, error: FetchError) -> ToolResult:
-    """A fetch of which nothing came. What a server may have said about it is marked as such."""
+    """Return a failed fetch. The server's own words in it are marked."""
     if not error.answered:
         return ToolResult(False, f"not fetched: {error}")
     return ToolResult(False, f"not fetched\n{block(url, str(error))}", tainted=True)
@@ -119,14 +119,14 @@ def _inside(page: Page, method: Method, max_chars: int) -> str:
 
 
 def _type(media_type: str) -> str:
-    """The type, where it is written like one: the words are the server's."""
+    """Return the media type if its form is valid, because the server chose the words."""
     lowered = media_type.lower()
     return lowered if _MEDIA_TYPE.fullmatch(lowered) else "unknown type"
 
 
 def _method(arguments: Mapping[str, object]) -> Method | None:
     method = arguments.get("method")
-    if method is None:  # many models write null for what they leave out
+    if method is None:  # many models write null for arguments that they omit
         return "GET"
     if not isinstance(method, str):
         return None

@@ -1,4 +1,4 @@
-"""The `web_search` tool: what a search provider finds on the web."""
+"""The `web_search` tool: returns results of a search provider."""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -11,7 +11,7 @@ from rumi.tools.base import Question, Tool, ToolResult
 from rumi.web import FetchError, Found, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400
-"""What the least patient provider takes."""
+"""The shortest limit of all providers."""
 
 DEFAULT_RESULTS: Final = 5
 MAX_RESULTS: Final = 20
@@ -48,11 +48,11 @@ class WebSearch(Tool):
         self._search = search
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """None: a query goes to the provider that the configuration names, and nowhere else."""
+        """None: a query goes only to the configured provider."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search. Cancelled, nothing of the search goes on."""
+        """Search. Cancelled, no part of the search continues."""
         query = arguments.get("query")
         if not isinstance(query, str) or not query.split():
             return ToolResult(False, "web_search needs `query`, a string that is not empty")
@@ -71,10 +71,10 @@ class WebSearch(Tool):
 
 
 def report(query: str, results: SearchResults) -> ToolResult:
-    """What was found as the model reads it: who found it, then the results, marked as words of others.
+    """Return the results as the model reads them: the provider, then the results, marked as words of others.
 
-    `links` are the results' addresses but for those that the query itself has: an address that somebody asks
-    for is not given by anybody for being repeated.
+    `links` are the results' addresses, except those that the query contains: repeating an address in a result
+    does not make it given.
     """
     failed = "".join(f" Before that: {reason}" for reason in results.failed)
     number = len(results.results)
@@ -94,9 +94,10 @@ def _entry(place: int, found: Found) -> str:
 
 
 def _echoes(url: str, query: str) -> bool:
-    """Whether the address stands in the query, or has the query as its own: then the query made it.
+    """Return True if the query contains the address, or the address contains the query: then the query made
+    it.
 
-    However it is written: with or without its scheme, in other letters, quoted, or with spaces in between.
+    Every spelling counts: with or without its scheme, in other letters, quoted, or with spaces in between.
     """
     address = _squeezed(url.partition("://")[2]).removeprefix("www.").rstrip("/")
     if address in _squeezed(query):
@@ -107,7 +108,7 @@ def _echoes(url: str, query: str) -> bool:
 
 
 def _squeezed(text: str) -> str:
-    """Without white space, case, and what percent signs and compatible letters hide."""
+    """Return the text without white space, case, percent signs and compatible letters."""
     for _ in range(3):
         text = unquote(text)
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
@@ -115,7 +116,7 @@ def _squeezed(text: str) -> str:
 
 def _max_results(arguments: Mapping[str, object]) -> int | None:
     number = arguments.get("max_results")
-    if number is None:  # many models write null for what they leave out
+    if number is None:  # many models write null for arguments that they omit
         return DEFAULT_RESULTS
     if isinstance(number, bool) or not isinstance(number, int | float) or number != number // 1:
         return None
