@@ -18,7 +18,7 @@ def check_chat_id(chat: str) -> str:
     """
     if CHAT_ID.fullmatch(chat) is None:
         raise UsageError(
-            f"{chat!r} is no chat id.", "Use up to 64 letters, digits, - and _, for example: work-notes."
+            f"{chat!r} is not a chat id.", "Use up to 64 letters, digits, - and _, for example: work-notes."
         )
     return chat
 

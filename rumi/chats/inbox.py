@@ -182,7 +182,7 @@ class Inbox:
         with self._means.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
             return (await reply_to(events, number)).text
-        raise RumiError("The chat has not answered yet.", "It goes on; look at: rumi status")
+        raise RumiError("The chat has not answered yet.", "It continues; look at: rumi status")
 
     async def reset(self, chat: str, language: Language | None = None) -> str:
         """Reset a chat from outside; the reply.
@@ -195,7 +195,7 @@ class Inbox:
         if not (
             known or (self._means.workspaces / chat).exists() or await self._means.journal.ask(Knows(chat))
         ):
-            raise UsageError(f"There is no chat {chat}.", "Check its name: rumi logs shows the chats.")
+            raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi logs shows the chats.")
         return await self.command(chat, "/reset", language)
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:

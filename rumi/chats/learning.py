@@ -238,11 +238,11 @@ async def learn_of(means: "Means", owner: str) -> int:
             new += await learn_now(means, chat)
         failed = not new and wanted & await sessions()
     except ActorError as error:
-        raise RumiError("Nothing is learned now.", "Try again in a moment.") from error
+        raise RumiError("No facts are extracted now.", "Try again in a moment.") from error
     if failed:
         raise RumiError(
-            "What was said could not be learned from: the model did not answer.",
-            "It is tried again by itself; rumi doctor --online says more.",
+            "No facts could be extracted: the model did not answer.",
+            "Rumi tries again by itself; rumi doctor --online says more.",
         )
     return new
 

@@ -95,7 +95,7 @@ class ChatLimits:
 
 async def _bring_nothing(chat: str, enclosure: Enclosure) -> str:
     await trio.lowlevel.checkpoint()
-    raise RumiError(f"Nobody here can fetch {enclosure.name}.")
+    raise RumiError(f"This front end cannot fetch {enclosure.name}.")
 
 
 @dataclass(frozen=True, slots=True)

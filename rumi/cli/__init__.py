@@ -1,4 +1,4 @@
-"""The command line: one file per command. They parse, call and print; the work is done elsewhere."""
+"""The command line: one file per command. Each one parses, calls and prints; other packages do the work."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def main() -> None:
-    """The console script. What scripts ask for often is told without loading anything."""
+    """The console script. It answers frequent calls of scripts without loading the other commands."""
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"rumi, version {__version__}\n")
         return
@@ -29,8 +29,8 @@ def main() -> None:
 def run_async(main: Callable[..., Awaitable[T]], *arguments: object) -> T:
     """Run a command's main task to its end, and return its result.
 
-    Ctrl-C is raised where that task waits. Python would raise it in the middle of any task: in an actor,
-    that is a crash.
+    Ctrl-C is raised where that task waits. Python alone would raise it in the middle of any task; in an actor
+    that would be a crash.
     """
     import trio
 
@@ -38,14 +38,15 @@ def run_async(main: Callable[..., Awaitable[T]], *arguments: object) -> T:
 
 
 def _open_the_missing() -> None:
-    """Give each standard stream that the caller closed a place that holds nothing.
+    """Open /dev/null for each standard stream that the caller closed.
 
-    The next file that is opened would get its number, and what is meant for people would go into it.
+    Otherwise the next opened file would get the stream's number, and output for people would go into that
+    file.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest free number, so this one
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
             os.set_inheritable(opened, True)
             setattr(sys, name, open(opened, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115

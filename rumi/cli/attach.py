@@ -1,4 +1,4 @@
-"""Reaching the process that holds the home, for the commands that ask it."""
+"""Connects commands to the process that holds the home."""
 
 import os
 from collections.abc import AsyncIterator
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from rumi.control import ControlClient
 
 HELD_S = 5.0
-"""How long a process that holds the home and does not listen is waited for: it starts, ends, or is short."""
+"""How long to wait for a holder that does not listen: it starts, ends, or is a short command."""
 
 AGAIN_S = 0.1
 
 ANSWER_S = 65.0
-"""Longer than the running Rumi waits for a chat: what it has to say about that is better than our guess."""
+"""Longer than the running Rumi waits for a chat, because its own message is more exact than our timeout."""
 
 
 def control_path() -> Path:
-    """Where the running Rumi of this home is asked.
+    """Return the path of the running Rumi's control socket.
 
     Raises:
-        RumiError: there is none.
+        RumiError: No Rumi runs on this home.
     """
     home = Home(home_from(os.environ))
     holder = home.holder()
@@ -41,10 +41,10 @@ def control_path() -> Path:
 
 
 def status_of_holder() -> str:
-    """The dump of the running Rumi, as JSON.
+    """Return the status dump of the running Rumi as JSON.
 
     Raises:
-        RumiError: there is none, or it does not answer.
+        RumiError: No Rumi runs on this home, or it does not answer.
     """
     import json
 
@@ -61,10 +61,10 @@ def status_of_holder() -> str:
 
 @asynccontextmanager
 async def connected() -> AsyncIterator["ControlClient"]:
-    """A connection to the running Rumi of this home.
+    """Connect to the running Rumi of this home.
 
     Raises:
-        RumiError: there is none.
+        RumiError: No Rumi runs on this home.
     """
     from rumi.control import connect
 
@@ -73,7 +73,7 @@ async def connected() -> AsyncIterator["ControlClient"]:
 
 
 def say(chat: str, call: Literal["stop", "reset"]) -> None:
-    """Have a chat stopped or reset, by the running Rumi or, where there is none, here; print the answer."""
+    """Stop or reset a chat through the running Rumi, or here if none runs; print the answer."""
     import click
 
     click.echo(_asked(call, chat))
@@ -86,7 +86,7 @@ def _asked(call: Literal["stop", "reset"], chat: str) -> str:
 
     home = Home(home_from(os.environ)).make()
     until = time.monotonic() + HELD_S
-    while True:  # who holds the home may end just now, or not listen yet
+    while True:  # the holder may end just now, or not listen yet
         try:
             return _ask(home, call, chat) if home.holder() else _do(home, call, chat)
         except (NotListening, HomeHeld):
@@ -96,7 +96,7 @@ def _asked(call: Literal["stop", "reset"], chat: str) -> str:
 
 
 class NotListening(RumiError):
-    """The process that holds the home does not listen yet, or no more."""
+    """The process that holds the home does not listen yet, or has stopped listening."""
 
 
 def _ask(home: Home, call: str, chat: str) -> str:
@@ -124,7 +124,7 @@ def _ask(home: Home, call: str, chat: str) -> str:
 
 
 def _do(home: Home, call: str, chat: str) -> str:
-    """Work on the files of a home that nobody holds. Nothing runs there, so there is nothing to stop."""
+    """Change the files of a home that no process holds. No turn runs there, so there is nothing to stop."""
 
     from rumi import texts
     from rumi.chats import check_chat_id

@@ -14,19 +14,19 @@ WHAT = {
     "skills": "skills",
     "skills-trusted.json": "which skills' code is trusted",
     "workspace": "the chats' files",
-    ".env": "keys and tokens: keep this file to yourself",
+    ".env": "keys and tokens: keep this file secret",
 }
 
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--with-keys", is_flag=True, help="Put .env in as well: whoever has the copy has your keys.")
+@click.option("--with-keys", is_flag=True, help="Include .env: everyone who has the copy has your keys.")
 def command(path: Path, with_keys: bool) -> None:
     """Copy databases, configuration, skills and the chats' files into PATH, also while Rumi runs.
 
-    PATH is a new folder, or one that gets a new one, named after the time; never one in an earlier backup.
-    The databases are of one moment, the files (workspace/) are copied one after the other. The logs are not
-    in it.
+    PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an
+    earlier backup. The databases show one moment, the files (workspace/) are copied one after the other. The
+    backup does not contain the logs.
     """
     from rumi.backup import back_up
     from rumi.cli.speaking import say, told
@@ -34,7 +34,7 @@ def command(path: Path, with_keys: bool) -> None:
     from rumi.home import Home
     from rumi.texts import short_size
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what is half made goes
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete backup is removed
     home = Home(home_from(os.environ))
     made = back_up(home, path, keys=with_keys)
     say(f"{made.path}  {short_size(sum(size for _, size in made.holds))}, for its owner alone")
@@ -44,4 +44,4 @@ def command(path: Path, with_keys: bool) -> None:
         say(f"  {made.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
     if not with_keys and (home.root / ".env").exists():
         say("  .env is not in it: keep your keys elsewhere, or use --with-keys.")
-    say("To put it back: copy it to where no RUMI_HOME is yet, before Rumi starts there.")
+    say("To restore it, copy it to a place without a RUMI_HOME, before Rumi starts there.")

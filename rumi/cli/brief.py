@@ -1,4 +1,4 @@
-"""What scripts ask for again and again, `rumi status --json`, with next to nothing imported."""
+"""A fast path for `rumi status --json`, which scripts call often: it imports almost nothing."""
 
 import os
 import socket
@@ -7,13 +7,13 @@ import sys
 from rumi.unsafe import dangers
 
 TIMEOUT_S = 2.0
-"""Then the command asks again, with more patience, and says what is wrong."""
+"""After that time the command asks again, waits longer, and reports the error."""
 
 
 def print_status() -> bool:
-    """Print the dump of the running Rumi; False where that is not as simple, and nothing was printed.
+    """Print the dump of the running Rumi. Return False if this was not possible and nothing was printed.
 
-    The command itself then finds out why, and tells it.
+    The full command then finds the reason and reports it.
     """
     root = os.environ.get("RUMI_HOME") or os.path.expanduser("~/.rumi")
     if dangers(root):

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from rumi.windows import Gone, LastingChat, Wish
 
 HELD_S = 10.0
-"""How long a process that holds the home and takes no windows is waited for: it ends, or is short."""
+"""How long to wait for a process that holds the home and takes no windows: it ends, or is a short command."""
 
 START_S = 60.0
-"""The same of one that is to take windows: its first start builds a sandbox."""
+"""How long to wait for a process that will take windows: its first start builds a sandbox."""
 
 TAKING = ("rumi chat", "rumi telegram")
 
 AGAIN_S = 0.1
 
 QUIET_S = 1.0
-"""A wait that is over sooner is not told."""
+"""The command does not mention a wait that is shorter."""
 
 INTERRUPTED = 130
 
@@ -40,7 +40,7 @@ INTERRUPTED = 130
     "-p",
     "--prompt",
     metavar="TEXT",
-    help="Run one turn and exit; - reads it from standard input. What is piped beside TEXT is data for it.",
+    help="Run one turn and exit; - reads it from standard input. Piped text beside TEXT is data for it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @click.option("--chat", "chat_id", default="cli", show_default=True, metavar="ID", help="Which chat.")
@@ -61,12 +61,12 @@ def command(
 ) -> None:
     """Talk to the assistant in this terminal.
 
-    Where another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several may be
-    open at once, on one chat or on many. When that rumi chat ends, its windows go on without it.
+    If another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several windows
+    may be open at once, on one chat or on many. When that rumi chat ends, its windows continue without it.
     """
 
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
-    if prompt is not None:  # an argument may be any bytes; what is no UTF-8 reads as it does in a pipe
+    if prompt is not None:  # an argument may be any bytes; bytes that are not UTF-8 read as they do in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes}
     raise click.exceptions.Exit(run_async(_chat, chat_id, new, flags, options))
@@ -74,9 +74,10 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The process that holds the home, as this one reaches it: this one itself, or another.
+    """The process that holds the home, as this process reaches it: this process itself, or another one.
 
-    `ended` returns when it is gone. `leave` is called, with the exit code, when the front end is done.
+    `ended` returns when that process has ended. `leave` is called, with the exit code, when the front end is
+    done.
     """
 
     port: "ChatPort"
@@ -85,11 +86,11 @@ class _Place:
     ended: Callable[[], Awaitable[None]]
     leave: Callable[[int], Awaitable[None]]
     over: "Callable[[], Gone | None]" = lambda: None
-    """What ends this chat together with that process; None where another one takes its place."""
+    """Return the error that ends this chat with that process; None if another process takes its place."""
 
 
 async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: dict[str, Any]) -> int:
-    """Talk, in this process or in the one that holds the home; when that one ends, go on without it."""
+    """Talk, in this process or in the one that holds the home; when that one ends, continue without it."""
     import trio
 
     from rumi import texts
@@ -132,7 +133,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
         begun = False
         while not chat.left.is_set():
             async with _place(home, loaded, wish, chat if begun else None, options) as place:
-                if place is None:  # left while waiting for one
+                if place is None:  # the user left while the command waited for the home
                     break
                 chat.move(place.port, texts.moved(language, place.model) if begun else "")
                 if not begun:
@@ -153,7 +154,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
-    """Return when one of them has."""
+    """Return when one of the two events is set."""
     import trio
 
     async with trio.open_nursery() as nursery:
@@ -170,7 +171,7 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
 async def _place(
     home: "Home", loaded: "Loaded", wish: "Wish", again: "LastingChat | None", options: dict[str, Any]
 ) -> "AsyncIterator[_Place | None]":
-    """Hold the home, or open a window on the process that does; None if `again` is left before that."""
+    """Hold the home, or open a window on its holder. Yield None if `again` is cancelled before that."""
     import trio
 
     from rumi import texts
@@ -179,9 +180,7 @@ async def _place(
     from rumi.windows import NotThere
 
     begun, told = time.monotonic(), False
-    while (
-        again is None or not again.left.is_set()
-    ):  # who holds the home may end just now, or not be there yet
+    while again is None or not again.left.is_set():  # the holder may end just now, or not listen yet
         async with AsyncExitStack() as stack:
             held: HomeHeld | None = None
             try:
@@ -218,7 +217,7 @@ async def _attach(home: "Home", wish: "Wish", again: "LastingChat | None") -> "A
 
     holder = home.holder()
     if not holder:
-        raise NotThere("Nobody holds the home any more.")
+        raise NotThere("No process holds the home any more.")
     async with attach(socket_path(home.run, home.installation()), wish, holder) as chat:
         if again is None:
             _say(texts.attached(wish.language, holder, chat.model))
@@ -258,7 +257,7 @@ async def _hold(
             for note in app.notes:
                 click.echo(told(wish.language, note), err=True)
         if wish.new:
-            await app.inbox.begin_anew(wish.chat)
+            await app.inbox.begin_session(wish.chat)
         app.windows.open()
 
         async def left(code: int) -> None:
@@ -279,6 +278,6 @@ async def _nothing(code: int) -> None:
 
 
 def _say(line: str) -> None:
-    """Tell who leaves, whose terminal may be gone already."""
+    """Print the farewell; ignore a closed terminal."""
     with suppress(OSError):
         click.echo(line, err=True)

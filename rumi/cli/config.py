@@ -22,7 +22,7 @@ def path() -> None:
 
 @command.command()
 def show() -> None:
-    """Print every key, its value and where the value comes from. Of secrets only whether they are set."""
+    """Print every key, its value and where the value comes from. For secrets, print only if they are set."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -37,7 +37,7 @@ def show() -> None:
     console = Console()
     if console.is_terminal:
         console.print(table)
-    else:  # a pipe gets whole lines, however long
+    else:  # a pipe gets whole lines of any length
         for row in loaded.rows():
             click.echo(f"{row.key} = {row.value or '-'}  # {row.origin or 'not set'}")
     for note in loaded.notes:

@@ -20,15 +20,15 @@ MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", 
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print a list: name, verdict, found, mend.")
+@click.option("--json", "as_json", is_flag=True, help="Print a list: name, verdict, found, fix.")
 @click.option(
     "--online", is_flag=True, help="Ask the servers too: one short call of the model, the bot's name."
 )
 @click.pass_context
 def command(context: click.Context, as_json: bool, online: bool) -> None:
-    """Check everything that a working installation needs; exit code 1 if something has to be mended.
+    """Check everything that a working installation needs; exit code 1 if something must be fixed.
 
-    Nothing is changed, and a Rumi that runs goes on meanwhile. Verdicts: ok, warning, failure.
+    The checks change nothing and do not interrupt a running Rumi. Verdicts: ok, warning, failure.
     """
     from functools import partial
 
@@ -55,7 +55,7 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
 
 
 def _show(check: "Check") -> None:
-    """A line a check, on a narrow terminal several. What is to be run stays in one piece."""
+    """Print one line for a check, on a narrow terminal several. Commands to run stay on one line."""
     mark, colour = MARKS[check.verdict]
     begin, found = f"{check.name:<{NAME}} ", check.found
     if sys.stdout.isatty():
@@ -63,5 +63,5 @@ def _show(check: "Check") -> None:
         lines = textwrap.wrap(begin + found, wide - 2, subsequent_indent=" " * (NAME + 1))
         begin, found = "", "\n  ".join(lines)
     click.echo(f"{click.style(mark, fg=colour)} {begin}{found}")
-    if check.mend:
-        click.echo(f"  {'':<{NAME}} → {check.mend}")
+    if check.fix:
+        click.echo(f"  {'':<{NAME}} → {check.fix}")

@@ -32,10 +32,10 @@ def command(url: str | None, check: bool) -> None:
 
 
 async def _fetch(url: str) -> str:
-    """Word for word what the tool tells the model; it has nothing in it that a terminal would obey.
+    """Return the same text that the tool gives to the model. It contains no control characters of a terminal.
 
     Raises:
-        FetchError: nothing came; says why in one line, without the marks that are there for models.
+        FetchError: The fetch failed. The message gives the reason in one line, without the marks for models.
     """
     import trio
 
@@ -61,7 +61,7 @@ async def _fetch(url: str) -> str:
         nonlocal shown
         shown = (await WebFetch(fetch).call({"url": url})).content
 
-    # In a task of its own: Ctrl-C is raised in the main one, which then cancels what that task has asked for.
+    # A separate task does the work: Ctrl-C is raised in the main task, which then cancels the work.
     async with trio.open_nursery() as nursery:
         nursery.start_soon(show)
     if failed:
@@ -70,14 +70,14 @@ async def _fetch(url: str) -> str:
 
 
 async def _check() -> None:
-    """Judge every URL of standard input; names are looked up, nothing is connected to."""
+    """Judge every URL of standard input. Names are resolved; no connection is opened."""
     import trio
 
     from rumi.config import home_from, load_settings
     from rumi.web import judge_list
 
     settings = load_settings(home_from(os.environ), os.environ, {}).settings.fetch
-    # Both ends may block for ever: each has a thread that nobody waits for.
+    # Both ends may block forever, so each has a thread that no task waits for.
     reading, writing = trio.CapacityLimiter(1), trio.CapacityLimiter(1)
 
     async def read() -> bytes:
@@ -93,7 +93,7 @@ async def _check() -> None:
 
 
 def _line(verdict: "Verdict") -> str:
-    """ASCII only: what a list brings must not reach a terminal."""
+    """Return one JSON line in ASCII, because text from a list must not reach a terminal unescaped."""
     return json.dumps(asdict(verdict), separators=(",", ":")) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The commands, imported when they are used, and the one place where errors are shown."""
+"""The commands, imported when they are used, and the one place that shows errors."""
 
 import errno
 import importlib
@@ -30,14 +30,14 @@ COMMANDS = {
 
 
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""The system's numbers for a disk that takes nothing."""
+"""The error numbers of a disk that cannot be written."""
 
 
 class _Context(click.Context):
     """Shows help in the reader's language."""
 
     def make_formatter(self) -> click.HelpFormatter:
-        """The one that does."""
+        """Return a formatter that uses the reader's language."""
         from rumi.cli.speaking import Formatter, summary
 
         for command in getattr(self.command, "commands", {}).values():
@@ -68,14 +68,16 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`rumi` is `rumi chat`; so is `rumi -p …`."""
+        """Read `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`."""
         at = next((place for place, word in enumerate(args) if word != "--debug"), len(args))
         if at == len(args) or (args[at].startswith("-") and not self._is_own(ctx, args[at])):
             args = [*args[:at], "chat", *args[at:]]
         return super().parse_args(ctx, args)
 
     def _is_own(self, ctx: click.Context, word: str) -> bool:
-        """Whether an option is one of `rumi` itself, or closer to one of them than to one of `rumi chat`."""
+        """Return True if an option belongs to `rumi` itself, or is closer to one of its options than to one
+        of `rumi chat`.
+        """
         own = _options(self)
         if word in own:
             return True
@@ -89,7 +91,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; of one that does not exist, say which is meant."""
+        """Find the command; for an unknown one, suggest the nearest name."""
         name = args[0]
         if name not in COMMANDS and (meant := get_close_matches(name, COMMANDS, n=1)):
             ctx.fail(f"No such command {name!r}. Did you mean {meant[0]!r}?")
@@ -97,7 +99,7 @@ class LazyGroup(click.Group):
 
 
 def _speaking(command: click.Command) -> click.Command:
-    """The command, with its help and that of its own commands in the reader's language."""
+    """Return the command with its help, and that of its subcommands, in the reader's language."""
     command.context_class = _Context
     for inner in getattr(command, "commands", {}).values():
         _speaking(inner)
@@ -118,7 +120,7 @@ def group(debug: bool) -> None:
 
 
 def run() -> None:
-    """Run the command line; what goes wrong is one sentence on standard error and an exit code."""
+    """Run the command line. An error becomes one sentence on standard error and an exit code."""
     debug = "--debug" in sys.argv[1:]
     try:
         code = group.main(standalone_mode=False)
@@ -138,7 +140,7 @@ def run() -> None:
         if isinstance(only, BrokenPipeError) or (isinstance(only, OSError) and _output_fails()):
             sys.exit(output_failed(only))
         if isinstance(only, SystemExit):
-            if only is not error:  # rich's way to end where nobody reads
+            if only is not error:  # rich ends in this way when its output is closed
                 _forget_output()
             raise only from None
         if debug:
@@ -166,10 +168,10 @@ def run() -> None:
 
 
 def _show(text: str) -> None:
-    """Show what went wrong, without anything in it that looks like a key: nobody chose these words."""
+    """Show an error without anything that looks like a key, because its text may come from outside."""
     from rumi.redact import Redactor
 
-    # Half a surrogate pair, of an argument that was no UTF-8, must not make this fail as well.
+    # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.
     click.echo(Redactor(()).text(text).encode("utf-8", "replace").decode(), err=True)
 
 
@@ -181,7 +183,7 @@ def _explained(error: BaseException) -> str:
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:
-    """Our own errors in an exception, its group and its causes, the outermost first."""
+    """Yield Rumi's own errors in an exception, its group and its causes, the outermost first."""
     if isinstance(error, RumiError):
         yield error
     if isinstance(error, BaseExceptionGroup):
@@ -192,18 +194,18 @@ def _known(error: BaseException) -> Iterator[RumiError]:
 
 
 def output_failed(error: OSError) -> int:
-    """Nobody takes our output any more; say so, unless a reader has only left. The exit code."""
+    """Report that the output cannot be written, unless its reader has closed it. Return the exit code."""
     _forget_output()
     if not isinstance(error, BrokenPipeError):
         from rumi.cli.speaking import told
 
-        why = f"The output cannot be written: {error.strerror}. Make room there, or send it elsewhere."
+        why = f"The output cannot be written: {error.strerror}. Free space there, or send it elsewhere."
         _show(f"rumi: {told(why)}")
     return 1
 
 
 def _output_fails() -> bool:
-    """Whether what is still to be written cannot be."""
+    """Return True if the buffered output cannot be written."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -212,6 +214,6 @@ def _output_fails() -> bool:
 
 
 def _forget_output() -> None:
-    """Nobody reads our output any more: what is still buffered must not fail once more at the exit."""
+    """Discard the buffered output, so that it does not fail again at the exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 LAST = 10
-"""Entries shown before those to come."""
+"""The number of earlier entries that `--follow` shows."""
 
 
 class Since(click.ParamType[datetime]):
-    """A moment: `2h`, `3d`, `2026-08-01`, `2026-08-01T12:00`; local time where no zone is given."""
+    """A moment: `2h`, `3d`, `2026-08-01`, `2026-08-01T12:00`; local time if no zone is given."""
 
     name = "when"
 
@@ -36,15 +36,19 @@ class Since(click.ParamType[datetime]):
                 return datetime.now().astimezone() - timedelta(**{UNITS[text[-1]]: int(text[:-1])})
             found = datetime.fromisoformat(text)
             return found if found.tzinfo is not None else found.astimezone()
-        except (ValueError, OverflowError):  # it is no moment, or one before there were any
+        except (ValueError, OverflowError):  # not a moment, or one before the first possible date
             self.fail(
-                f"{text!r} is no moment. Examples: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.", param, ctx
+                f"{text!r} is not a time. Examples: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.", param, ctx
             )
 
 
 @click.command()
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what comes, until Ctrl-C.")
-@click.option("--chat", "chats", multiple=True, metavar="ID", help="Only this chat's; may be repeated.")
+@click.option(
+    "-f", "--follow", "following", is_flag=True, help="Show new entries as they come, until Ctrl-C."
+)
+@click.option(
+    "--chat", "chats", multiple=True, metavar="ID", help="Only this chat's entries; may be repeated."
+)
 @click.option(
     "--event", "events", multiple=True, metavar="E", help="Only these: command, tool, turn_finished …"
 )
@@ -82,7 +86,7 @@ def command(
 
 
 def _language() -> "Language":
-    """The configuration's; a log must be readable when the configuration is not."""
+    """Return the configuration's language. A log must be readable also if the configuration is not."""
     from rumi.config import home_from, load_settings
     from rumi.errors import RumiError
     from rumi.texts import detect_language
@@ -112,7 +116,7 @@ async def _follow(path: "Path", wanted: "Wanted", lines: int, as_json: bool, lan
 
 
 def _print(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Language") -> bool:
-    """Print them; whether there were any."""
+    """Print the entries. Return True if there were any."""
     import json
     import shutil
 

@@ -31,7 +31,7 @@ def command() -> None:
 @OWNER
 @JSON
 def list_(owner: str, as_json: bool) -> None:
-    """List the facts: what was asked to be remembered first, then the latest first. --json is the export."""
+    """List the facts: explicitly remembered ones first, then the latest first. --json is the export."""
     facts: list[dict[str, Any]] = []
     while True:
         answer = _ask("list", owner=owner, after=len(facts))
@@ -50,7 +50,7 @@ def list_(owner: str, as_json: bool) -> None:
 @OWNER
 @JSON
 def set_(key: str, value: str, owner: str, as_json: bool) -> None:
-    """Remember that KEY is VALUE, beside what else is known under KEY."""
+    """Remember that KEY is VALUE; keep other values of KEY."""
     from rumi import texts
 
     answer = _ask("set", owner=owner, key=key, value=value)
@@ -62,7 +62,7 @@ def set_(key: str, value: str, owner: str, as_json: bool) -> None:
 @OWNER
 @JSON
 def forget(key: str, owner: str, as_json: bool) -> None:
-    """Forget all that is known under KEY."""
+    """Forget all values of KEY."""
     from rumi import texts
 
     answer = _ask("forget", owner=owner, key=key)
@@ -73,7 +73,7 @@ def forget(key: str, owner: str, as_json: bool) -> None:
 @OWNER
 @JSON
 def extract(owner: str, as_json: bool) -> None:
-    """Draw facts from what was said so far, now."""
+    """Extract facts from the conversation so far, now."""
     from rumi import texts
 
     answer = _ask("extract", owner=owner)
@@ -83,7 +83,7 @@ def extract(owner: str, as_json: bool) -> None:
 
 
 def _ask(do: str, **fields: object) -> dict[str, Any]:
-    """Have the memory of this home do something: by the process that holds it, or here."""
+    """Send a request to the memory of this home: through its holder, or directly to the file."""
 
     from rumi.config import home_from
     from rumi.home import Home
@@ -97,7 +97,7 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
 
 
 async def _when_free(home: "Home", here: Work, request: dict[str, object]) -> object:
-    """Whoever holds the home only to work on its files, starts or ends is waited for, a moment."""
+    """Wait a moment for a holder that only works on the files, starts or ends."""
     import trio
 
     from rumi.control import socket_path
@@ -124,7 +124,7 @@ async def _call(home: "Home", request: dict[str, object]) -> object:
 
 
 async def _do(home: "Home", request: dict[str, object]) -> object:
-    """Work on the file of a home that nobody holds."""
+    """Work on the database file of a home that no process holds."""
     from rumi.memory import memory_calls, open_memory
 
     async def learn(owner: str) -> int:
@@ -136,7 +136,7 @@ async def _do(home: "Home", request: dict[str, object]) -> object:
 
 
 async def _extract_here(home: "Home", request: dict[str, object]) -> object:
-    """Start everything, for as long as it takes: a session's words are for the model."""
+    """Start a full Rumi for the extraction, because it asks the model."""
     from rumi.app import open_app
     from rumi.building import find_engine
     from rumi.config import load_settings
@@ -164,7 +164,7 @@ def _say(answer: dict[str, Any], as_json: bool, text: str) -> None:
 
 
 def _show(facts: list[dict[str, Any]]) -> None:
-    """A table for a person; for a pipe, whole lines, however long."""
+    """Print a table for a person; print whole lines of any length for a pipe."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table

@@ -6,9 +6,9 @@ import click
 @click.command()
 @click.argument("chat")
 def command(chat: str) -> None:
-    """Reset CHAT, like /reset in it: its container and history go, its files stay.
+    """Reset CHAT, like /reset in it: its container and history are removed, its files stay.
 
-    A chat in which nothing was ever said does not exist: that is exit code 2.
+    A chat without messages does not exist; then the exit code is 2.
     """
     from rumi.cli.attach import say
 

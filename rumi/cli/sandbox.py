@@ -20,21 +20,21 @@ def command() -> None:
 
 @command.command()
 def build() -> None:
-    """Make the sandbox's image and root file system anew."""
+    """Rebuild the sandbox's image and root file system."""
 
     run_async(_build)
 
 
 @command.command()
 def status() -> None:
-    """Show the engine, what it is made of, and this installation's containers."""
+    """Show the engine, its image or root file system, and this installation's containers."""
 
     run_async(_status)
 
 
 @command.command()
 def clean() -> None:
-    """Remove this installation's containers. Those of a running Rumi are its own to remove."""
+    """Remove this installation's containers. A running Rumi removes its own."""
 
     run_async(_clean)
 
@@ -56,9 +56,9 @@ async def _build() -> None:
     await engine.aclose()
     async with show_progress(reader()) as steps:
         if engine.kind == "docker":
-            lines = await build_image(loaded, steps.step)  # boxes that run keep the image they have
+            lines = await build_image(loaded, steps.step)  # running boxes keep their image
         else:
-            with home.hold("rumi sandbox build"):  # boxes that run would lose their root file system
+            with home.hold("rumi sandbox build"):  # running boxes would lose their root file system
                 lines = await build_rootfs(home, steps.step)
     for line in lines:
         say(line)

@@ -28,7 +28,7 @@ def command() -> None:
 
 
 @command.command(name="list")
-@click.option("-a", "--all", "everything", is_flag=True, help="Also those that are off, and what is hidden.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also disabled and hidden skills.")
 def list_(everything: bool) -> None:
     """List the skills that are on."""
     listed = _Here().catalogue.look().listed
@@ -50,7 +50,7 @@ def list_(everything: bool) -> None:
 def info(name: str) -> None:
     """Show one skill: where from, what it needs.
 
-    Also what it hides: of several skills NAME the last source's is used.
+    Also show what it hides: of several skills NAME, the last source's is used.
     """
     here = _Here()
     for line in _described(here, here.find(name)):
@@ -94,11 +94,11 @@ def disable(name: str) -> None:
 @command.command()
 @click.argument("name")
 @click.option("--code", is_flag=True, help="A skill that is a program, with a skill.py.")
-@click.option("-d", "--description", default="", metavar="TEXT", help="What it is for, and when to use it.")
+@click.option("-d", "--description", default="", metavar="TEXT", help="Its purpose, and when to use it.")
 def create(name: str, code: bool, description: str) -> None:
     """Make a new skill in RUMI_HOME/skills.
 
-    NAME is a word such as tidy-folder. It works at once, and has a test of its own.
+    NAME is a word such as tidy-folder. It works at once, and has its own test.
     """
     from rumi.skills import Entry, create_skill, how_to_test
 
@@ -120,9 +120,9 @@ def create(name: str, code: bool, description: str) -> None:
 def trust(name: str) -> None:
     """Let a skill of this project run its code.
 
-    NAME is trusted as it is now: when any of its files has changed, its code does not run until it is
-    trusted again. What a trusted skill says counts as yours: without trust, a turn that reads it asks before
-    it does anything that could do harm.
+    NAME is trusted as it is now: when any of its files has changed, its code does not run until it is trusted
+    again. The words of a trusted skill count as yours: without trust, a turn that reads it asks before it
+    does anything that could do harm.
     """
     from rumi.skills import SkillError, snapshot
 
@@ -146,7 +146,7 @@ def trust(name: str) -> None:
 
 
 class _Here:
-    """The skills of this home and of the folder that we are in."""
+    """The skills of this home and of the working folder."""
 
     home: Path
     config: Path
@@ -167,10 +167,10 @@ class _Here:
         self.catalogue = Catalogue(found, self.disabled, self.trusted)
 
     def find(self, name: str) -> "Entry":
-        """The skill of that name.
+        """Return the skill of that name.
 
         Raises:
-            SkillError: there is none.
+            SkillError: No skill has that name.
         """
         from rumi.skills import SkillError
 
@@ -180,11 +180,11 @@ class _Here:
         return found
 
     def say_if_overridden(self) -> None:
-        """Say it where config.toml does not decide."""
+        """Say if a value other than config.toml's decides."""
         if self.disabled.is_overridden:
             say(
-                "RUMI_SKILLS__DISABLED is set here and stands over config.toml: where it is set, this "
-                "changes nothing.",
+                "RUMI_SKILLS__DISABLED is set here and overrides config.toml: "
+                "this change has no effect while it is set.",
                 err=True,
             )
 
@@ -272,5 +272,5 @@ def _them(count: int) -> str:
 
 
 def _visible(text: str) -> str:
-    """What others wrote, without what moves a cursor or hides."""
+    """Return the text of others without characters that move the cursor or hide text."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,4 +1,4 @@
-"""The language of who reads the command line, and all that it says in it: help, wrong usage, results."""
+"""The reader's language on the command line: help, wrong usage and results are translated here."""
 
 import os
 import re
@@ -11,14 +11,14 @@ from rumi import texts
 from rumi.texts import Language
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
-"""What click puts behind the help of an option: its default, its range."""
+"""The text that click adds to the help of an option: its default, its range."""
 
 
 @cache
 def reader() -> Language:
-    """The language of the configuration, or else of the environment.
+    """Return the language of the configuration, or else of the environment.
 
-    Also where the configuration has faults: what is wrong with it is said in some language.
+    This also works if the configuration has errors, so that they can be reported in that language.
     """
     return texts.detect_language(_configured(), os.environ)
 
@@ -38,7 +38,7 @@ def _configured() -> texts.LanguageSetting:
 
 
 def told(text: str) -> str:
-    """A sentence of ours in the reader's language."""
+    """Translate a sentence of ours to the reader's language."""
     return texts.told(reader(), text)
 
 
@@ -51,21 +51,21 @@ class Formatter(click.HelpFormatter):
     """Help in the reader's language."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """The first line."""
+        """Write the usage line."""
         words = [told(word) for word in re.findall(r"(?:\[?COMMAND\]? \[ARGS\]\.\.\.|\S+)", args)]
         super().write_usage(prog, " ".join(words), told(prefix or "Usage: "))
 
     def write_heading(self, heading: str) -> None:
-        """A heading of a list."""
+        """Write the heading of a list."""
         super().write_heading(told(heading))
 
     def write_text(self, text: str) -> None:
-        """Paragraphs."""
+        """Write paragraphs."""
         paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
         super().write_text("\n\n".join(told(part) for part in paragraphs))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """A list of options or commands."""
+        """Write a list of options or commands."""
         super().write_dl([(name, _about(help)) for name, help in rows], col_max, col_spacing)
 
 
@@ -75,13 +75,13 @@ def _about(help: str) -> str:
 
 
 def summary(help: str) -> str:
-    """The first sentence of a command's help, whole."""
+    """Return the first sentence of a command's help, complete."""
     first = " ".join(help.split("\n\n")[0].split())
     return first.partition(". ")[0].removesuffix(".") + "."
 
 
 def show_usage_error(error: click.ClickException) -> None:
-    """What was wrong with the words, and where the help is; on standard error."""
+    """Print the usage error and the way to the help, on standard error."""
     lines = []
     if isinstance(error, click.UsageError) and error.ctx is not None:
         lines.append(error.ctx.get_usage())

@@ -9,9 +9,9 @@ from rumi.cli.speaking import reader
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the dump as JSON; docs/status.md has its shape.")
+@click.option("--json", "as_json", is_flag=True, help="Print the dump as JSON; docs/status.md describes it.")
 @click.option("--watch", is_flag=True, help="Refresh every second until Ctrl-C; keys sort, stop and reset.")
-@click.option("--all", "-a", "every", is_flag=True, help="Show every chat, those at rest too.")
+@click.option("--all", "-a", "every", is_flag=True, help="Show every chat, also idle ones.")
 def command(as_json: bool, watch: bool, every: bool) -> None:
     """Show what the running Rumi does: the tree of its actors."""
     from rumi.cli.attach import status_of_holder

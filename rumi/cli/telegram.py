@@ -28,20 +28,20 @@ def command(web: str | None, debug: bool) -> None:
 
 
 def _let_many_files_be_open() -> None:
-    """Each chat at work has connections and pipes. Login shells and services begin with room for 1024."""
+    """Raise the limit of open files (usually 1024), because each working chat has connections and pipes."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 GENERATIONS = (5_000, 10, 50)
-"""New objects until Python looks through the youngest; such looks until it looks through older ones."""
+"""New objects until Python searches the youngest generation; such searches until it searches older ones."""
 
 
 def _look_for_cycles_seldom() -> None:
-    """A look through all objects of a house with many chats stops everybody for a tenth of a second.
+    """Search for reference cycles less often, because a search of all objects blocks every chat for 0.1 s.
 
-    As Python comes, a busy house is looked through each second or two. What is there by now stays for good
-    and is left out; what lives no longer than a moment is found among the young as before.
+    With Python's defaults, a busy process is searched every second or two. Existing objects are excluded
+    permanently; short-lived objects are still found in the young generation.
     """
     gc.collect()
     gc.freeze()
@@ -94,7 +94,7 @@ async def _serve(web: str | None) -> None:
 def _entrance(
     web: str | None, language: "Language", home: "Home", loaded: "Loaded"
 ) -> "AbstractContextManager[Entrance | None]":
-    """Where the page will be, if there is to be one."""
+    """Open the place where the page listens, if there is to be a page."""
     if web is None:
         return nullcontext()
     from rumi.page import open_entrance
@@ -104,8 +104,8 @@ def _entrance(
 
 
 def _say(line: str) -> None:
-    """Tell whoever started it. That nobody reads any more is no reason to end."""
+    """Print a line on standard error; ignore a closed terminal."""
     try:
         click.echo(line, err=True)
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is still buffered must not fail at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # so that the buffered output does not fail at the exit

@@ -1,7 +1,7 @@
-"""The configuration: config.toml, the environment and flags; the keys and tokens; and where the home is.
+"""The configuration: config.toml, the environment and flags; the keys and tokens; and the path of the home.
 
-`load_settings` and what it returns import pydantic, which takes longer than some commands run: those names
-are imported when they are first asked for.
+`load_settings` and its result import pydantic, which takes longer than some commands run: those names are
+imported at their first use.
 """
 
 from typing import TYPE_CHECKING

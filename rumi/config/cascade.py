@@ -1,4 +1,4 @@
-"""Defaults, file, environment, flags: later ones win, and where each value came from is kept."""
+"""Defaults, file, environment, flags: later ones override earlier ones. The origin of a value is kept."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ FILE_NAME = "config.toml"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of `rumi config show`: the value as config.toml has it (empty: not set), and where it is from.
+    """A line of `rumi config show`: the value as in config.toml (empty: not set), and its origin.
 
     Of a secret only `set` or `not set`.
     """
@@ -39,10 +39,10 @@ class Loaded:
     notes: tuple[str, ...] = ()
 
     def custom_key(self, name: str) -> Secret | None:
-        """The key of `[model.custom.NAME]`, None where it has none.
+        """Return the key of `[model.custom.NAME]`, None if it has none.
 
         Raises:
-            ConfigError: it refers to a variable that is not set.
+            ConfigError: It refers to a variable that is not set.
         """
         api_key = self.settings.model.custom[name].api_key
         if api_key is None:
@@ -56,11 +56,11 @@ class Loaded:
         return self.secrets.referenced[variable]
 
     def is_of_this_run(self, key: str) -> bool:
-        """Whether a flag or a variable gave the value: the file and the defaults hold for every run."""
+        """Return True if a flag or a variable gave the value; the other values hold for every run."""
         return self.origins[key] not in ("default", FILE_NAME)
 
     def rows(self) -> list[Row]:
-        """Every key with its value and origin, then the secrets."""
+        """Return every key with its value and origin, then the secrets."""
         rows = [Row(key, _as_toml(value), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in NAMES:
             origin = self.secrets.origins.get(name, "")
@@ -69,10 +69,11 @@ class Loaded:
 
 
 def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
-    """Read everything. `flags` has dotted keys (`model.default`); None there is a flag that was not given.
+    """Read the whole configuration. `flags` has dotted keys (`model.default`); None means that the flag was
+    not given.
 
     Raises:
-        ConfigError: an unknown key, a value that is not allowed, or a file that cannot be read.
+        ConfigError: A key is unknown, a value is not allowed, or a file cannot be read.
     """
     given = Given()
     given.add_file(home / FILE_NAME)
@@ -96,7 +97,7 @@ def _notes(home: Path) -> tuple[str, ...]:
 
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Each dotted key with its value; the custom servers after the other keys of their section."""
+    """Yield each dotted key with its value; custom servers come after the other keys of their section."""
     for name in type(section).model_fields:
         value = getattr(section, name)
         if isinstance(value, Section):

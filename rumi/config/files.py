@@ -1,4 +1,4 @@
-"""Where the home is, and reading its small text files with errors that a person can act on."""
+"""Find the home, and read its small text files with errors that say what to do."""
 
 import contextlib
 import errno
@@ -16,18 +16,18 @@ _MOST_BYTES = 1_000_000
 
 
 def home_from(environment: Mapping[str, str], tell: Callable[[str], None] | None = None) -> Path:
-    """Return the home that a command may use: `find_home`, if it is its owner's alone.
+    """Return the home that a command may use: `find_home`, if only its owner can use it.
 
-    One that others can only read is closed, and `tell` gets a sentence about it; by default it goes to
-    standard error.
+    A home that others can only read is closed, and `tell` gets a sentence about it. By default the sentence
+    goes to standard error.
 
     Raises:
-        ConfigError: it is no folder, or cannot be made.
-        UnsafeHome: others may have changed what is in it; says what to do.
+        ConfigError: The path is not a folder, or the folder cannot be made.
+        UnsafeHome: Others may have changed the home. The message says what to do.
     """
     home = find_home(environment)
     if Home(home).refuse_if_unsafe():
-        sentence = f"Others could read {home}: it is its owner's alone now (mode 700)."
+        sentence = f"Others could read {home}: now only its owner can use it (mode 700)."
         (tell or _to_stderr)(told(detect_language("auto", environment), sentence))
     return home
 
@@ -39,12 +39,12 @@ def _to_stderr(line: str) -> None:
 
 
 def find_home(environment: Mapping[str, str]) -> Path:
-    """`RUMI_HOME`, otherwise `~/.rumi`: an absolute path; made with mode 0700 where it is missing.
+    """Return `RUMI_HOME`, otherwise `~/.rumi`, as an absolute path. A missing folder is made with mode 0700.
 
-    Whether it is safe to use is another question: see `home_from`.
+    This function does not check that the home is safe: see `home_from`.
 
     Raises:
-        ConfigError: it is no folder, or cannot be made.
+        ConfigError: The path is not a folder, or the folder cannot be made.
     """
     given = environment.get("RUMI_HOME", "")
     user = environment.get("HOME") or os.path.expanduser("~")
@@ -54,7 +54,7 @@ def find_home(environment: Mapping[str, str]) -> Path:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        why = "it is no folder" if isinstance(error, FileExistsError) else str(error.strerror)
+        why = "it is not a folder" if isinstance(error, FileExistsError) else str(error.strerror)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         advice = "Make room on its disk" if full else "Set RUMI_HOME to a folder that you may write to"
         raise ConfigError(f"The home {home} cannot be made: {why}.", f"{advice}.") from None
@@ -62,10 +62,10 @@ def find_home(environment: Mapping[str, str]) -> Path:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, empty where there is none.
+    """Return the text of a file, or an empty text if the file does not exist.
 
     Raises:
-        ConfigError: it is no regular file, too large, no UTF-8, or may not be read.
+        ConfigError: It is not a regular file, is too large, is not UTF-8, or cannot be read.
     """
     try:
         # Not blocking: opening a FIFO would wait for a writer.
@@ -76,7 +76,7 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", "Check its owner and mode.") from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"{path} is no regular file.", "Remove it, or put a text file in its place.")
+            raise ConfigError(f"{path} is not a regular file.", "Remove it, or put a text file in its place.")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             raw = file.read(_MOST_BYTES + 1)
     finally:
@@ -87,4 +87,4 @@ def read_text(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path} is no UTF-8 text (line {line}).", "Save it as UTF-8.") from None
+        raise ConfigError(f"{path} is not UTF-8 text (line {line}).", "Save it as UTF-8.") from None

@@ -1,4 +1,4 @@
-"""What a person wrote, from each source, until it is validated; and errors that say what is wrong with it."""
+"""The values from each source before validation, and errors that say what is wrong with them."""
 
 import difflib
 import json
@@ -39,35 +39,35 @@ _EXPECTED = {
 
 
 class Given:
-    """Values by their keys, each with its origin. What is added later replaces what was there."""
+    """Values by their keys, each with its origin. A value that is added later replaces an earlier one."""
 
     def __init__(self) -> None:
         self._values: dict[Key, tuple[object, str]] = {}
 
     def add_file(self, path: Path) -> None:
-        """Add a TOML file, if there is one.
+        """Add a TOML file, if it exists.
 
         Raises:
-            ConfigError: it cannot be read, is no TOML, or has an unknown key.
+            ConfigError: It cannot be read, is not valid TOML, or has an unknown key.
         """
         text = read_text(path)
         try:
             table = tomllib.loads(text)
-        except ValueError as error:  # of Python's own for a number with thousands of digits
+        except ValueError as error:  # Python raises this for a number with thousands of digits
             lines = text.rstrip("\n").count("\n") + 1
             why = str(error).replace("at end of document", f"at line {lines}, the end")
             raise ConfigError(
-                f"{path} is no valid TOML: {why}.", "Texts stand in quotes, lists in brackets."
+                f"{path} is not valid TOML: {why}.", "Put texts in quotes and lists in brackets."
             ) from None
         except RecursionError:
             raise ConfigError(f"{path} is nested too deeply.", "No key has more than a list.") from None
         self._add_table(table, (), path.name)
 
     def add_environment(self, environment: Mapping[str, str]) -> None:
-        """Add `RUMI_SECTION__KEY` and `RUMI_KEY` for keys that stand in no section.
+        """Add `RUMI_SECTION__KEY`, and `RUMI_KEY` for keys outside of sections.
 
         Raises:
-            ConfigError: a name with `__` that is no key, or a value that cannot be read.
+            ConfigError: A name with `__` is not a key, or a value cannot be read.
         """
         for name in sorted(environment):
             if not name.startswith(_PREFIX):
@@ -80,10 +80,10 @@ class Given:
             self._values[key] = (_converted(key, environment[name], name), name)
 
     def add_flags(self, flags: Mapping[str, object]) -> None:
-        """Add flags, by their dotted keys; None is one that was not given.
+        """Add flags by their dotted keys; None means that a flag was not given.
 
         Raises:
-            ConfigError: an unknown key, or a text that cannot be read.
+            ConfigError: A key is unknown, or a text cannot be read.
         """
         for dotted, value in flags.items():
             if value is None:
@@ -92,15 +92,15 @@ class Given:
             self._values[key] = (_converted(key, value, "flag"), "flag")
 
     def origin(self, dotted: str) -> str:
-        """Where the value of a key is from."""
+        """Return the origin of a key's value."""
         found = self._values.get(tuple(dotted.split(".")))
         return found[1] if found else "default"
 
     def settings(self) -> Settings:
-        """The settings that these values make of the defaults.
+        """Return the settings: these values, and the defaults for the other keys.
 
         Raises:
-            ConfigError: a value that is not allowed.
+            ConfigError: A value is not allowed.
         """
         tree: dict[str, Any] = {}
         for key, (value, _) in self._values.items():
@@ -132,7 +132,7 @@ class Given:
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:
-        """The key, with a custom server's name as it is written elsewhere."""
+        """Return the key, with a custom server's name in the spelling of the other sources."""
         if key[:2] == _CUSTOM and len(key) == 4:
             names = {known[2] for known in self._values if known[:2] == _CUSTOM}
             written = next((name for name in sorted(names) if name.lower() == key[2].lower()), key[2])
@@ -141,7 +141,7 @@ class Given:
             section = _section_at(key[:length])
             if section is None and key[:length] != _CUSTOM:
                 raise ConfigError(
-                    f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is no section."
+                    f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
                 )
             if section is not None and key[length] not in section.model_fields:
                 raise _unknown(key, value, origin, section.model_fields, length)
@@ -198,7 +198,7 @@ def _section_at(key: Key) -> type[Section] | None:
 def _unknown(
     key: Key, value: object, origin: str, known: Iterable[str], wrong: int | None = None
 ) -> ConfigError:
-    """`wrong` says which part of the key is unknown: the last, unless it is told."""
+    """Return the error for an unknown key. `wrong` is its unknown part; the last part by default."""
     at = len(key) - 1 if wrong is None else wrong
     name, names, section = key[at], list(known), key[:at]
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
@@ -213,7 +213,7 @@ def _unknown(
 
 
 def _refuse_single_underscore(name: str, rest: str) -> None:
-    """`RUMI_SANDBOX_MEMORY` would be passed over in silence."""
+    """Refuse `RUMI_SANDBOX_MEMORY`, which would otherwise be ignored silently."""
     for section in Settings.model_fields:
         fields = getattr(_section_at((section,)), "model_fields", {})
         key = rest.removeprefix(f"{section}_")
@@ -223,7 +223,7 @@ def _refuse_single_underscore(name: str, rest: str) -> None:
 
 
 def _converted(key: Key, value: object, origin: str) -> object:
-    """A text of the environment or of a flag as what the key holds; other values as they are."""
+    """Convert a text of the environment or of a flag to the key's type; return other values unchanged."""
     if not isinstance(value, str):
         return _frozen(value)
     section = _section_at(key[:-1])
@@ -253,7 +253,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
 
 
 def _types_in(annotation: Any) -> set[Any]:
-    """The plain types of an annotation, its alternatives included."""
+    """Return the plain types of an annotation, including its alternatives."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _types_in(get_args(annotation)[0])
@@ -271,12 +271,12 @@ def _dotted(key: Key) -> str:
 
 
 def _shown(key: Key, value: object) -> str:
-    """The value for an error: short, on one line, and without anything secret."""
+    """Return the value for an error message: short, on one line, without secrets."""
     if isinstance(value, str) and key and _SECRET_NAME.search(key[-1]):
         return HIDDEN
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, TypeError):  # a number with thousands of digits; a table with a date as its key
+    except (ValueError, TypeError):  # a number with thousands of digits, or a table with a date as its key
         text = f"({type(value).__name__})"
     text = Redactor(()).text(text)
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

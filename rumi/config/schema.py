@@ -1,4 +1,4 @@
-"""Every section and key of config.toml, with its default and what is allowed."""
+"""Every section and key of config.toml, with its default and its allowed values."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-# The upper ends are far beyond use (30 years, a petabyte in MB) and keep arithmetic in 64 bits.
+# The upper limits are far beyond use (30 years, a petabyte in MB) and keep arithmetic within 64 bits.
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
@@ -21,10 +21,10 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def memory_bytes(size: str) -> int:
-    """A size such as `512m`, `1g`, `300000k` or `536870912` in bytes; the units are powers of 1024.
+    """Convert a size such as `512m`, `1g`, `300000k` or `536870912` to bytes; units are powers of 1024.
 
     Raises:
-        ValueError: it is none, or less than 6m (what Docker needs).
+        ValueError: It is not a size, or is less than 6m (Docker's minimum).
     """
     matched = _MEMORY.fullmatch(size)
     if matched is None:
@@ -36,10 +36,10 @@ def memory_bytes(size: str) -> int:
 
 
 def reference(api_key: str) -> str:
-    """The name of the variable that `$NAME` or `${NAME}` refers to.
+    """Return the variable's name in `$NAME` or `${NAME}`.
 
     Raises:
-        ValueError: it is no such reference.
+        ValueError: It is not such a reference.
     """
     matched = _REFERENCE.fullmatch(api_key)
     if matched is None:
@@ -112,11 +112,11 @@ def _bytes_as_text(value: Any) -> Any:
 
 
 ModelName: TypeAlias = Annotated[str, _checked(_check_model)]
-UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # so Telegram promises
+UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees this
 
 
 class Section(BaseModel):
-    """What all sections have in common: nothing unknown, nothing converted, nothing changed afterwards."""
+    """The rules of all sections: no unknown keys, no conversion of values, no later changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
@@ -130,10 +130,10 @@ class CustomServer(Section):
 
 
 class ModelSection(Section):
-    """`[model]`: which models, and how they are asked. None leaves it to the server.
+    """`[model]`: the models and the parameters of their calls. None uses the server's default.
 
-    Without `first_token_timeout_s` the first word may take as long as `timeout_s` at Groq, and 300 s (or
-    `timeout_s`, where that is longer) at a custom server.
+    Without `first_token_timeout_s` the limit for the first word is `timeout_s` at Groq, and 300 s (or
+    `timeout_s`, if that is longer) at a custom server.
     """
 
     default: ModelName = "groq:openai/gpt-oss-120b"
@@ -158,7 +158,7 @@ class AgentSection(Section):
 
 
 class SandboxSection(Section):
-    """`[sandbox]`: the engine, and what one chat may use."""
+    """`[sandbox]`: the engine, and the limits of one chat."""
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
@@ -180,11 +180,11 @@ class SandboxSection(Section):
 
 
 class SessionSection(Section):
-    """`[session]`: how long one lasts without a message, and how many messages of it a model is shown.
+    """`[session]`: the time after which a silent session ends, and the number of its messages in a prompt.
 
-    Without `history_messages` that is as many as the model has room for. `handed_chars` bounds what a message
-    hands on in others' words: forwards, quotes, piped data. Messages, replies and history of sessions that
-    are over are deleted after `keep_days`; 0 keeps them.
+    Without `history_messages`, a prompt has as many messages as the model's token budget allows.
+    `handed_chars` bounds the words of others in a message: forwards, quotes, piped data. Messages, replies
+    and history of ended sessions are deleted after `keep_days`; 0 keeps them.
     """
 
     ttl_s: Positive = 3600
@@ -203,7 +203,7 @@ class FetchSection(Section):
 
 
 class SearchSection(Section):
-    """`[search]`: who searches the web; auto takes the first that has a key."""
+    """`[search]`: the provider that searches the web; auto takes the first one that has a key."""
 
     provider: Literal["auto", "tavily", "kagi", "ddgs"] = "auto"
 
@@ -216,7 +216,7 @@ class MemorySection(Section):
 
 
 class SkillsSection(Section):
-    """`[skills]`: further folders, names that are off, and how many the prompt lists."""
+    """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
 
     dirs: tuple[Annotated[str, _checked(_check_path)], ...] = ()
     disabled: tuple[Annotated[str, _checked(_check_word)], ...] = ()
@@ -231,7 +231,7 @@ class TelegramSection(Section):
 
 
 class LogSection(Section):
-    """`[log]`: the size at which a log is put aside, and how many old ones are kept."""
+    """`[log]`: the size at which a log is rotated, and the number of old logs to keep."""
 
     max_mb: Positive = 10
     keep: Annotated[int, Field(ge=0, le=1000)] = 5

@@ -1,7 +1,7 @@
-"""Keys and tokens: from the environment, or from `.env` in the home, and from nowhere else.
+"""Keys and tokens, only from the environment and from `.env` in the home.
 
-A `.env` in the working folder is never read (someone else's could send the key elsewhere), and
-`os.environ` is never changed, so that no child process inherits what was read here.
+A `.env` in the working folder is never read (someone else's could send the key elsewhere), and `os.environ`
+is never changed, so that no child process inherits what was read here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,12 +15,12 @@ from rumi.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A value that no `repr`, no f-string and no log shows."""
+    """A value that `repr`, f-strings and logs do not show."""
 
     _value: str = field(repr=False)
 
     def reveal(self) -> str:
-        """The value itself, for the one place that sends it."""
+        """Return the value itself, for the one place that sends it."""
         return self._value
 
     def __repr__(self) -> str:
@@ -31,9 +31,10 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What is known, and where each came from (`environment` or `.env`); None is not set.
+    """The secrets, and the origin of each (`environment` or `.env`); None means not set.
 
-    The base URLs are addresses of test servers and proxies: no secrets, but they decide where those go.
+    The base URLs are addresses of test servers and proxies. They are not secret, but they decide where
+    secrets are sent.
     """
 
     groq_api_key: Secret | None = None
@@ -43,11 +44,11 @@ class Secrets:
     tavily_api_key: Secret | None = None
     kagi_api_key: Secret | None = None
     referenced: Mapping[str, Secret] = field(default_factory=dict)
-    """The variables that custom servers refer to, as far as they are set."""
+    """The variables that custom servers refer to, if they are set."""
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def values(self) -> Iterator[str]:
-        """Every secret value, for the redactor."""
+        """Yield every secret value, for the redactor."""
         known = (self.groq_api_key, self.telegram_token, self.tavily_api_key, self.kagi_api_key)
         for secret in (*known, *self.referenced.values()):
             if secret is not None:
@@ -61,12 +62,12 @@ NAMES = (
 
 
 def load_secrets(home: Path, environment: Mapping[str, str], references: frozenset[str]) -> Secrets:
-    """The secrets by their names, and the variables named in `references`.
+    """Return the secrets by their names, and the variables named in `references`.
 
-    A variable that is empty counts as not set.
+    An empty variable counts as not set.
 
     Raises:
-        ConfigError: `.env` cannot be read; the message never shows a line of it.
+        ConfigError: `.env` cannot be read. The message never shows a line of it.
     """
     file = _read_env_file(home / ".env")
     found: dict[str, str] = {}
@@ -102,7 +103,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
     for binding in parse_stream(StringIO(text)):
         if binding.error:
             raise ConfigError(
-                f"{path} has a line {binding.original.line} that is no NAME=value.", "Correct or remove it."
+                f"{path} has a line {binding.original.line} that is not NAME=value.", "Correct or remove it."
             )
         if binding.key is not None and binding.value is not None:
             values[binding.key] = binding.value

@@ -133,7 +133,7 @@ class Watch:
             nursery.start_soon(self._do, "stop", chat)
         elif key == "r" and self._sure != chat:
             self._sure = chat
-            self._said = f"Reset {chat}? Its container and its history go. Press r once more."
+            self._said = f"Reset {chat}? Its container and history will be removed. Press r once more."
         elif key == "r":
             self._sure = ""
             nursery.start_soon(self._do, "reset", chat)

@@ -1,8 +1,8 @@
-"""What a working installation needs, checked one by one, each with its mend.
+"""The checks of a working installation, each with its fix.
 
-`machine` looks at Python, the disk and the clock, `files` at the home, `databases` into its two, `settings`
-at the configuration and what it names, `sandboxes` at what commands run in, `online` asks the servers. All of
-it works while another process holds the home, and changes nothing in it.
+`machine` checks Python, the disk and the clock, `files` the home, `databases` its two databases, `settings`
+the configuration and its keys, `sandboxes` the engines that run commands; `online` asks the servers. All
+checks work while another process holds the home, and change nothing in it.
 """
 
 from rumi.doctor.check import Check, Verdict

@@ -1,4 +1,4 @@
-"""One finding, and how long looking for it may take."""
+"""One finding of a check, and the time limit of a check."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from rumi.texts import Language, told, told_error
 Verdict = Literal["ok", "warning", "failure"]
 
 CHECK_S = 30.0
-"""How long one check may take."""
+"""The time limit of one check, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `mend` says what to do, empty where nothing is to be done."""
+    """One finding. `fix` says what to do; it is empty if there is nothing to do."""
 
     name: str
     verdict: Verdict
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 Tell = Callable[[Check], None]
@@ -32,7 +32,7 @@ Look = Callable[[], Awaitable[list[Check]]]
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found so far. Each finding is told at once. `debug`: faults of ours are raised, not told."""
+    """The findings so far. Each finding is reported at once. `debug` raises bugs in a check instead."""
 
     language: Language
     tell: Tell
@@ -40,21 +40,19 @@ class Examination:
     checks: list[Check] = field(default_factory=list)
 
     def add(self, *checks: Check) -> None:
-        """Keep findings and tell them in the reader's language.
-
-        What looks like a key is left out: some words are other programs'.
-        """
+        """Store findings and report them in the reader's language, without anything that looks like a key."""
         hide = Redactor(()).text
         for each in checks:
-            found, mend = told(self.language, each.found).rstrip("."), told(self.language, each.mend)
-            check = Check(each.name, each.verdict, hide(found), hide(mend))
+            found, fix = told(self.language, each.found).rstrip("."), told(self.language, each.fix)
+            check = Check(each.name, each.verdict, hide(found), hide(fix))
             self.checks.append(check)
             self.tell(check)
 
     async def look(self, name: str, look: Look, verdict: Verdict = "failure") -> None:
-        """Add what a check finds; `verdict` is what it means where it cannot be made at all.
+        """Add the findings of a check. `verdict` is the verdict if the check itself fails.
 
-        Bounded, and whatever it raises is a finding too: one check's trouble ends no other.
+        The check has a time limit, and its exceptions become findings too, so one failed check ends no other
+        check.
         """
         found = None
         with trio.move_on_after(CHECK_S):
@@ -86,11 +84,11 @@ class Examination:
                     name,
                     "failure",
                     found,
-                    "That is a fault of Rumi's. Report it, with what this says: rumi --debug doctor",
+                    "This is a bug in Rumi. Report it with the output of: rumi --debug doctor",
                 )
             ]
 
 
 async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:
-    """Checks that read files, in a thread: a disk that hangs ends no other check."""
+    """Run checks that read files in a thread, so that a disk that hangs ends no other check."""
     return await trio.to_thread.run_sync(checks, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))

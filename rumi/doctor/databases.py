@@ -1,4 +1,4 @@
-"""The two databases: whether they are sound, and of a version that this program knows. Blocking, bounded."""
+"""Checks that the two databases are undamaged and of a known version. Blocking, with a time limit."""
 
 import contextlib
 import shlex
@@ -14,19 +14,19 @@ from rumi.journal import STATE
 from rumi.memory import MEMORY
 
 READ_S = 10.0
-"""How long a file is read for damage. Both have to fit into the time of a check."""
+"""How long the check searches a file for damage. Both files must fit into the time of one check."""
 
 
 def databases(home: Home) -> list[Check]:
-    """Both files, read only: who holds the home goes on writing."""
+    """Check both files read-only; the holder of the home continues to write."""
     return [*_database(home.state_db, STATE), *_database(home.memory_db, MEMORY)]
 
 
 def _database(path: Path, schema: Schema) -> list[Check]:
     if not path.exists():
         return [Check(path.name, "ok", "not there yet"), *_copies(path)]
-    if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
-        return [Check(path.name, "failure", "it is no file", "Stop Rumi and move it away.")]
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for a writer
+        return [Check(path.name, "failure", "it is not a file", "Stop Rumi and move it away.")]
     try:
         check = _read(path, schema)
     except NewerSchema as error:
@@ -52,7 +52,7 @@ def _read(path: Path, schema: Schema) -> Check:
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=5)) as db:
         version = checked_version(db, path, schema)
         found = _integrity(db)
-    if lies and path.with_name(f"{path.name}-wal").exists():  # somebody began to write meanwhile
+    if lies and path.with_name(f"{path.name}-wal").exists():  # another process began to write meanwhile
         return _read(path, schema)
     size_bytes = path.stat().st_size
     size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
@@ -68,7 +68,7 @@ def _read(path: Path, schema: Schema) -> Check:
 
 
 def _integrity(db: sqlite3.Connection) -> str:
-    """The first damage that SQLite finds, "ok" if there is none, "" where the time was too short to say."""
+    """Return the first damage that SQLite finds, "ok" without damage, or "" if the time was too short."""
     deadline = time.monotonic() + READ_S
     db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
     try:
@@ -81,7 +81,9 @@ def _integrity(db: sqlite3.Connection) -> str:
 
 
 def _damaged(path: Path, found: str) -> Check:
-    """The log goes along: SQLite would write an old one into whatever takes the file's place."""
+    """Return the failure and its fix. The fix also moves the log, because SQLite would replay an old log
+    into a new file.
+    """
     beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
     moves += [(each, each.with_name(each.name.replace(".db-", ".db.damaged-"))) for each in beside]

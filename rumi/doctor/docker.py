@@ -1,4 +1,4 @@
-"""Docker: the daemon, its image, and a container as chats get it, looked at from inside."""
+"""Checks of Docker: the daemon, its image, and a chat's container that examines itself."""
 
 import os
 import pwd
@@ -21,7 +21,7 @@ BOUNDS = {
     "memory": ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
     "pids": ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
 }
-"""Where a container sees its own bounds, by version 2 of control groups and by version 1."""
+"""The files in which a container sees its own limits, for versions 2 and 1 of control groups."""
 
 SELF_VIEW = (
     "cat /proc/self/status; cat /proc/net/dev; "
@@ -34,11 +34,11 @@ SELF_VIEW = (
     )
     + "echo Seen: all"
 )
-"""What a command in the sandbox says about itself."""
+"""The command that prints the sandbox's view of itself."""
 
 
 async def docker(home: Home, loaded: Loaded) -> list[Check]:
-    """The daemon, and whether a container as chats get it is what was promised."""
+    """Check the daemon, and that a chat's container keeps the promised limits."""
     try:
         engine = await find_engine(home, loaded, "docker")
         try:
@@ -52,8 +52,8 @@ async def docker(home: Home, loaded: Loaded) -> list[Check]:
 
 async def _examined(engine: Engine, home: Home, loaded: Loaded) -> list[Check]:
     checks = [Check("docker", "ok", "the daemon answers")]
-    mend = "Change that in the kernel's settings (cgroups, swap): docs/operations.md, Docker."
-    checks += [Check("docker", "warning", f"degraded: {why}", mend) for why in engine.degraded]
+    fix = "Change that in the kernel's settings (cgroups, swap): docs/operations.md, Docker."
+    checks += [Check("docker", "warning", f"degraded: {why}", fix) for why in engine.degraded]
     image = await _image(engine, loaded)
     checks.append(image)
     if image.verdict == "ok":
@@ -62,27 +62,27 @@ async def _examined(engine: Engine, home: Home, loaded: Loaded) -> list[Check]:
 
 
 def why_not(error: SandboxError, loaded: Loaded) -> Check:
-    """There is none, it is not ours to use, it hangs, or it is of a kind that cannot be used."""
+    """Explain why Docker cannot be used: it is missing, forbidden, hangs, or is of an unsupported kind."""
     address, cause = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock", error.__cause__
     if isinstance(cause, httpx.ConnectError) and "Permission denied" in str(cause):
         found = f"this user may not use the daemon at {address}"
-        mend = (
-            f"As root: usermod -aG docker {_user()}, then log in anew. That gives root's power: "
+        fix = (
+            f"As root: usermod -aG docker {_user()}, then log in again. That gives root's power: "
             "docs/operations.md."
         )
     elif isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout):
         found = f"no daemon answers at {address}"
-        mend = "Install Docker, or start its daemon: systemctl start docker."
+        fix = "Install Docker, or start its daemon: systemctl start docker."
         if loaded.settings.sandbox.backend != "docker":
-            mend += " Without Docker bubblewrap is used."
+            fix += " Without Docker bubblewrap is used."
     elif cause is not None:
-        found, mend = (
+        found, fix = (
             "the daemon does not answer in time",
             "Restart the daemon if this lasts: systemctl restart docker",
         )
     else:
-        found, mend = error.message, error.advice
-    return Check("docker", "warning", found, mend)
+        found, fix = error.message, error.advice
+    return Check("docker", "warning", found, fix)
 
 
 def _user() -> str:
@@ -93,12 +93,14 @@ def _user() -> str:
 
 
 async def _image(engine: Engine, loaded: Loaded) -> Check:
-    """One that is missing or old is made at the first chat; what is not ours was put there by somebody."""
+    """Check the image. The first chat makes a missing or old image; a foreign image was put there by
+    somebody.
+    """
     image = await image_state(engine, loaded)
     if not image.image_id:
         found = f"the image {image.image} is not there"
         return Check("image", "warning", found, "The first chat builds it. At once: rumi sandbox build")
-    rebuild = "Make it anew: rumi sandbox build"
+    rebuild = "Rebuild it: rumi sandbox build"
     if image.fault and not image.source:
         return Check("image", "failure", f"the image {image.image} is none that Rumi made", rebuild)
     if image.fault:
@@ -108,11 +110,11 @@ async def _image(engine: Engine, loaded: Loaded) -> Check:
 
 
 async def _container(engine: Engine, home: Home, limits: Limits) -> list[Check]:
-    """Start one as chats do, let it look at itself, and remove it."""
+    """Start a container as for a chat, let it examine itself, and remove it."""
     chat = f"doctor-{secrets.token_hex(4)}"
     workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=home.run))
     said = bytearray()
-    rebuild = "Make it anew: rumi sandbox build"
+    rebuild = "Rebuild it: rumi sandbox build"
     try:
         if os.geteuid() == 0:
             os.chown(workspace, *engine.user)
@@ -132,14 +134,17 @@ async def _container(engine: Engine, home: Home, limits: Limits) -> list[Check]:
         return [Check("container", "failure", found, rebuild)]
     missing = broken_promises(text, limits)
     if missing:
-        held = "Commands are not held as promised: do not use it. Look at the daemon's version and settings."
+        held = (
+            "Docker does not keep the promised limits: do not use it. "
+            "Look at the daemon's version and settings."
+        )
         return [Check("container", "failure", each, held) for each in missing]
     if "Workspace: writable" not in text:
-        found, mend = (
+        found, fix = (
             "commands cannot write their chat's files (/workspace)",
             "Does the daemon run on another machine, or map users? docs/operations.md, Docker.",
         )
-        return [Check("container", "failure", found, mend)]
+        return [Check("container", "failure", found, fix)]
     found = (
         "no capabilities, no new privileges, system calls filtered, no network, root "
         f"read-only; {limits.memory_bytes // 2**20} MB, {limits.pids} processes"
@@ -148,9 +153,9 @@ async def _container(engine: Engine, home: Home, limits: Limits) -> list[Check]:
 
 
 def broken_promises(text: str, limits: Limits) -> list[str]:
-    """What the container's own view lacks. `text` has what `SELF_VIEW` prints.
+    """Return the promises that the container's own view contradicts. `text` is the output of `SELF_VIEW`.
 
-    A bound that it does not see is not judged: the daemon says itself which ones it cannot keep.
+    A limit that the container cannot see is not judged: the daemon itself reports limits that it cannot keep.
     """
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     status = {name.strip(): value.split() for name, value in fields.items()}
@@ -171,5 +176,5 @@ def broken_promises(text: str, limits: Limits) -> list[str]:
 
 
 def _within(seen: list[str] | None, most: int) -> bool:
-    """Whether a bound holds. "max" is none."""
+    """Return True if a limit holds. "max" means no limit."""
     return seen is None or (seen[:1] != [] and seen[0].isdigit() and int(seen[0]) <= most)

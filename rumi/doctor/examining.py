@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are shown. One that fails stops no other."""
+"""All checks, in the order in which they are shown. A failed check stops no other check."""
 
 import os
 from functools import partial
@@ -14,18 +14,18 @@ from rumi.home import Home
 from rumi.texts import Language, detect_language, waits_for_the_disk
 
 ANSWER_S = 3.0
-"""How long a running Rumi may take to say that it is well."""
+"""How long a running Rumi may take to answer."""
 
 
 async def examine(
     home: Home, *, ask_servers: bool = False, tell: Tell = lambda _: None, debug: bool = False
 ) -> list[Check]:
-    """Check everything. `ask_servers`: also what costs a model call and a word with Telegram.
+    """Run every check. With `ask_servers`, also make a model call and a call to Telegram.
 
-    Nothing in a home that every other command refuses is used, nor looked into.
+    If every other command refuses the home, no file of it is used or read.
 
-    `tell` gets each finding as soon as there is one. Bounded, whatever hangs. Cancelled, no container and no
-    process of it is left.
+    `tell` gets each finding as soon as there is one. Every check has a time limit. After a cancellation, no
+    container and no process of a check is left.
     """
     from rumi.doctor.files import refused
 
@@ -38,7 +38,7 @@ async def examine(
 
 
 def _configuration(home: Home) -> tuple[Loaded | None, Check | None]:
-    """The configuration in force, or what is wrong with it."""
+    """Return the configuration in force, or the finding about its error."""
     try:
         return load_settings(home.root, os.environ, {}), None
     except ConfigError as error:
@@ -102,7 +102,7 @@ async def _holder(home: Home, language: Language) -> list[Check]:
                 "running",
                 "warning",
                 found,
-                ("It may be starting or ending. If this lasts, look into logs/rumi.jsonl and start it anew."),
+                ("It may be starting or ending. If this lasts, look into logs/rumi.jsonl and restart it."),
             )
         ]
     trouble = (status.get("storage") or {}).get("trouble")
@@ -114,7 +114,7 @@ async def _holder(home: Home, language: Language) -> list[Check]:
                 "failure",
                 found,
                 (
-                    f"See what takes up room: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
+                    f"See what takes up space: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
                     "and who uses state.db."
                 ),
             )
@@ -122,12 +122,12 @@ async def _holder(home: Home, language: Language) -> list[Check]:
     theirs = status.get("program", "")
     if theirs != rumi.__version__:
         found = f"{holder} is version {theirs}, this is {rumi.__version__}"
-        return [Check("running", "warning", found, "Restart it, so that it is what is installed.")]
+        return [Check("running", "warning", found, "Restart it to run the installed version.")]
     return [Check("running", "ok", f"{holder}, and it answers")]
 
 
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
-    """Both engines. Where none works, or not the one that is needed, that is a failure."""
+    """Check both engines. It is a failure if none works, or if the required one does not."""
     from rumi.doctor.docker import docker
     from rumi.doctor.sandboxes import bubblewrap, files, leftovers, user
 
@@ -143,8 +143,8 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
         found = (
             "neither Docker nor bubblewrap works here" if wanted == "auto" else f"{wanted} does not work here"
         )
-        mend = "Mend one of them: commands need a sandbox."
-        examination.add(Check("sandbox", "failure", found, mend))
+        fix = "Fix one of them: commands need a sandbox."
+        examination.add(Check("sandbox", "failure", found, fix))
     elif wanted == "auto" and "docker" not in works and loaded.secrets.telegram_token is not None:
         found = "there is a Telegram token, and rumi telegram wants Docker"
         examination.add(
@@ -152,6 +152,6 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
                 "sandbox",
                 "failure",
                 found,
-                'Mend Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"',
+                'Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"',
             )
         )

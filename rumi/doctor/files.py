@@ -1,4 +1,4 @@
-"""The home: whose its files are, and who may read them. Blocking."""
+"""Checks of the home: the owner of its files, and the users who may read them. Blocking."""
 
 import os
 import shlex
@@ -12,17 +12,17 @@ from rumi.home import Danger, Home
 from rumi.unsafe import FOREIGN, READABLE
 
 NAMED = 5
-"""More files than that are told as a number; the command has them all."""
+"""Up to this number of files the finding names each file; the command always lists all of them."""
 
 
 def refused(home: Home) -> list[Check]:
-    """Why every other command refuses the home, in their words; empty where they use it."""
+    """Return the reason why every other command refuses the home, in their words; empty if they accept it."""
     dangers = [danger for danger in home.dangers() if danger.kind != READABLE]
     return [_check(danger) for danger in dangers]
 
 
 def files(home: Home) -> list[Check]:
-    """Whether a home that is not refused is its owner's alone."""
+    """Check that only its owner can use an accepted home."""
     if readable := [_check(danger) for danger in home.dangers()]:
         return [*readable, *(each for each in _permissions(home) if each.verdict != "ok")]
     return [_home(home), *_permissions(home)]
@@ -40,7 +40,7 @@ def _home(home: Home) -> Check:
 
 
 def _permissions(home: Home) -> list[Check]:
-    """What is secret should not depend on the folder around it alone."""
+    """Check that secret files do not depend on the permissions of their folder alone."""
     open_to_others, foreign = [], []
     for path in _kept(home):
         try:
@@ -54,8 +54,8 @@ def _permissions(home: Home) -> list[Check]:
     checks = []
     if foreign:
         said = f"{home.root} has files of another user: {_names(home, foreign)}"
-        mend = f"As root: chown -R {os.geteuid()} {_quoted(foreign)}"
-        checks.append(Check("permissions", "failure", said, mend))
+        fix = f"As root: chown -R {os.geteuid()} {_quoted(foreign)}"
+        checks.append(Check("permissions", "failure", said, fix))
     if open_to_others:
         said = f"open to others: {_names(home, open_to_others)}"
         checks.append(Check("permissions", "warning", said, f"chmod go= {_quoted(open_to_others)}"))
@@ -63,7 +63,9 @@ def _permissions(home: Home) -> list[Check]:
 
 
 def _kept(home: Home) -> Iterator[Path]:
-    """What Rumi keeps, but for the chats' workspaces and the root file system: those are the sandbox's."""
+    """Yield the files that Rumi keeps, except workspaces and the root file system, which belong to the
+    sandbox.
+    """
     theirs = {home.workspaces.name, home.rootfs.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
     yield home.workspaces
@@ -76,7 +78,9 @@ def _kept(home: Home) -> Iterator[Path]:
 
 
 def _secret(home: Home, path: Path) -> bool:
-    """Keys, what people wrote, and what obeys whoever reaches it."""
+    """Return True for keys, for users' texts, and for files that act on behalf of everyone who reaches
+    them.
+    """
     if path.parent == home.root:
         return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
     return path.name.endswith((".sock", ".jsonl"))
@@ -91,5 +95,5 @@ def _names(home: Home, paths: list[Path]) -> str:
 
 
 def _quoted(paths: list[Path]) -> str:
-    """All of them: whoever runs the command once is done."""
+    """Return all paths quoted for the shell, so that one command fixes all of them."""
     return " ".join(shlex.quote(str(path)) for path in dict.fromkeys(paths))

@@ -1,4 +1,4 @@
-"""The machine: Python, the clock, the words that it can show, the disk. Blocking, briefly."""
+"""Checks of the machine: Python, the clock, the terminal's encoding, the disk. Blocking, briefly."""
 
 import os
 import sys
@@ -13,16 +13,16 @@ from rumi.sandbox import free_on
 LOW_DISK_BYTES = 1_000_000_000
 LOW_INODES = 10_000
 CLOCK_S = 86_400.0
-"""Files may come from a machine whose clock is a little ahead, not from another day."""
+"""Tolerance for files from a machine whose clock is slightly ahead."""
 
 
 def machine(home: Home) -> list[Check]:
-    """What does not depend on the home being there."""
+    """Run the checks that do not need a home."""
     return [_python(), _clock(home), _terminal(), _programs()]
 
 
 def disk(home: Home) -> list[Check]:
-    """Whether the home's disk has room for bytes and for files."""
+    """Check that the home's disk has room for bytes and for files."""
     figures = free_on(home.root)
     free, inodes = figures.bytes, figures.files
     size = f"{free / 1e9:.1f} GB" if free >= LOW_DISK_BYTES else f"{free / 1e6:.0f} MB"
@@ -31,19 +31,19 @@ def disk(home: Home) -> list[Check]:
     checks = []
     if free < LOW_DISK_BYTES:
         checks.append(Check("disk", "failure", found, room))
-    if inodes < LOW_INODES:  # inf on file systems that have none to run out of
+    if inodes < LOW_INODES:  # infinite on file systems without a limit of files
         checks.append(Check("disk", "failure", f"only {inodes} files more fit on it", room))
     return checks or [Check("disk", "ok", found)]
 
 
 def _python() -> Check:
-    # An older Python never gets here: the package refuses to be installed there.
+    # An older Python never gets here, because pip refuses to install the package there.
     version = ".".join(map(str, sys.version_info[:3]))
     return Check("python", "ok", f"Python {version}, Rumi {rumi.__version__}")
 
 
 def _clock(home: Home) -> Check:
-    """Without a server to ask: time cannot be before what already happened."""
+    """Check the clock without a server: the current time cannot be before a past event."""
     now = time.time()
     told = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
     newest = 0.0

@@ -1,4 +1,4 @@
-"""What only servers know: whether keys are taken, and what time it is. Asked where a person wants it."""
+"""Checks that need servers: keys and the time. They run only if a person asks for them."""
 
 import time
 from email.utils import parsedate_to_datetime
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rumi.models import Room
 
 CLOCK_OFF_S = 60.0
-"""More than an answer may be on its way, less than what certificates forgive."""
+"""More than the time that an answer may travel, less than the tolerance of certificates."""
 
 
 async def online(examination: Examination, loaded: Loaded) -> None:
-    """One short call of the model, the bot's own name, and a server's clock."""
+    """Make one short model call, ask for the bot's name, and compare the clock with a server's."""
     await examination.look("model online", partial(_model, loaded))
     if loaded.secrets.telegram_token is not None:
         await examination.look("telegram online", partial(_telegram, loaded))
@@ -49,7 +49,7 @@ async def _model(loaded: Loaded) -> list[Check]:
 
 
 def _plan(room: "Room") -> list[Check]:
-    """What the model's plan allows, where that is less than the model takes."""
+    """Report the limit of the model's plan, if it is less than the model's context."""
     if not room.small_plan:
         return []
     return [
@@ -62,13 +62,13 @@ def _plan(room: "Room") -> list[Check]:
 
 
 async def clock(url: str) -> list[Check]:
-    """This machine's clock beside a server's. A server that does not say is no finding."""
+    """Compare this machine's clock with a server's. A server that sends no date gives no finding."""
     import httpx
 
     try:
         async with (
             await http.client(http.plain, http.Tls(), timeout=10) as client,
-            client.stream("GET", url) as answer,  # for its headers alone
+            client.stream("GET", url) as answer,  # only for its headers
         ):
             theirs = parsedate_to_datetime(answer.headers["date"]).timestamp()
     except (http.SetupError, httpx.HTTPError, httpx.InvalidURL, KeyError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""bubblewrap, the user of commands, and what was left over by either engine."""
+"""Checks of bubblewrap, of the user of commands, and of leftovers of both engines."""
 
 import os
 
@@ -12,17 +12,17 @@ from rumi.sandbox import Limits, SandboxError, sandbox_user
 
 
 async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
-    """Whether a sandbox starts, and what it cannot bound here."""
+    """Check that a sandbox starts, and report limits that do not work here."""
     try:
         engine = await find_engine(home, loaded, "bubblewrap")
     except SandboxError as error:
-        mend = error.advice or "Let the kernel make user namespaces, or use Docker."
-        return [Check("bubblewrap", "warning", error.message, mend)]
+        fix = error.advice or "Let the kernel make user namespaces, or use Docker."
+        return [Check("bubblewrap", "warning", error.message, fix)]
     try:
-        mend = "Use Docker, or let Rumi make control groups: as a service, with Delegate=yes in its unit."
+        fix = "Use Docker, or let Rumi make control groups: as a service, with Delegate=yes in its unit."
         return [
             Check("bubblewrap", "ok", "a sandbox starts"),
-            *(Check("bubblewrap", "warning", f"degraded: {why}", mend) for why in engine.degraded),
+            *(Check("bubblewrap", "warning", f"degraded: {why}", fix) for why in engine.degraded),
         ]
     finally:
         with trio.move_on_after(5, shield=True):
@@ -30,10 +30,10 @@ async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
 
 
 def user(home: Home) -> list[Check]:
-    """Who commands run as, and how many workspaces are still a former user's. Blocking.
+    """Report the user of commands, and how many workspaces a former user still owns. Blocking.
 
     Raises:
-        SandboxError: there is no user for them.
+        SandboxError: There is no user for commands.
     """
     uid, _ = sandbox_user(home.installation(), home.root)
     if uid == os.getuid():
@@ -49,7 +49,9 @@ def user(home: Home) -> list[Check]:
 
 
 def files(home: Home, loaded: Loaded) -> list[Check]:
-    """What bounds the chats' files, and whether the disk has more than its reserve. Blocking, briefly."""
+    """Report how the chats' files are bounded, and check that the disk has more than its reserve.
+    Blocking, briefly.
+    """
     left, low = room_left(home, loaded)
     checks = [Check("files", "ok", files_bound(loaded))]
     if low:
@@ -68,7 +70,7 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
 
 
 async def leftovers(home: Home) -> list[Check]:
-    """Containers, processes and control groups of this installation, while nobody is there to use them."""
+    """Report unused containers, processes and control groups of this installation."""
     from rumi.sandbox.bubblewrap.cgroups import Cgroups
     from rumi.sandbox.bubblewrap.processes import named
 
@@ -84,7 +86,7 @@ async def leftovers(home: Home) -> list[Check]:
 
 
 async def _containers(installation: str) -> list[str]:
-    """Names of its containers, as far as a daemon answers: that it does not is another check's finding."""
+    """Return the names of its containers, if a daemon answers; another check reports a missing daemon."""
     from rumi.sandbox.docker.engine import DockerEngine
 
     try:

@@ -1,4 +1,4 @@
-"""The configuration, and what it needs of keys. Nothing is asked of anybody."""
+"""Checks of the configuration and the keys that it needs. They ask no server."""
 
 import shlex
 
@@ -9,7 +9,7 @@ from rumi.home import Home
 
 
 def settings(home: Home, loaded: Loaded) -> list[Check]:
-    """What `config.toml`, the environment and `.env` come to. Who may read `.env` is another check's."""
+    """Check `config.toml`, the environment and `.env`. Another check covers the permissions of `.env`."""
     file = shlex.quote(str(home.root / ".env"))
     model, has_key = _model(loaded, file)
     return [
@@ -21,7 +21,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
 
 
 def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
-    """The finding, and whether the model has the key that it needs."""
+    """Return the finding, and True if the model has the key that it needs."""
     from rumi.models import build_models, lacks_key
     from rumi.settings import model_settings_of
 
@@ -46,11 +46,11 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
         return Check("telegram", "failure", found, f"Put GROQ_API_KEY=… into {file}, or the environment.")
     people = len({*given.allowed_users, *given.admins})
     if not people:
-        found, mend = (
+        found, fix = (
             "there is a token, and nobody may talk to the bot",
             "Put their ids into config.toml: [telegram] allowed_users = [11111111]",
         )
-        return Check("telegram", "warning", found, mend)
+        return Check("telegram", "warning", found, fix)
     return Check("telegram", "ok", f"a token is set; {people} may talk to the bot")
 
 
@@ -58,8 +58,8 @@ def _search(loaded: Loaded, file: str) -> Check:
     secrets, wanted = loaded.secrets, loaded.settings.search.provider
     keys = {"tavily": secrets.tavily_api_key, "kagi": secrets.kagi_api_key}
     if wanted in keys and keys[wanted] is None:
-        found = f"search.provider is {wanted}, and there is no key for it"
-        mend = f"Put {wanted.upper()}_API_KEY=… into {file}, or set search.provider to auto."
-        return Check("search", "failure", found, mend)
+        found = f"search.provider is {wanted}, and its key is missing"
+        fix = f"Put {wanted.upper()}_API_KEY=… into {file}, or set search.provider to auto."
+        return Check("search", "failure", found, fix)
     asked = [name for name, key in keys.items() if key and wanted in ("auto", name)]
     return Check("search", "ok", ", ".join([*asked, "ddgs"]))

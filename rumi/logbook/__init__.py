@@ -1,4 +1,4 @@
-"""The audit log, read for a person: which lines, what they say, what they add up to."""
+"""Reads the audit log for a person: selects entries, formats them, and sums them up."""
 
 from rumi.logbook.entries import Entry, Wanted, follow, read
 from rumi.logbook.lines import line_of

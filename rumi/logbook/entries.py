@@ -1,4 +1,4 @@
-"""Which entries of the log are wanted, and reading them: those of files put aside too, and those to come."""
+"""Selects and reads entries of the log, including those of rotated files and those still to come."""
 
 import json
 import os
@@ -16,20 +16,20 @@ from rumi.rotation import Place
 Entry: TypeAlias = dict[str, Any]
 
 NUMBERS: Final = ("duration_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
-"""Fields that are counted with."""
+"""Fields that are used as numbers."""
 
 MOST: Final = 10**15
-"""Larger numbers are no durations and no tokens."""
+"""A larger number is not a valid duration or token count."""
 
 LOOK_S = 0.25
-"""How often it is looked whether there is more: a file has no way to say so."""
+"""How often to look for new lines, because a file cannot announce them."""
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The entries of these chats and kinds, from `since` on; empty is all. Kinds as the log names them."""
+    """The wanted entries: of these chats and kinds, from `since` on. An empty set selects all."""
 
     chats: frozenset[str] = frozenset()
     events: frozenset[str] = frozenset()
@@ -46,19 +46,19 @@ class Wanted:
 
 
 def time_of(entry: Entry) -> datetime:
-    """When it was; the epoch where it does not say so, or names a moment that cannot have been."""
+    """Return the entry's time, or the epoch if the time is missing or impossible."""
     try:
         found = datetime.fromisoformat(str(entry.get("time", "")))
     except ValueError:
         return EPOCH
     found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    return found if EPOCH.year < found.year < datetime.max.year else EPOCH  # others have no local time
+    return found if EPOCH.year < found.year < datetime.max.year else EPOCH  # other times have no local time
 
 
 def _entry(found: object) -> Entry | None:
-    """The entry that a line of the log held; None for one that is none of ours.
+    """Return the entry in a line of the log, or None if the line is not an entry of Rumi's.
 
-    Fields of a kind that nobody writes there are null: who reads it counts on theirs.
+    Fields with a wrong type become null, because readers rely on the types.
     """
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):
         return None
@@ -75,15 +75,15 @@ def _is_number(value: object) -> bool:
 
 
 def read(path: Path, wanted: Wanted, until: Place | None = None) -> Iterator[Entry]:
-    """The wanted entries, oldest first. Torn lines are skipped; a log that is not there has none."""
+    """Yield the wanted entries, oldest first. Torn lines are skipped; a missing log has no entries."""
     entries = (_entry(found) for found in read_audit(path, old=True, until=until))
     return (entry for entry in entries if entry is not None and entry in wanted)
 
 
 def follow(path: Path, wanted: Wanted) -> tuple[Iterator[Entry], AsyncGenerator[Entry, None]]:
-    """The wanted entries that are there, and those that come from now on, which never end.
+    """Return the wanted entries that exist, and an endless generator of those that come.
 
-    None is in both, also where the file is put aside meanwhile.
+    No entry is in both, also if the file is rotated meanwhile.
     """
     tail = _Tail(path)
     return read(path, wanted, tail.place()), _follow(tail, wanted)
@@ -105,7 +105,7 @@ async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncGenerator[Entry, None]:
 
 
 class _Tail:
-    """What is appended to a file from now on, and to those that take its place. Blocking, briefly."""
+    """Reads lines that are appended to a file from now on, and to its successors. Blocking, briefly."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -115,11 +115,11 @@ class _Tail:
             self._file.seek(0, os.SEEK_END)
 
     def place(self) -> Place | None:
-        """Where it begins; None where there is no file yet."""
+        """Return the position from which it reads; None while there is no file."""
         return None if self._file is None else Place(os.fstat(self._file.fileno()), self._file.tell())
 
     def lines(self) -> Iterator[bytes]:
-        """The whole lines that have come. The beginning of one waits for its end."""
+        """Yield the complete new lines. An incomplete line waits for its end."""
         if self._file is None:
             self._file = self._opened(self._path)
         while self._file is not None:
@@ -128,7 +128,7 @@ class _Tail:
             following = self._following(self._file)
             if following is None:
                 return
-            # It may have grown between the last read and the moment when it was put aside.
+            # The file may have grown between the last read and its rotation.
             *whole, _ = (self._torn + self._file.read()).split(b"\n")
             yield from whole
             self._file.close()
@@ -145,7 +145,7 @@ class _Tail:
             return None
 
     def _following(self, file: BinaryIO) -> BinaryIO | None:
-        """The file that was begun after this one; None while this is the one that is written."""
+        """Return the file that was started after this one; None while this file is the current one."""
         ours = os.fstat(file.fileno())
         newer: BinaryIO | None = None
         number = 0
@@ -153,7 +153,7 @@ class _Tail:
             path = self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
             candidate = self._opened(path)
             if candidate is None and number:
-                return newer  # ours is gone for good: go on with the oldest that is left
+                return newer  # our file was deleted: continue with the oldest that is left
             if candidate is not None and os.path.samestat(os.fstat(candidate.fileno()), ours):
                 candidate.close()
                 return newer

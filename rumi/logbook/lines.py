@@ -24,7 +24,7 @@ COLOURS = {
 
 
 def line_of(entry: Entry, language: Language, *, width: int = 80, colours: bool = False) -> str:
-    """The entry on one line of at most `width` cells: when, in which chat, what."""
+    """Format the entry as one line of at most `width` cells: time, chat, content."""
     words = f"{_mark(entry)} {_words(entry, language)}"
     when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
     chat = _cut(clean(entry.get("chat_id") or "–"), CHAT_CELLS)
@@ -39,7 +39,7 @@ def line_of(entry: Entry, language: Language, *, width: int = 80, colours: bool 
 
 
 def troubled(entry: Entry) -> bool:
-    """Whether it tells of a failure: a tool that failed, a turn without a proper end, an actor's crash."""
+    """Return True if the entry reports a failed tool, a turn without a proper end, or a crash."""
     event = entry.get("event")
     if event in ("command", "tool"):
         return entry.get("ok") is False
@@ -49,7 +49,7 @@ def troubled(entry: Entry) -> bool:
 
 
 def clean(text: object) -> str:
-    """The text without what a terminal would obey, and on one line."""
+    """Return the text on one line, without control characters of a terminal."""
     return "".join(each if each.isprintable() else " " for each in " ".join(str(text).split()))
 
 
@@ -92,7 +92,7 @@ def _words(entry: Entry, language: Language) -> str:
 
 
 def _tool(what: str, entry: Entry) -> str:
-    """The outcome before the command: of a long command, the beginning is enough."""
+    """Put the outcome before the command, because the beginning of a long command suffices."""
     parts = []
     if entry.get("exit_code") is not None:
         parts.append(f"exit {entry['exit_code']}")

@@ -1,4 +1,4 @@
-"""What the log adds up to: a row for each chat and day."""
+"""Sums up the log: one row for each chat and day."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ from rumi.texts import Language
 
 @dataclass(slots=True)
 class Day:
-    """A chat's day, local time. `turns_s` and `tools_s` are sums, `longest_s` the longest turn's seconds.
+    """A chat's day, in local time. `turns_s` and `tools_s` are sums, `longest_s` is the longest turn in
+    seconds.
 
-    `failures` are tools that failed, turns that ended without an answer, and crashes of what is no chat's:
-    a chat's crash is its turn's end.
+    `failures` are failed tools, turns that ended without an answer, and crashes of actors that are not chats;
+    a chat's crash already counts as its turn's end.
     """
 
     day: str
@@ -30,7 +31,7 @@ class Day:
     longest_s: float = 0.0
 
     def fields(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the fields for JSON."""
         return {
             "day": self.day,
             "chat": self.chat,
@@ -46,7 +47,7 @@ class Day:
 
 
 def summed_up(entries: Iterable[Entry]) -> list[Day]:
-    """The days, oldest first, and by chat. A turn counts on the day on which it ended."""
+    """Return the days, oldest first, then by chat. A turn counts on the day on which it ended."""
     days: dict[tuple[str, str], Day] = {}
     begun: dict[tuple[str, str], datetime] = {}
     for entry in entries:
@@ -78,7 +79,7 @@ def summed_up(entries: Iterable[Entry]) -> list[Day]:
 
 
 def table(days: Iterable[Day], language: Language) -> Iterator[str]:
-    """The days as lines of at most 80 columns, below their heads."""
+    """Yield the days as lines of at most 80 columns, below a header."""
     heads = texts.log_columns(language)
     yield _row(heads).rstrip()
     for day in days:

@@ -82,12 +82,12 @@ def listen(where: str) -> Bound:
     name = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     port = int(digits) if digits.isascii() and digits.isdigit() else 65536
     if not name or port > 65535 or (":" in name and name == host):
-        raise UsageError(f"{where!r} is no HOST:PORT.", "For example: --web 127.0.0.1:8080")
+        raise UsageError(f"{where!r} is not HOST:PORT.", "For example: --web 127.0.0.1:8080")
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise UsageError(
-            f"{name!r} is no address of this machine.", "For example: --web 127.0.0.1:8080"
+            f"{name!r} is not an address of this machine.", "For example: --web 127.0.0.1:8080"
         ) from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)

@@ -73,8 +73,10 @@ class View:
         if entry is not None:
             return entry
         near = [self._by_name[key].skill.name for key in self.nearest(f"{name} {about}")]
-        advice = f"The nearest are: {', '.join(near)}." if near else "rumi skills list shows those that are."
-        return SkillError(f"There is no skill {quoted(name)}.", advice)
+        advice = (
+            f"The nearest are: {', '.join(near)}." if near else "`rumi skills list` shows the available ones."
+        )
+        return SkillError(f"Unknown skill {quoted(name)}.", advice)
 
     def nearest(self, about: str) -> Sequence[str]:
         """The names, as `same` writes them, of the skills that fit best."""
@@ -108,7 +110,7 @@ def why_off(entry: Entry) -> tuple[str, str]:
         "config": (f"The skill {name} is off.", f"Switch it on with: rumi skills enable {name}"),
         "environment": (
             f"The skill {name} is off: RUMI_SKILLS__DISABLED names it.",
-            "Take it out of that variable, which stands over config.toml, and start again.",
+            "Take it out of that variable, which overrides config.toml, and start again.",
         ),
         "itself": (
             f"The skill {name} is off: its own SKILL.md says enabled: false.",

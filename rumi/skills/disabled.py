@@ -81,7 +81,7 @@ def set_disabled(path: Path, name: str, *, off: bool) -> bool:
         ) from error
     except (ValueError, RecursionError) as error:
         raise SkillError(
-            f"{path} is no valid TOML: {error}.", "Correct it first; rumi config show says more."
+            f"{path} is not valid TOML: {error}.", "Correct it first; rumi config show says more."
         ) from error
 
 
@@ -116,12 +116,12 @@ def _list_to_fill(document: "TOMLDocument") -> Any:
         document.add("skills", tomlkit.table())
     section: Any = document["skills"]
     if not isinstance(section, dict):
-        raise ValueError("skills is no section")
+        raise ValueError("skills is not a section")
     if "disabled" not in section:
         section["disabled"] = tomlkit.array()
     names = section["disabled"]
     if not isinstance(names, list):
-        raise ValueError("skills.disabled is no list")
+        raise ValueError("skills.disabled is not a list")
     return names
 
 
@@ -133,7 +133,7 @@ def _read(path: Path) -> str:
         return ""
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no ordinary file")
+            raise ValueError("it is not an ordinary file")
         return file.read(MOST_BYTES).decode("utf-8-sig")
 
 

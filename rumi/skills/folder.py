@@ -58,7 +58,7 @@ def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
         raise SkillError(_REFUSALS.get(number or 0, "cannot be opened")) from None
     try:
         if not is_ordinary(descriptor):
-            raise SkillError("is no ordinary file")
+            raise SkillError("is not an ordinary file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(most_bytes), os.fstat(descriptor).st_size
     except OSError as error:
@@ -72,7 +72,7 @@ _REFUSALS: Final = {
     errno.ENOTDIR: "is not there",
     errno.ELOOP: "is a link or lies behind one, which is not followed",
     errno.EXDEV: "leads out of the skill's folder",
-    errno.ENXIO: "is no ordinary file",
+    errno.ENXIO: "is not an ordinary file",
     errno.EACCES: "may not be read",
     errno.EISDIR: "is a folder",
     errno.ENAMETOOLONG: "has a name that is too long",
@@ -151,7 +151,7 @@ def snapshot(folder: Path) -> Snapshot:
                     continue
                 if not stat.S_ISREG(status.st_mode):
                     raise SkillError(
-                        f"{on_a_line(path)} in it is no ordinary file but a link, a pipe or a device"
+                        f"{on_a_line(path)} in it is not an ordinary file but a link, a pipe or a device"
                     )
                 content, size = read_bytes(top, path, left + 1)
                 left -= len(content)

@@ -54,7 +54,7 @@ def decode(raw: bytes) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise SkillError(f"it is no UTF-8 text (line {line}): save it as UTF-8") from None
+        raise SkillError(f"it is not UTF-8 text (line {line}): save it as UTF-8") from None
 
 
 def parse(text: str) -> tuple[Header, str]:
@@ -72,7 +72,7 @@ def _header(keys: Mapping[str, Value]) -> Header:
     title = _text(keys, "name")
     name = title if is_name(title) else ""
     if title and not name:
-        notes.append("its name is no word of letters, digits, - and _, so its folder's name is used")
+        notes.append("its name is not a word of letters, digits, - and _, so its folder's name is used")
     description = _text(keys, "description")
     if not description:
         raise SkillError("its front matter has no description, a text that says what it is for")

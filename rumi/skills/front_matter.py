@@ -38,7 +38,7 @@ def split(text: str) -> tuple[str, str]:
 def read(text: str) -> dict[str, Value]:
     """The front matter's keys.
 
-    Many skills are written with a colon in a value that has no quotes, which is no YAML and still clear:
+    Many skills are written with a colon in a value that has no quotes, which is not YAML and still clear:
     where the text cannot be read as it is, such values are taken to the end of their line.
 
     Raises:
@@ -96,7 +96,7 @@ class _Reader:
                 self._take(event)
         except yaml.MarkedYAMLError as error:
             where = f" (line {error.problem_mark.line + 2})" if error.problem_mark else ""
-            raise SkillError(f"its front matter is no YAML{where}: {error.problem}") from None
+            raise SkillError(f"its front matter is not YAML{where}: {error.problem}") from None
         except yaml.YAMLError:
             raise SkillError("its front matter has a character that YAML does not allow") from None
         return self._root

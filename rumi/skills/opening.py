@@ -54,5 +54,5 @@ def read_file(skill: Skill, path: str) -> ReadFile:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise SkillError(f"The file {quoted(path)} of the skill {skill.name} is no text.")
+        raise SkillError(f"The file {quoted(path)} of the skill {skill.name} is not text.")
     return ReadFile(skill, path, text, max(0, cut))

@@ -85,7 +85,7 @@ class Output:
                 if error.errno not in (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO):
                     raise RumiError(
                         f"The output cannot be written: {error.strerror}.",
-                        "Make room there, or send it elsewhere.",
+                        "Free space there, or send it elsewhere.",
                     ) from error
                 if self._required:
                     raise OutputClosedError from error

@@ -57,7 +57,7 @@ def waiting_for(language: Language, holder: str) -> str:
 
 
 def windows_at_work(language: Language, count: int) -> str:
-    """Whoever leaves would end what other windows are at."""
+    """Leaving would end the work of other windows."""
     if count == 1:
         return pick(
             language,

@@ -18,8 +18,8 @@ def page_is_open(language: Language, url: str) -> str:
         language,
         f"⚠️ La página {url} se alcanza desde otras máquinas, sin TLS: quien esté en el camino puede leerla y"
         " usar tu sesión. Mejor --web 127.0.0.1:8080 y un túnel: ssh -L 8080:127.0.0.1:8080 SERVIDOR.",
-        f"⚠️ The page {url} can be reached from other machines, without TLS: whoever is on the way can read"
-        " it and use your session. Better: --web 127.0.0.1:8080 and ssh -L 8080:127.0.0.1:8080 SERVER.",
+        f"⚠️ The page {url} can be reached from other machines, without TLS: everyone on the network path can"
+        " read it and use your session. Better: --web 127.0.0.1:8080 and ssh -L 8080:127.0.0.1:8080 SERVER.",
     )
 
 

@@ -83,7 +83,7 @@ def make_room(language: Language, wanted_mb: float, large: Sequence[tuple[str, f
             pick(
                 language,
                 "Nada de Rumi ocupa mucho. Mirá qué llena el disco: du -xh / | sort -h | tail",
-                "Nothing of Rumi's is large. Look for what fills the disk: du -xh / | sort -h | tail",
+                "No file of Rumi is large. Find what fills the disk: du -xh / | sort -h | tail",
             )
         )
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from rumi.errors import RumiError, single
 from rumi.texts.language import Language
 
 MOST_CHARS: Final = 4000
-"""A longer text is no sentence of ours."""
+"""A longer text is not one of our sentences."""
 
 MOST_PARTS: Final = 12
 """Sentences in a row that are looked at one by one."""

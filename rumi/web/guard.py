@@ -65,7 +65,7 @@ class Guard:
 
     async def _addresses(self, host: str, port: int) -> tuple[str, ...]:
         if port not in WEB_PORTS and port not in self._allowed_ports:
-            raise Refused(f"Port {port} is not one of the web.", "Only ports 80 and 443 are fetched from.")
+            raise Refused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")
         if read_address(host) is not None:
             return (host,)
         addresses = tuple(await self._resolver.addresses(host))
@@ -84,6 +84,4 @@ class Guard:
                 what = address if address == host else f"{host} stands for {address}, which"
                 raise Refused(f"{what} is not public: {why}.", "Only public addresses are fetched from.")
             if port not in WEB_PORTS:
-                raise Refused(
-                    f"Port {port} is not one of the web.", "Only ports 80 and 443 are fetched from."
-                )
+                raise Refused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")

@@ -116,7 +116,7 @@ def _only_an_address(text: str, port: int) -> Endpoint:
     """What is handed to the transport: read, so that nothing is left there to resolve."""
     address = read_address(text)
     if address is None:
-        raise Refused(f"{text} is no address.")
+        raise Refused(f"{text} is not an address.")
     return address, port
 
 

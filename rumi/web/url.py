@@ -54,7 +54,7 @@ def parse_target(text: str) -> Target:
     _refuse_writing(text)
     target = _target(_read(text))
     if _USER_INFO.match(text):
-        raise Refused("The URL has user info.", "Write it without what stands before the @.")
+        raise Refused("The URL has user info.", "Write it without the part before the @.")
     return target
 
 
@@ -107,7 +107,7 @@ def _read(text: str, base: str | None = None) -> "URL":
         return URL(text, base)
     except ValueError:  # half a surrogate pair is one too
         raise Refused(
-            "This is no valid URL.", "It needs a scheme and a host, as in https://example.com/."
+            "This is not a valid URL.", "It needs a scheme and a host, as in https://example.com/."
         ) from None
 
 
@@ -118,7 +118,7 @@ def _target(url: "URL") -> Target:
     if scheme not in _DEFAULT_PORTS:
         raise Refused("Only http and https are fetched.")
     if url.username or url.password:
-        raise Refused("The URL has user info.", "Write it without what stands before the @.")
+        raise Refused("The URL has user info.", "Write it without the part before the @.")
     if len(url.href) > MAX_URL_BYTES:
         raise Refused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
     host = url.hostname.removeprefix("[").removesuffix("]")

@@ -63,7 +63,7 @@ class About:
         """Refuse what a window cannot have."""
         if wanted not in (None, "auto", own):
             raise UsageError(
-                f"{option} {wanted} cannot take effect: the Rumi that is running uses {own}.",
+                f"{option} {wanted} cannot take effect: the running Rumi uses {own}.",
                 "Leave it out, or end that one first.",
             )
 
@@ -147,7 +147,7 @@ class Windows:
     async def _opened(self, request: Mapping[str, object]) -> _Window:
         if request.get("version") != VERSION:
             raise RumiError(
-                "The Rumi that is running is another version than this one.", "Restart it, then try again."
+                "The running Rumi has another version than this one.", "Restart it, then try again."
             )
         if not self._taking:
             raise _Ending
@@ -241,7 +241,7 @@ class Windows:
 
 class _Ending(RumiError):
     def __init__(self) -> None:
-        super().__init__("The Rumi that is running is about to end.", "Try again when it has.")
+        super().__init__("The running Rumi is about to end.", "Try again when it has.")
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:

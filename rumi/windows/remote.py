@@ -26,7 +26,7 @@ LEAVE_S = 1.0
 """How long whoever leaves waits until what was said last is out, such as that a reply was read."""
 
 OTHER_VERSION = (
-    "The Rumi that is running is another version than this one.",
+    "The running Rumi has another version than this one.",
     "Restart it, then try again.",
 )
 

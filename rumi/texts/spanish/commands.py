@@ -48,10 +48,9 @@ COMMANDS: Final[dict[str, str]] = {
     # rumi chat
     "Talk to the assistant in this terminal (the default).": "Hablar con el asistente en esta terminal (lo usual).",
     "Talk to the assistant in this terminal.": "Habla con el asistente en esta terminal.",
-    "Where another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several may be "
-    "open at once, on one chat or on many. When that rumi chat ends, its windows go on without it.": "Donde otro rumi chat, o rumi telegram, corre sobre este RUMI_HOME, esto es una ventana de ese: puede haber "
+    "If another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several windows may be open at once, on one chat or on many. When that rumi chat ends, its windows continue without it.": "Donde otro rumi chat, o rumi telegram, corre sobre este RUMI_HOME, esto es una ventana de ese: puede haber "
     "varias a la vez, en un chat o en muchos. Cuando ese rumi chat termina, sus ventanas siguen sin él.",
-    "Run one turn and exit; - reads it from standard input. What is piped beside TEXT is data for it.": "Hace un solo turno y sale; - lo lee de la entrada estándar. Lo que llega por la entrada además de TEXT son "
+    "Run one turn and exit; - reads it from standard input. Piped text beside TEXT is data for it.": "Hace un solo turno y sale; - lo lee de la entrada estándar. Lo que llega por la entrada además de TEXT son "
     "datos para él.",
     "Print events as JSON lines.": "Imprime los eventos como líneas JSON.",
     "Which chat.": "Qué chat.",
@@ -66,14 +65,14 @@ COMMANDS: Final[dict[str, str]] = {
     # rumi status
     "Show what the running Rumi does.": "Mostrar qué hace el Rumi que corre.",
     "Show what the running Rumi does: the tree of its actors.": "Muestra qué hace el Rumi que corre: el árbol de sus actores.",
-    "Print the dump as JSON; docs/status.md has its shape.": "Imprime todo como JSON; docs/status.md dice la forma.",
+    "Print the dump as JSON; docs/status.md describes it.": "Imprime todo como JSON; docs/status.md dice la forma.",
     "Refresh every second until Ctrl-C; keys sort, stop and reset.": "Se actualiza cada segundo hasta Ctrl-C; con teclas ordena, detiene y reinicia.",
-    "Show every chat, those at rest too.": "Muestra todos los chats, también los que descansan.",
+    "Show every chat, also idle ones.": "Muestra todos los chats, también los que descansan.",
     # rumi logs
     "Read the audit log: what was run, in which chat, how it ended.": "Leer el registro: qué se ejecutó, en qué chat, cómo terminó.",
     "Read the audit log: what was run, in which chat, and how it ended.": "Lee el registro: qué se ejecutó, en qué chat, y cómo terminó.",
-    "Go on with what comes, until Ctrl-C.": "Sigue con lo que llega, hasta Ctrl-C.",
-    "Only this chat's; may be repeated.": "Solo lo de este chat; se puede repetir.",
+    "Show new entries as they come, until Ctrl-C.": "Sigue con lo que llega, hasta Ctrl-C.",
+    "Only this chat's entries; may be repeated.": "Solo lo de este chat; se puede repetir.",
     "Only these: command, tool, turn_finished …": "Solo estos: command, tool, turn_finished …",
     "From then on: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.": "Desde ese momento: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.",
     "Only the last N entries; with -f, 10.": "Solo las últimas N entradas; con -f, 10.",
@@ -81,10 +80,10 @@ COMMANDS: Final[dict[str, str]] = {
     "Turns, tools, failures, tokens and time by chat and day.": "Turnos, herramientas, fallas, tokens y tiempo por chat y día.",
     # rumi stop, rumi reset
     "Stop what a chat is doing, like /stop in it.": "Cortar lo que hace un chat, como /stop en él.",
-    "Stop what CHAT is doing, like /stop in it. Nothing to stop is no error.": "Corta lo que hace CHAT, como /stop en él. Si no hay nada que cortar, no es un error.",
+    "Stop what CHAT is doing, like /stop in it. If nothing runs, that is not an error.": "Corta lo que hace CHAT, como /stop en él. Si no hay nada que cortar, no es un error.",
     "Reset a chat, like /reset in it.": "Reiniciar un chat, como /reset en él.",
-    "Reset CHAT, like /reset in it: its container and history go, its files stay.": "Reinicia CHAT, como /reset en él: se van su contenedor y su historial, quedan sus archivos.",
-    "A chat in which nothing was ever said does not exist: that is exit code 2.": "Un chat en el que nunca se dijo nada no existe: eso es código de salida 2.",
+    "Reset CHAT, like /reset in it: its container and history are removed, its files stay.": "Reinicia CHAT, como /reset en él: se van su contenedor y su historial, quedan sus archivos.",
+    "A chat without messages does not exist; then the exit code is 2.": "Un chat en el que nunca se dijo nada no existe: eso es código de salida 2.",
     # rumi fetch
     "Get what the assistant would get from a URL, or judge URLs (--check).": "Traer lo que el asistente recibiría de una URL, o juzgar URLs (--check).",
     "Get what the assistant would get from a URL.": "Trae lo que el asistente recibiría de una URL.",
@@ -93,38 +92,38 @@ COMMANDS: Final[dict[str, str]] = {
     "Show, change and export what the assistant knows about its users.": "Muestra, cambia y exporta lo que el asistente sabe de sus usuarios.",
     "Whose facts: local, or such as tg11111111.": "De quién: local, o por ejemplo tg11111111.",
     "Print the answer as JSON.": "Imprime la respuesta como JSON.",
-    "Draw facts from what was said so far, now.": "Saca ya los hechos de lo que se dijo hasta ahora.",
-    "Forget all that is known under KEY.": "Olvida todo lo que se sabe con la clave KEY.",
-    "List the facts: what was asked to be remembered first, then the latest first.": "Lista los hechos: primero lo que se pidió recordar, después lo más nuevo.",
-    "List the facts: what was asked to be remembered first, then the latest first. --json is the export.": "Lista los hechos: primero lo que se pidió recordar, después lo más nuevo. --json es la exportación.",
-    "Remember that KEY is VALUE, beside what else is known under KEY.": "Recuerda que KEY es VALUE, además de lo que ya se sabe con KEY.",
+    "Extract facts from the conversation so far, now.": "Saca ya los hechos de lo que se dijo hasta ahora.",
+    "Forget all values of KEY.": "Olvida todo lo que se sabe con la clave KEY.",
+    "List the facts: explicitly remembered ones first, then the latest first.": "Lista los hechos: primero lo que se pidió recordar, después lo más nuevo.",
+    "List the facts: explicitly remembered ones first, then the latest first. --json is the export.": "Lista los hechos: primero lo que se pidió recordar, después lo más nuevo. --json es la exportación.",
+    "Remember that KEY is VALUE; keep other values of KEY.": "Recuerda que KEY es VALUE, además de lo que ya se sabe con KEY.",
     # rumi skills
     "Show the skills, switch them on and off, make new ones.": "Muestra las habilidades, las enciende y apaga, hace nuevas.",
     "A skill is a folder with a SKILL.md: in RUMI_HOME/skills, in the folders of [skills] dirs, or in "
     ".rumi/skills of the folder that you are in.": "Una habilidad es una carpeta con un SKILL.md: en RUMI_HOME/skills, en las carpetas de [skills] dirs, o en "
     ".rumi/skills de la carpeta en la que estás.",
     "Make a new skill in RUMI_HOME/skills.": "Hace una habilidad nueva en RUMI_HOME/skills.",
-    "NAME is a word such as tidy-folder. It works at once, and has a test of its own.": "NAME es una palabra como ordenar-carpeta. Funciona enseguida, y tiene su propia prueba.",
+    "NAME is a word such as tidy-folder. It works at once, and has its own test.": "NAME es una palabra como ordenar-carpeta. Funciona enseguida, y tiene su propia prueba.",
     "A skill that is a program, with a skill.py.": "Una habilidad que es un programa, con un skill.py.",
-    "What it is for, and when to use it.": "Para qué es, y cuándo usarla.",
+    "Its purpose, and when to use it.": "Para qué es, y cuándo usarla.",
     "Switch a skill off, also in a running Rumi.": "Apaga una habilidad, también en un Rumi que corre.",
     "Switch a skill on, also in a running Rumi.": "Enciende una habilidad, también en un Rumi que corre.",
     "Show one skill: where from, what it needs.": "Muestra una habilidad: de dónde es, qué necesita.",
-    "Also what it hides: of several skills NAME the last source's is used.": "También qué tapa: de varias habilidades NAME se usa la de la última fuente.",
+    "Also show what it hides: of several skills NAME, the last source's is used.": "También qué tapa: de varias habilidades NAME se usa la de la última fuente.",
     "List the skills that are on.": "Lista las habilidades encendidas.",
-    "Also those that are off, and what is hidden.": "También las apagadas, y lo que queda tapado.",
+    "Also disabled and hidden skills.": "También las apagadas, y lo que queda tapado.",
     "Let a skill of this project run its code.": "Permite que una habilidad de este proyecto ejecute su código.",
     "NAME is trusted as it is now: when any of its files has changed, its code does not run until it is trusted "
-    "again. What a trusted skill says counts as yours: without trust, a turn that reads it asks before it does "
+    "again. The words of a trusted skill count as yours: without trust, a turn that reads it asks before it does "
     "anything that could do harm.": "Se confía en NAME tal como está: cuando cambia alguno de sus archivos, su código no se ejecuta hasta que se "
     "confíe de nuevo. Lo que dice una habilidad de confianza cuenta como tuyo: sin confianza, un turno que la lee "
     "pregunta antes de hacer algo que podría dañar.",
     # rumi sandbox
     "Build the sandbox, look at it, clean it up.": "Arma el entorno aislado, lo muestra, lo limpia.",
-    "Make the sandbox's image and root file system anew.": "Rehace la imagen y el sistema de archivos del entorno aislado.",
+    "Rebuild the sandbox's image and root file system.": "Rehace la imagen y el sistema de archivos del entorno aislado.",
     "Remove this installation's containers.": "Quita los contenedores de esta instalación.",
-    "Remove this installation's containers. Those of a running Rumi are its own to remove.": "Quita los contenedores de esta instalación. Los de un Rumi que corre los quita él.",
-    "Show the engine, what it is made of, and this installation's containers.": "Muestra el motor, de qué está hecho, y los contenedores de esta instalación.",
+    "Remove this installation's containers. A running Rumi removes its own.": "Quita los contenedores de esta instalación. Los de un Rumi que corre los quita él.",
+    "Show the engine, its image or root file system, and this installation's containers.": "Muestra el motor, de qué está hecho, y los contenedores de esta instalación.",
     "removed {name}": "quitado: {name}",
     "There was nothing to remove.": "No había nada que quitar.",
     "engine": "motor",
@@ -150,17 +149,16 @@ COMMANDS: Final[dict[str, str]] = {
     "copying this host's programs": "copiando los programas de esta máquina",
     # rumi doctor
     "Check everything that a working installation needs.": "Revisar todo lo que una instalación necesita.",
-    "Check everything that a working installation needs; exit code 1 if something has to be mended.": "Revisa todo lo que una instalación necesita; código de salida 1 si hay algo que arreglar.",
-    "Nothing is changed, and a Rumi that runs goes on meanwhile. Verdicts: ok, warning, failure.": "No se cambia nada, y un Rumi que corre sigue mientras tanto. Veredictos: ok, warning, failure.",
-    "Print a list: name, verdict, found, mend.": "Imprime una lista: name, verdict, found, mend.",
+    "Check everything that a working installation needs; exit code 1 if something must be fixed.": "Revisa todo lo que una instalación necesita; código de salida 1 si hay algo que arreglar.",
+    "The checks change nothing and do not interrupt a running Rumi. Verdicts: ok, warning, failure.": "No se cambia nada, y un Rumi que corre sigue mientras tanto. Veredictos: ok, warning, failure.",
+    "Print a list: name, verdict, found, fix.": "Imprime una lista: name, verdict, found, fix.",
     "Ask the servers too: one short call of the model, the bot's name.": "Pregunta también a los servidores: una llamada corta al modelo, el nombre del bot.",
     # rumi backup
     "Copy databases, configuration, skills and files, also while running.": "Copiar bases de datos, configuración, habilidades y archivos, también mientras corre.",
     "Copy databases, configuration, skills and the chats' files into PATH, also while Rumi runs.": "Copia bases de datos, configuración, habilidades y los archivos de los chats a PATH, también mientras corre.",
-    "PATH is a new folder, or one that gets a new one, named after the time; never one in an earlier backup. The "
-    "databases are of one moment, the files (workspace/) are copied one after the other. The logs are not in it.": "PATH es una carpeta nueva, o una donde se hace otra con la hora por nombre; nunca una dentro de una copia. "
+    "PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an earlier backup. The databases show one moment, the files (workspace/) are copied one after the other. The backup does not contain the logs.": "PATH es una carpeta nueva, o una donde se hace otra con la hora por nombre; nunca una dentro de una copia. "
     "Las bases son de un solo momento, los archivos (workspace/) se copian uno tras otro. Los registros no van.",
-    "Put .env in as well: whoever has the copy has your keys.": "Pone también .env: quien tenga la copia tiene tus claves.",
+    "Include .env: everyone who has the copy has your keys.": "Pone también .env: quien tenga la copia tiene tus claves.",
     "{path}  {size}, for its owner alone": "{path}  {size}, solo para su dueño",
     "messages, replies and history": "mensajes, respuestas e historial",
     "facts": "hechos",
@@ -168,15 +166,15 @@ COMMANDS: Final[dict[str, str]] = {
     "skills": "habilidades",
     "which skills' code is trusted": "en el código de qué habilidades se confía",
     "the chats' files": "los archivos de los chats",
-    "keys and tokens: keep this file to yourself": "claves y tokens: que nadie más tenga este archivo",
+    "keys and tokens: keep this file secret": "claves y tokens: que nadie más tenga este archivo",
     "{count} entries of workspace/ are not in it: pipes, sockets, or unreadable.": "{count} entradas de workspace/ no están: tuberías, sockets, o no se pueden leer.",
     ".env is not in it: keep your keys elsewhere, or use --with-keys.": ".env no está: guardá tus claves en otro lado, o usá --with-keys.",
-    "To put it back: copy it to where no RUMI_HOME is yet, before Rumi starts there.": "Para restaurarla: copiala adonde todavía no haya un RUMI_HOME, antes de que Rumi arranque ahí.",
+    "To restore it, copy it to a place without a RUMI_HOME, before Rumi starts there.": "Para restaurarla: copiala adonde todavía no haya un RUMI_HOME, antes de que Rumi arranque ahí.",
     # rumi config
     "Show the configuration in force.": "Muestra la configuración en uso.",
     "Print the path of config.toml, which may not exist yet.": "Imprime la ruta de config.toml, que puede no existir todavía.",
     "Print every key, its value and where the value comes from.": "Imprime cada clave, su valor y de dónde viene.",
-    "Print every key, its value and where the value comes from. Of secrets only whether they are set.": "Imprime cada clave, su valor y de dónde viene. De los secretos, solo si están puestos.",
+    "Print every key, its value and where the value comes from. For secrets, print only if they are set.": "Imprime cada clave, su valor y de dónde viene. De los secretos, solo si están puestos.",
     # The status, as people see it.
     "rumi {version} · process {pid} · up {time} · model {model} · sandbox {engine}": "rumi {version} · proceso {pid} · hace {time} · modelo {model} · entorno {engine}",
     "outbox {count} · {files} · 1 chat, {busy} in turns": "salida {count} · {files} · 1 chat, {busy} en turnos",
@@ -211,5 +209,5 @@ COMMANDS: Final[dict[str, str]] = {
     "{count} waiting for the disk": "{count} esperan el disco",
     "s sort · ↑ ↓ select · x stop · r reset · q quit": "s ordenar · ↑ ↓ elegir · x detener · r reiniciar · q salir",
     "Select a chat first, with ↑ and ↓.": "Elegí primero un chat, con ↑ y ↓.",
-    "Reset {chat}? Its container and its history go. Press r once more.": "¿Reiniciar {chat}? Se van su contenedor y su historial. Apretá r otra vez.",
+    "Reset {chat}? Its container and history will be removed. Press r once more.": "¿Reiniciar {chat}? Se van su contenedor y su historial. Apretá r otra vez.",
 }

@@ -93,7 +93,7 @@ class _Reading:
             self._data += self._decoder.decode(piece, self._max_bytes + 1 - len(self._data))
         except Broken as error:
             if not self._data:
-                raise FetchError("The page is packed in a way that is broken.", answered=True) from error
+                raise FetchError("The page's compression is damaged.", answered=True) from error
             self._cut = f"the packed bytes are broken behind the first {len(self._data):,}"
         if not self._known and len(self._data) >= SNIFFED_BYTES:
             self._look()

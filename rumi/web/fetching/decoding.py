@@ -48,7 +48,7 @@ def decoder_for(codings: Sequence[str]) -> Decoder:
         return _Deflate()
     told = ", ".join(names) if len(names) <= 3 and all(map(_TOKEN.fullmatch, names)) else "an unknown way"
     raise FetchError(
-        f"The page is compressed in a way that was not asked for: {told}.",
+        f"The page has an unrequested compression: {told}.",
         "Another page may say the same.",
         answered=True,
     )

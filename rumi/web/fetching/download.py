@@ -180,7 +180,7 @@ class Downloader:
         if journey.redirects >= self._limits.max_redirects:
             raise FetchError(
                 f"{at.host} redirects once more after {journey.redirects} redirects.",
-                "Fetch the address that it should lead to.",
+                "Fetch its final address.",
                 answered=True,
             )
         try:
@@ -191,7 +191,7 @@ class Downloader:
         if at.scheme == "https" and journey.target.scheme == "http":
             raise Refused(
                 f"{at.host} redirects from https to http, to {journey.target.host}.",
-                "That is not followed: anybody on the way could read and change it.",
+                "This is not followed: everyone on the network path could read and change it.",
                 answered=True,
             )
         if _page(journey.target) in journey.been_at:

@@ -49,7 +49,7 @@ class Exchange:
             )
             data = self._http.send(request) or b""
         except h11.LocalProtocolError as error:
-            raise FetchError("The URL cannot be asked for over HTTP.", "Check how it is written.") from error
+            raise FetchError("The URL cannot be requested over HTTP.", "Check how it is written.") from error
         self._http.send(h11.EndOfMessage())
         with suppress(httpcore.WriteError):
             await self._stream.write(data)
@@ -74,9 +74,9 @@ class Exchange:
                 raise FetchError(
                     f"{self._host} closed the connection without an answer.", "Try again later."
                 ) from error
-            raise FetchError(f"What {self._host} answered is no valid HTTP.", answered=True) from error
+            raise FetchError(f"The answer of {self._host} is not valid HTTP.", answered=True) from error
         except httpcore.NetworkError as error:
-            raise FetchError(f"The connection to {self._host} broke.", "Try again later.") from error
+            raise FetchError(f"The connection to {self._host} was cut.", "Try again later.") from error
 
     async def more(self) -> bytes:
         """The next piece of the body, as it was sent; empty at its end.
@@ -147,7 +147,7 @@ async def _start_tls(
     except (httpcore.NetworkError, ssl.SSLError) as error:
         raise _tls_failure(host, error) from error
     except ValueError as error:  # a name that TLS has no way to write
-        raise FetchError(f"{host} is no name that a certificate can have.", "Check its spelling.") from error
+        raise FetchError(f"{host} is not a valid name for a certificate.", "Check its spelling.") from error
 
 
 def _tls_failure(host: str, error: BaseException) -> FetchError:

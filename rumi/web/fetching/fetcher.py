@@ -170,7 +170,7 @@ async def _settled(work: Callable[[], Awaitable[A]]) -> A:
     except Exception:
         # One page that we do not cope with is no reason to lose those of all others.
         logger.exception("a request to the web failed")
-        refusal = FetchError("Something failed on our side.", "The program's log says what.", answered=True)
+        refusal = FetchError("Rumi itself failed.", "The program's log says what.", answered=True)
     raise Refused(refusal)
 
 

@@ -58,13 +58,13 @@ class Turns:
         """
         if len(self._waiting.get(chat, ())) >= self._bounds.waiting_per_chat:
             raise FetchError(
-                "Too much of this chat's waits for the web already.", "Ask for fewer pages at once."
+                "Too many requests of this chat already wait for the web.", "Ask for fewer pages at once."
             )
         turn = Turn(chat, host)
         with trio.move_on_after(self._bounds.wait_s):
             await self._wait(turn)
         if not turn.granted.is_set():
-            raise FetchError("The web is asked for too much at the moment.", "Try again in a minute.")
+            raise FetchError("Too many requests wait for the web at the moment.", "Try again in a minute.")
         try:
             yield turn
         finally:

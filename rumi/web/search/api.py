@@ -52,7 +52,8 @@ class Api:
     async def _in_time(self, body: Json) -> Json | FetchError:
         if not self._key.isascii() or not self._key.isprintable() or " " in self._key:
             return FetchError(
-                f"The key for {self._provider} has characters that no key has.", f"Check {self._key_name}."
+                f"The key for {self._provider} has characters that are not allowed in a key.",
+                f"Check {self._key_name}.",
             )
         with trio.move_on_after(self._timeout_s):
             return await self._attempt(body)

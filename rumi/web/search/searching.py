@@ -73,7 +73,7 @@ class Searching:
         if self._provider not in self._known:
             key_name = {"tavily": Tavily.KEY_NAME, "kagi": Kagi.KEY_NAME}[self._provider]
             raise FetchError(
-                f"search.provider is {self._provider}, and there is no key for it.",
+                f"search.provider is {self._provider}, and its key is missing.",
                 _NO_KEY_ADVICE.format(key_name=key_name),
             )
         names = dict.fromkeys((self._provider, "ddgs"))
