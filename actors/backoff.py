@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Backoff:
     """Exponential waiting between restarts: `first_s`, then times `factor`, never more than `cap_s`.
 
-    Counting begins anew once an incarnation has been up for `cap_s`.
+    Counting starts over after an incarnation has run for `cap_s`.
     """
 
     first_s: float = 0.1

@@ -88,7 +88,7 @@ class Mailbox:
             raise ActorStopped(self._place.path)
 
     def pop(self) -> Item:
-        """The oldest item; whoever waited longest for room takes its place. Only when not empty."""
+        """Return the oldest item; the longest waiting sender takes its place. Only when not empty."""
         item = self.queue.popleft()
         if self._senders:
             self._refill()

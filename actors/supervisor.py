@@ -107,7 +107,7 @@ class Supervisor(Branch):
     async def _restart_groups(self) -> None:
         """Stop what depends on the ended children, then start all that is down.
 
-        Whatever ends meanwhile is found in `_due` and begins the round anew.
+        An incarnation that ends meanwhile is in `_due` and starts the round again.
         """
         while self._due and not self._ending:
             first = 0

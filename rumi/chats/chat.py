@@ -308,7 +308,7 @@ class Chat(Actor[ChatMessage]):
             job: Job | None = await self._taken.receive()
             while job is not None:
                 done = await self._worker.do(job)
-                # From here to `receive` nothing is awaited: whoever answers to what is told now finds the
+                # From here to `receive` nothing is awaited: an answer to what is told now finds the
                 # worker waiting, or busy with the reset that was asked for during the turn.
                 plain = job.kind == "reset" and done.finished is None
                 turn, reset, language = "" if plain else job.turn, job.kind == "reset", job.language

@@ -75,7 +75,7 @@ class Conversation:
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
         return record
 
-    async def begin_anew(self, *, forget: bool, learn: bool = False) -> None:
+    async def begin_session(self, *, forget: bool, learn: bool = False) -> None:
         """Start another session with an empty history.
 
         `forget` deletes the old one from the disk too; with `learn`, as soon as it was learned from.

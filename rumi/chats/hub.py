@@ -71,7 +71,7 @@ class Hub:
         self.questions: dict[str, int | None] = {}
 
     def publish(self, event: ChatEvent) -> None:
-        """Give an event to whoever listens now."""
+        """Give an event to the current subscribers."""
         state = self.turns.get(event.chat, TurnState()).apply(event)
         if state.turn:
             self.turns[event.chat] = state
@@ -102,7 +102,7 @@ class Hub:
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:
         """Listen to one chat, or to all, from now on.
 
-        Whoever is `entering` a chat is told first what its turn is at, if one runs.
+        A subscriber that is `entering` a chat first gets the state of its turn, if one runs.
         """
         subscription = self._topic.subscribe(chat)
         if entering and chat is not None:

@@ -37,7 +37,7 @@ from rumi.texts import Language
 logger = logging.getLogger(__name__)
 
 WRITE_S = 5.0
-"""How long whoever leaves still waits for the journal to write what they brought."""
+"""How long a leaving front end waits for the journal to write its messages."""
 
 END_TURN_S = 20.0
 """How long a chat that can be reached by nobody may take to stop its turns."""
@@ -234,7 +234,7 @@ class Inbox:
         self._dispatcher.open_soon(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
-        """The sender of these messages is gone: stop the turns that they began or are about to begin.
+        """The sender of these messages has left: stop the turns that they began or will begin.
 
         Their replies come behind. No turn of another sender's is touched.
         """
@@ -264,7 +264,7 @@ class Inbox:
             with suppress(ActorStopped):
                 await actor.tell(EndTurn(by))
 
-    async def begin_anew(self, chat: str) -> None:
+    async def begin_session(self, chat: str) -> None:
         """Begin a new session; the old history stays stored, out of the prompt.
 
         A chat in memory is ended first, with what it does: it knows the old session.

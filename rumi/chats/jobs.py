@@ -17,7 +17,7 @@ EndedBy: TypeAlias = Literal["stopped", "interrupted"]
 
 
 class Asked:
-    """A question that waits for a yes or a no. It is answered once, by whoever the turn belongs to."""
+    """A question that waits for a yes or a no. It is answered once, by the person whose turn it is."""
 
     def __init__(self, id: str) -> None:
         self.id = id

@@ -143,7 +143,7 @@ class Learner(Actor[LearnerMessage]):
         try:
             async with self._limit:
                 attempt.new = await self._learn(chat, session)
-        except ActorError as error:  # the journal is gone, and this actor will be started anew behind it
+        except ActorError as error:  # the journal is gone, and this actor will restart after it
             logger.info("chat %s: not learned from its session %d: %r", chat, session, error)
         finally:
             del self._tries[chat, session]
@@ -234,7 +234,7 @@ async def learn_of(means: "Means", owner: str) -> int:
     try:
         wanted = await sessions()
         for chat in sorted({chat for chat, _ in wanted}):
-            await means.journal.ask(AskToLearn(chat, anew=True))
+            await means.journal.ask(AskToLearn(chat, retry=True))
             new += await learn_now(means, chat)
         failed = not new and wanted & await sessions()
     except ActorError as error:

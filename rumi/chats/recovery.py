@@ -88,7 +88,7 @@ def _text_for_command(language: Language, command: ChatCommand | UnknownCommand)
 
 
 async def tell_again(means: Means, chat: str) -> None:
-    """Tell the replies that were stored just when the chat crashed: whoever waits for them has not heard.
+    """Publish replies that were stored just when the chat crashed, because no subscriber got them.
 
     To be called when nothing that was judged is open any more.
     """

@@ -1,4 +1,4 @@
-"""How a chat tells what happens: to whoever listens, and to the audit log."""
+"""Publishes a chat's events: to subscribers, and to the audit log."""
 
 import json
 from typing import Any

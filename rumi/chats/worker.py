@@ -187,7 +187,7 @@ class Worker:
         """Store the turn's beginning; a text where there is nothing to run."""
         conversation, means = self._conversation, self._means
         if conversation.due and means.now() > conversation.due:
-            await conversation.begin_anew(forget=False)
+            await conversation.begin_session(forget=False)
             look(means)
         retries = None
         if job.kind == "retry":
@@ -245,7 +245,7 @@ class Worker:
             confirmed = True
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
-        await self._conversation.begin_anew(forget=True, learn=self._means.learns)
+        await self._conversation.begin_session(forget=True, learn=self._means.learns)
         if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None

@@ -18,7 +18,7 @@ HOST = "rumi"
 
 
 CONNECT_S = 10.0
-"""The process greets whoever comes at once, unless it is halted."""
+"""The process greets a client at once, unless it is suspended."""
 
 
 class NoAnswer(RumiError):

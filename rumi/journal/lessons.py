@@ -74,7 +74,7 @@ def put_off(request: PutOff, desk: Desk) -> None:
 @do.register
 def ask_to_learn(request: AskToLearn, desk: Desk) -> None:
     """Now, or at the next start."""
-    also = ", learn_after = 0, tries = 0" if request.anew else ""
+    also = ", learn_after = 0, tries = 0" if request.retry else ""
     desk.db.execute(
         f"UPDATE sessions SET asked = 1{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
     )

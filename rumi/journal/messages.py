@@ -254,11 +254,11 @@ class PutOff(Request[None]):
 class AskToLearn(Request[None]):
     """Learn from the session of the chat, or of all chats, now, although it goes on.
 
-    With `anew` also what was put off, as often as it was tried already.
+    With `retry`, also sessions whose failed attempts were postponed or abandoned.
     """
 
     chat: str | None = None
-    anew: bool = False
+    retry: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -
     """Where skills are looked for, in this order; a skill replaces one of the same name from before.
 
     `dirs` are as written in the configuration: `~` is the user's home, and a relative path is below
-    `home`, the installation's. A folder that is named twice counts once: whoever works in the user's own
-    home folder has no project there.
+    `home`, the installation's. A folder that is named twice counts once, so the user's own home folder
+    is not a project.
     """
     found = [Source("bundled", BUNDLED), Source("home", home / "skills")]
     found += [Source("dirs", home / os.path.expanduser(each)) for each in dirs]

@@ -62,7 +62,7 @@ from rumi.skills.context import Context
 
 
 class {class_name}:
-    """Made anew for each use, in a process of its own."""
+    """Made for each use, in a separate process."""
 
     async def run(self, context: Context) -> str:
         """Work on `context.input` and return what the assistant is to read.

@@ -1,7 +1,7 @@
 """A skill's folder on the disk: reading in it, listing it, and a copy of it that stays as it is.
 
-Whoever made a skill chose what is in its folder. So no link in it is followed, nothing waits for a pipe, and
-everything is bounded. Calls block, briefly.
+A skill's author controls its folder. So no link in it is followed, no read waits for a pipe, and every read
+is bounded. Calls block, briefly.
 """
 
 import contextlib

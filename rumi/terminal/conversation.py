@@ -275,7 +275,7 @@ class Conversation:
             return None
         if turn.finished is not None:
             return turn.finished.what
-        # A turn whose end nobody told: its chat was started anew and replied in its place.
+        # No event reported the end of this turn: its chat was restarted and replied in its place.
         finished = TurnFinished("crashed", reply.text)
         await self.view.event(ChatEvent(event.chat, event.turn, event.time, finished))
         return finished

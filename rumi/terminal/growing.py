@@ -78,7 +78,7 @@ class GrowingAnswer:
         return answer
 
     def _lines(self) -> list[str]:
-        # Cleaned anew each time: an escape sequence may come in two halves. Lines that are complete
+        # Cleaned again each time: an escape sequence may come in two halves. Lines that are complete
         # never change by that, so their count is a safe place to go on from.
         return clean(self._raw).split("\n")[self._printed :]
 

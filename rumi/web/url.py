@@ -91,7 +91,7 @@ def normal(text: str) -> str | None:
 
 
 def _refuse_writing(text: str) -> None:
-    """Refuse what the WHATWG parse would mend in silence, and others would not."""
+    """Refuse text that the WHATWG parse would repair silently, and other parsers would not."""
     if len(text) > MAX_URL_BYTES:
         raise Refused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
     if _CONTROL.search(text):

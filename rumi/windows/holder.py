@@ -158,7 +158,7 @@ class Windows:
         if request.get("new"):
             if chat in self._means.pending.untold:
                 raise RumiError(texts.busy(language))
-            await self._inbox.begin_anew(chat)
+            await self._inbox.begin_session(chat)
         events = self._means.hub.subscribe(chat, entering=True)
         window = _Window(chat, bool(request.get("person")), language, events)
         self._open.add(window)

@@ -23,7 +23,7 @@ OPEN_S = 20.0
 """How long a process may take to open a window; with a new session it may have to end a sandbox."""
 
 LEAVE_S = 1.0
-"""How long whoever leaves waits until what was said last is out, such as that a reply was read."""
+"""How long a leaving window waits until its last messages are sent, such as a read receipt."""
 
 OTHER_VERSION = (
     "The running Rumi has another version than this one.",
@@ -217,7 +217,7 @@ class RemoteChat:
         self._out.send_nowait({"do": "shown", "question": question})
 
     async def delivered(self, delivery: int) -> None:
-        """A person has it. A process that has ended shows it once more, to whoever comes next."""
+        """A person has read it. Without this, the next window would show it again."""
         self._out.send_nowait({"do": "delivered", "delivery": delivery})
         await trio.lowlevel.checkpoint()
 

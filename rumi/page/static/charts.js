@@ -1,4 +1,4 @@
-// Charts: bars in a drawing of our own, with a scale, and what they say in words for whoever cannot see them.
+// Charts: bars in a drawing of our own, with a scale, and their content in words for screen readers.
 
 import { draw, make } from "./dom.js";
 
