@@ -416,7 +416,7 @@ pytestmark = pytest.mark.long
         (leaves_the_buttons, "questions kept their buttons"),
         (takes_old_buttons_for_nothing, "has kept its buttons"),
         (says_nothing_to_a_press, "was told nothing"),
-        (leaves_a_reply_untold_that_a_failing_journal_wrote, "kept for ever: messages in hand"),
+        (leaves_a_reply_untold_that_a_failing_journal_wrote, "kept for ever: messages without a reply"),
         (keeps_permits, "kept for ever: permits"),
         (starts_no_chat_that_is_away, "has no reply"),
         (counts_no_model_calls, "model calls at once, and only"),
