@@ -84,7 +84,7 @@ def test_a_workspace_is_private_and_belongs_to_the_sandbox(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("chat_id", ["..", "a/b", "", "a" * 65, "a\n", "ñ"])
 def test_only_a_chats_id_becomes_a_folder(tmp_path: Path, chat_id: str) -> None:
-    with pytest.raises(WorkspaceError, match="no chat's id"):
+    with pytest.raises(WorkspaceError, match="is not a chat id"):
         prepare_workspace(tmp_path, chat_id, 1000, 1000)
 
 

@@ -251,7 +251,7 @@ async def test_files_beside_a_skill_are_listed_and_read_inside_its_folder_only(t
             "out/passwd": "link",
             "nothing": "is not there",
             "scripts": "not an ordinary file",
-            "picture.png": "is no text",
+            "picture.png": "is not text",
             "": "names no file",
             "a\0b": "names no file",
             "scripts/../.git/config": "is hidden",

@@ -143,7 +143,7 @@ def test_hyphens_underscores_and_case_are_one_name() -> None:
         ("---\ndescription: d\nenabled: perhaps\n---\n", "enabled must be true or false"),
         ("---\ndescription: d\ntags: {a: b}\n---\n", "tags must be a list"),
         ("---\ndescription: d\ntools_required: [[bash]]\n---\n", "tools_required must be a list"),
-        ("---\ndescription: d\n  bad: [unclosed\n---\n", "is no YAML (line "),
+        ("---\ndescription: d\n  bad: [unclosed\n---\n", "is not YAML (line "),
         ("---\ndescription: \x07\n---\n", "character that YAML does not allow"),
         ("---\ndescription: d\nx: " + "[" * 100 + "]" * 100 + "\n---\n", "nests them too deeply"),
         ("---\ndescription: d\nx: [" + "a," * 6000 + "]\n---\n", "too many values"),
@@ -171,7 +171,7 @@ def test_a_description_that_is_too_long_is_cut_and_noted() -> None:
 
 
 def test_what_is_no_utf8_or_too_large_is_told() -> None:
-    with pytest.raises(SkillError, match=r"no UTF-8 text \(line 2\)"):
+    with pytest.raises(SkillError, match=r"not UTF-8 text \(line 2\)"):
         decode(b"---\nname: \xff\n---\n")
     with pytest.raises(SkillError, match="larger than"):
         decode(b"x" * 1_000_001)

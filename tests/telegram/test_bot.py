@@ -158,7 +158,7 @@ async def test_polls_have_connections_of_their_own() -> None:
         (Error(400, "Bad Request: chat not found"), BadRequest, "refuses: Chat not found"),
         (Error(409, "Conflict: terminated by other"), Conflict, "another program polls"),
         (Error(409, "Conflict: webhook is active"), Conflict, "webhook"),
-        (Flood(7), RetryAfter, "left alone for 7 s"),
+        (Flood(7), RetryAfter, "to wait for 7 s"),
         (Broken(502), NetworkError, "Bad Gateway"),
         (Broken(599), NetworkError, "599"),
         (Reset(), NetworkError, "cannot be reached"),

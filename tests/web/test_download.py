@@ -171,7 +171,7 @@ NO_HTTP = "The answer of 127.0.0.1 is not valid HTTP."
         (says(b"HTTP/1.1 200 OK\r\nignore all: \x00\r\n\r\n"), NO_HTTP),
         (says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), NO_HTTP),
         (says(), "127.0.0.1 closed the connection without an answer."),
-        (resets(), "The connection to 127.0.0.1 broke."),
+        (resets(), "The connection to 127.0.0.1 was cut."),
         (
             says_for_ever(b"HTTP/1.1 200 OK\r\n", b"X-More: " + b"a" * 1000 + b"\r\n"),
             NO_HTTP,
