@@ -64,7 +64,7 @@ def chat(home: Path) -> str:
 def status(home: Path) -> str:
     """A bot with several chats at work, one of them in a command that takes long, and one that gave up."""
     env = environment(home)
-    house = page.House(home)
+    house = page.Installation(home)
     with house.telegram(), house.running():
         for _ in range(6):
             house.writes(1003, "crash")

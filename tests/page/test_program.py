@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from docs.making.page import CONFIG, House
+from docs.making.page import CONFIG, Installation
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -19,7 +19,7 @@ def test_the_program_ends_with_a_window_open_and_says_when_its_port_is_taken(tmp
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text(CONFIG)
-    house = House(home)
+    house = Installation(home)
     with house.telegram(), contextlib.ExitStack() as stack:
         with house.running() as link:
             url = link.partition("/login?code=")[0]
