@@ -47,7 +47,7 @@ class Branch(Place):
         cancelled, the children are stopped, and RestartLimitExceeded is raised.
         """
         if self._parent is not None:
-            raise RuntimeError(f"{self.path} is no root: its parent runs it")
+            raise RuntimeError(f"{self.path} is not a root: its parent runs it")
         if self.incarnation:
             raise RuntimeError(f"{self.id} has been run already")
         self.incarnation = 1

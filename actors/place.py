@@ -244,7 +244,7 @@ class Place(ABC):
         self._tell("stopped", reason=reason)
 
     async def wait_stopped(self) -> StopReason:
-        """Wait for the final stop of this place and return its reason. A restart is no such stop."""
+        """Wait for the final stop of this place and return its reason. A restart does not count."""
         while self.phase is not Phase.STOPPED:
             if self._gone is None:
                 self._gone = trio.Event()

@@ -295,7 +295,7 @@ class Thoughts:
         return self._answer(rest) if rest else ""
 
     def end(self) -> str:
-        """The answer is over: return what was held back and is no thought."""
+        """The answer has ended: return the held-back text, if it is not reasoning."""
         return self._answer(self._held) if self._state == "beginning" else ""
 
     def _answer(self, words: str) -> str:
