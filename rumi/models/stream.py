@@ -262,10 +262,10 @@ _END: Final = "</think>"
 
 
 class Thoughts:
-    """Takes the thoughts from the beginning of an answer that comes in pieces.
+    """Removes the reasoning from the beginning of an answer that comes in pieces.
 
-    Only there: behind its first word an answer may write about such tags. Thoughts that never end are
-    thoughts to the end of the answer. What has no tag passes as it is, piece by piece.
+    Only from the beginning: after its first word, an answer may write about such tags. Reasoning without an
+    end tag lasts to the end of the answer. Text without a tag passes unchanged, piece by piece.
     """
 
     def __init__(self) -> None:
@@ -273,7 +273,7 @@ class Thoughts:
         self._state: str = "beginning"
 
     def feed(self, piece: str) -> str:
-        """Take a piece; return what of the answer is certain by now."""
+        """Take a piece; return the part of the answer that is certain by now."""
         if self._state == "answer":
             return piece
         self._held += piece

@@ -640,7 +640,7 @@ async def test_an_observer_that_raises_harms_nobody(caplog: pytest.LogCaptureFix
 async def test_a_tree_is_run_once_and_only_from_its_root() -> None:
     root = Supervisor("root")
     nested = root.add_supervisor(Supervisor("nested"))
-    with pytest.raises(RuntimeError, match="no root"):
+    with pytest.raises(RuntimeError, match="is not a root"):
         async with nested.running():
             pass
     async with root.running():
