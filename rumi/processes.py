@@ -160,7 +160,7 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
+        """True if the process still runs."""
         return self._process.poll() is None
 
     @property

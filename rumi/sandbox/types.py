@@ -209,5 +209,5 @@ class HeadTail:
             del self._tail[: -self._half]
 
     def output(self) -> Output:
-        """What is kept, so far."""
+        """Return the kept bytes so far."""
         return Output(bytes(self._head), bytes(self._tail[-self._half :]), self._total)
