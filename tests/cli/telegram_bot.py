@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import sqlite3
 import subprocess
@@ -237,6 +238,12 @@ class Gate:
         except OSError:  # nobody reads yet
             return False
         return True
+
+    def held(self) -> bool:
+        """True if the command still runs: it has the pipe open."""
+        writable = select.poll()
+        writable.register(self._pipe, 0)
+        return not writable.poll(0)  # the kernel reports an error when nothing can read
 
     def open(self) -> str:
         """Let the command end; the word that it prints."""

@@ -79,8 +79,8 @@ def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(fres
     wait_for(lambda: "cuts it short" in fresh.output, fresh.tell)
     fresh.send_signal(signal.SIGTERM)
     assert fresh.end(15) == 0
+    assert not gate.held()
     gate.close()
-    assert not processes("cat gate")
     assert len(talk.texts) == 1
     fresh.start()
     (report,) = talk.hear(2)[1:]
@@ -97,9 +97,9 @@ def test_a_kill_is_reported_the_preview_goes_and_retry_goes_on(fresh: TelegramBo
     preview = talk.said[1].id
     wait_for(lambda: fresh.rows("SELECT id FROM messages WHERE preview = ?", preview), fresh.tell)
     fresh.kill()
+    wait_for(lambda: not any(gate.held() for gate in gates), fresh.tell)
     for gate in gates:
         gate.close()
-    wait_for(lambda: not processes("cat gate"), fresh.tell)
     other.say("say meanwhile")
     fresh.start()
     fresh.idle()

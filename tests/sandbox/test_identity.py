@@ -82,7 +82,7 @@ def test_the_number_is_one_that_the_namespace_of_root_has(as_root: Path) -> None
         uid, _ = sandbox_user(installation)
         assert 60578 <= uid <= 60700
     mapped(as_root, "0 1000 1\n", "0 1000 1\n")
-    with pytest.raises(SandboxError, match="no other user's number"):
+    with pytest.raises(SandboxError, match="no other user id"):
         sandbox_user(ME)
 
 
