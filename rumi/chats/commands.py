@@ -31,7 +31,7 @@ class UnknownCommand:
 def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
     """The command that a message is, or None for a message to work on.
 
-    A path such as `/etc/hosts` is no command: a command is one word.
+    A path such as `/etc/hosts` is not a command: a command is one word.
     """
     found = _COMMAND.fullmatch(text.strip())
     if found is None:

@@ -1,4 +1,4 @@
-"""The learner: draws facts from sessions when they end, behind everybody's back and in nobody's way.
+"""The learner: extracts facts from sessions when they end, in the background.
 
 When a session ends is a date in the journal, so an end is met whether its chat is in memory or not, and
 also when it came while no process ran. What was learned is stored before the journal hears of it; if the

@@ -55,7 +55,7 @@ class ChatPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalChat:
-    """A chat of this process, as a front end sees it. `language` is its reader's; None is the house's."""
+    """A chat of this process, for a front end. `language` is its reader's; None: the configured one."""
 
     chat: str
     inbox: Inbox

@@ -60,7 +60,7 @@ class ChatView:
     language: Callable[[], Language]
     files_tainted: Callable[[], bool] = lambda: False
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """To be called around what may change the chat's files and is no command: they may take on the mark."""
+    """Called around what may change the chat's files and is not a command: they may take on the mark."""
 
 
 class Extract(Protocol):

@@ -137,9 +137,9 @@ class Journal(Actor[JournalMessage]):
     Many requests reach it at once, while others wait for the disk; one sender's are written in the order of
     its asks; tells have no order.
 
-    A file that cannot be written now (a full disk, another program's lock) is no crash: what was to be
-    written is kept and tried again until it is written, whatever can be read is answered, and new messages
-    are refused with `NotStored`, for a lock only after `LOCKED_S`. Any other error is a crash.
+    A file that cannot be written now (a full disk, another program's lock) does not crash the actor: what was
+    to be written is kept and tried again until it is written, reads are answered, and new messages are
+    refused with `NotStored`, for a lock only after `LOCKED_S`. Any other error is a crash.
     """
 
     concurrency = 4096

@@ -33,7 +33,7 @@ class Bound:
 
     @property
     def url(self) -> str:
-        """Where a browser finds it, without a slash at the end. A host for every address is no place."""
+        """Where a browser finds it, without a slash at the end. A host for every address is not a place."""
         address = ipaddress.ip_address(self.listener.getsockname()[0].partition("%")[0])
         return f"http://{authority('localhost' if address.is_unspecified else self.name, self.port)}"
 

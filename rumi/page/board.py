@@ -1,4 +1,4 @@
-"""What all windows see of the house: the tree and the chats now, turns and restarts of late, and counts."""
+"""What all windows see: the tree and the chats now, turns and restarts of late, and counts."""
 
 import time
 from collections import Counter, deque
@@ -76,7 +76,7 @@ class Board:
         self._minutes: Counter[int] = Counter()
 
     def look(self) -> bool:
-        """Look at the house; whether it has changed."""
+        """Read the tree and the chats. Return True if something has changed."""
         return self._put("board", view_of(self.dump())) | self.look_back()
 
     def look_back(self) -> bool:

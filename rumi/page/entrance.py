@@ -1,4 +1,4 @@
-"""What has to be there before the house is: the socket, and the door."""
+"""The socket and the log-in, which exist before the tree starts."""
 
 import time
 from collections.abc import Callable, Iterator

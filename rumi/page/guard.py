@@ -79,7 +79,7 @@ class Guard:
         if len(hosts) != 1 or not self._bound.is_own(hosts[0], reached):
             return False
         if scope["http_version"] not in ("1.0", "1.1"):
-            return False  # nobody's browser speaks more without TLS
+            return False  # browsers speak no other version without TLS
         if any(origin != f"http://{hosts[0]}" for origin in origins):
             return False
         if scope["method"] not in ("GET", "HEAD") and len(origins) != 1:

@@ -21,7 +21,7 @@ CHAT: Final = "web"
 """The page's chat."""
 
 LOOK_S: Final = 0.5
-"""How often the house is looked at while somebody watches; less often where a look takes long."""
+"""How often the page reads the tree while somebody watches; less often where reading takes long."""
 
 SHARE: Final = 20
 """Looking takes at most one part in so many of the time."""
@@ -102,7 +102,7 @@ class Page:
 
 
 class PageServer(Actor[Never]):
-    """Serves the page, follows what happens, and looks at the house while somebody watches."""
+    """Serves the page, follows what happens, and reads the tree while somebody watches."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -142,7 +142,7 @@ class PageServer(Actor[Never]):
                 page.transcript.happened(event)
 
     async def _look(self) -> None:
-        """Look at the house while somebody watches: restarts as they come, all else now and then."""
+        """Read the tree while somebody watches: restarts as they come, all else now and then."""
         page = self._page
         while True:
             if not page.windows:
@@ -171,7 +171,7 @@ def add_page(
     """Add the page below all else, under a supervisor of its own.
 
     It comes back from crashes after a growing wait, and they are not counted together with others: whatever
-    the page does, the house goes on.
+    the page does, the process goes on.
     """
     page = Page(entrance, inbox, means, dump)
     own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))

@@ -164,7 +164,7 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Everything in an open folder that is no folder itself, in no order."""
+    """Everything in an open folder that is not a folder itself, in no order."""
     waiting = [("", 0)]
     seen = 0
     while waiting:

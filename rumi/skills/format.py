@@ -1,6 +1,6 @@
 """`SKILL.md`: which keys its front matter has, and what they may be.
 
-The public Agent Skills format with a few keys of our own. What is unknown is nobody's error, and what can be
+The public Agent Skills format with a few keys of our own. An unknown key is not an error, and what can be
 understood is taken, so that skills that were made for other assistants need no change.
 """
 
@@ -46,7 +46,7 @@ def decode(raw: bytes) -> str:
     """The text of a `SKILL.md`.
 
     Raises:
-        SkillError: it is no UTF-8, or too large.
+        SkillError: it is not UTF-8, or too large.
     """
     if len(raw) > MOST_BYTES:
         raise SkillError(f"it is larger than {MOST_BYTES} bytes")

@@ -36,7 +36,7 @@ def read_file(skill: Skill, path: str) -> ReadFile:
     """The text of a file in a skill's folder. Blocks, briefly.
 
     Raises:
-        SkillError: it is not there, leads out, or is no text.
+        SkillError: it is not there, leads out, or is not text.
     """
     parts = path.split("/")
     try:

@@ -61,7 +61,7 @@ def _changes(skills: PromptSkills, max_tokens: float, told: Mapping[str, str]) -
     lines = [f"× {name}" for name in skills.gone]
     left = max_tokens * _TOLD_SHARE - sum(text_tokens(f"- {name}: {told[name]}\n") for name in told)
     for each in skills.shown:
-        # A list that was short of room had shorter lines: that is no change.
+        # A list that was short of room had shorter lines: that does not count as a change.
         if told.get(each.name) in {_one_line(each.description, chars) for chars in MOST_LINE_CHARS}:
             continue
         line = _line(each, MOST_LINE_CHARS[1])

@@ -270,7 +270,7 @@ class Conversation:
             self._results.popitem(last=False)
 
     async def _end_of_turn(self, event: ChatEvent, reply: Replied, turn: TurnState) -> TurnFinished | None:
-        """How the turn ended that this reply belongs to; None for a reply that is no turn's."""
+        """How the turn ended that this reply belongs to; None for a reply without a turn."""
         if not event.turn or event.turn != turn.turn:
             return None
         if turn.finished is not None:

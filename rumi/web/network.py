@@ -42,7 +42,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         that nobody answers is left behind (see `SystemResolver`).
 
         Raises:
-            Refused: the guard says no, or the connection arrived somewhere else.
+            Refused: the guard refuses the address, or the connection arrived somewhere else.
             FetchError: there is no address, or nobody answers there.
         """
         options = None if socket_options is None else list(socket_options)

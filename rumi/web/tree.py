@@ -90,7 +90,7 @@ async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") ->
     When it returns, and when it is cancelled, no connection and no process is left.
 
     Raises:
-        Refused: the guard says no.
+        Refused: the guard refuses the address.
         FetchError: nothing could be had; says why.
     """
     root = Supervisor("web")

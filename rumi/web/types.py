@@ -1,4 +1,4 @@
-"""What the web's room is asked, what it answers, and how it says no."""
+"""The web's requests, answers and refusals."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -51,7 +51,7 @@ class Fetch(Request[Page]):
     `chat` is whose share of the fetcher it takes.
 
     Raises:
-        Refused: the guard says no, also to an address on the way.
+        Refused: the guard refuses the address, or one on the way.
         FetchError: nothing could be had; says why.
     """
 

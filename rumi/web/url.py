@@ -49,7 +49,7 @@ def parse_target(text: str) -> Target:
     """Read a URL that somebody wrote.
 
     Raises:
-        Refused: it is no URL, not of the web, or written so that others might read it in another way.
+        Refused: it is not a URL, not of the web, or written so that others might read it in another way.
     """
     _refuse_writing(text)
     target = _target(_read(text))
@@ -73,7 +73,7 @@ def join_target(base: Target, location: str) -> Target:
 
 
 def host_of(text: str) -> str:
-    """The host as the WHATWG parse writes it, IPv6 in brackets; empty if the text is no URL or has none."""
+    """The host as the WHATWG parse writes it, IPv6 in brackets; empty if the text has none."""
     from ada_url import URL
 
     try:
@@ -83,7 +83,7 @@ def host_of(text: str) -> str:
 
 
 def normal(text: str) -> str | None:
-    """A URL of the web as the WHATWG parse writes it; None for what is no such URL or would be refused."""
+    """A URL of the web as the WHATWG parse writes it; None for other text, and for what would be refused."""
     try:
         return parse_target(text).href
     except Refused:

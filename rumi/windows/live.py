@@ -85,7 +85,7 @@ async def _send(reader: Subscription[Item], wire: Wire) -> None:
 
 
 async def _until_it_goes(wire: Wire, scope: trio.CancelScope) -> None:
-    """What a reader says is nothing to us; that it says no more means that it is gone."""
+    """Wait until the reader is gone; what it sends is ignored."""
     try:
         while True:
             await wire.receive()

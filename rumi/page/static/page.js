@@ -1,4 +1,4 @@
-// The page: one stream of events from the house, and what each of them is for.
+// The page: one stream of events from Rumi, and what each of them is for.
 
 import { say } from "./dom.js";
 import * as house from "./house.js";
@@ -40,7 +40,7 @@ function listen() {
   });
 }
 
-/** The stream was refused: because the session is over, or because the house cannot serve it now. */
+/** The stream was refused: because the session is over, or because Rumi cannot serve it now. */
 async function look() {
   connected("lost", say("lost"));
   const answer = await fetch("/", { method: "HEAD" }).catch(() => null);

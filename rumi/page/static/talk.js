@@ -16,7 +16,7 @@ const acknowledged = new Set();
 let asked = "";
 let notice = () => {};
 
-/** Tell the house something; what went wrong is shown. */
+/** Send something to Rumi; show what went wrong. */
 export async function post(path, fields) {
   try {
     const answer = await fetch(path, {

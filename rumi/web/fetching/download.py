@@ -1,4 +1,4 @@
-"""From a target to bytes: a chain of requests, each through the guard, until one is no redirect."""
+"""From a target to bytes: a chain of requests, each through the guard, until one is not a redirect."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ _ACCEPT: Final = (
     "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
 )
 _WRAPPING: Final = 8  # chunks of one byte each take six times as much
-_BESIDE_BYTES: Final = 512 * 1024  # heads, and what else is no body
+_BESIDE_BYTES: Final = 512 * 1024  # heads, and what else is outside of the body
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,11 @@ class Downloader:
     ) -> Download:
         """Get what is at a target. `to_host` is awaited at each redirect; no connection is open then.
 
-        Takes `timeout_s` at most. A body that is not whole by then is cut; that is no error. Cancelled, the
+        Takes `timeout_s` at most. A body that is not whole by then is cut, without an error. Cancelled, the
         connection is closed.
 
         Raises:
-            Refused: the guard says no, also to a target on the way.
+            Refused: the guard refuses the target, or one on the way.
             FetchError: nothing came, or there was one redirect too many.
         """
         journey = _Journey(target, self._keep_s)

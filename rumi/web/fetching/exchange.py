@@ -58,7 +58,7 @@ class Exchange:
         """Status and headers of the answer.
 
         Raises:
-            FetchError: there is none, or it is no HTTP. What the server wrote is not repeated.
+            FetchError: there is none, or it is not HTTP. What the server wrote is not repeated.
         """
         try:
             while True:
@@ -121,7 +121,7 @@ async def connected(
     The certificate and the server's name in the handshake go by the target's host, whatever its address is.
 
     Raises:
-        Refused: the guard says no.
+        Refused: the guard refuses the target.
         FetchError: nobody is there, or not who it should be.
     """
     stream = tcp = await network.connect_tcp(target.host, target.port)

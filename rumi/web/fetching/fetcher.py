@@ -168,7 +168,7 @@ async def _settled(work: Callable[[], Awaitable[A]]) -> A:
     except FetchError as error:
         refusal = error.with_traceback(None)  # its frames hold the page
     except Exception:
-        # One page that we do not cope with is no reason to lose those of all others.
+        # One page that we do not cope with must not lose those of all others.
         logger.exception("a request to the web failed")
         refusal = FetchError("Rumi itself failed.", "The program's log says what.", answered=True)
     raise Refused(refusal)

@@ -67,7 +67,7 @@ class Headers:
         return 0 if status in _KEPT_IF_TOLD else longest_s
 
     def _expires_s(self) -> float:
-        """Seconds by the server's own clock; what is no date is in the past."""
+        """Seconds by the server's own clock; text that is not a date counts as the past."""
         try:
             expires, now = (parsedate_to_datetime(self.first(name)[:64]) for name in ("expires", "date"))
             return max(0.0, (expires - now).total_seconds())

@@ -70,7 +70,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
     """The characters of `body`; `label` is what HTTP says, `markup` whether the body may say it too.
 
     A mark at the beginning wins, then what is UTF-8 without a fault, then the labels; where a label is
-    plainly wrong, or there is none, a guess. What is no character comes out as U+FFFD.
+    plainly wrong, or there is none, a guess. Bytes without a character come out as U+FFFD.
     """
     for mark, marked in _MARKS:
         if body.startswith(mark):
@@ -117,7 +117,7 @@ def _is(body: bytes, codec: str | None) -> bool:
     if codec is None:
         return False
     if codec.startswith(("cp125", "iso8859", "koi8", "mac", "cp874", "cp866")):
-        return True  # a byte without a character is no sign of another encoding
+        return True  # a byte without a character does not show another encoding
     try:
         codecs.getincrementaldecoder(codec)("strict").decode(body)
     except UnicodeDecodeError:

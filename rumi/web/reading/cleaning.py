@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def clean_references(markup: str) -> str:
-    """Markup without references to what `clean` takes away, or to what is no character at all."""
+    """Markup without references to what `clean` takes away, or to numbers without a character."""
     return _REFERENCE.sub(lambda found: found[0] if _is_seen(found) else "", markup)
 
 

@@ -16,7 +16,7 @@ _MOST_SUMMARY_CHARS: Final = 3000
 
 
 def read_feed(source: str, url: str) -> tuple[str, str] | None:
-    """The title of a feed and its entries as Markdown; None for XML that is no feed. Entities stay unread."""
+    """The title of a feed and its entries as Markdown; None for other XML. Entities stay unread."""
     parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,

@@ -32,7 +32,7 @@ UNSHOWN_CLASS: Final = _set(
     "sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only offscreen is-hidden"
     " u-hidden d-none hidden hide invisible a11y-hidden element-invisible"
 )
-# What is no part of any text, wherever it stands.
+# Names of elements whose content is never part of the text.
 NOISE_NAMES: Final = _any_word(
     "cookies? cookie-?bar cookie-?banner consent gdpr ccpa onetrust newsletter subscribe signup paywall popup"
     " modal overlay lightbox skip-?links? breadcrumbs? pagination pager share sharing sharebar sharedaddy"

@@ -64,7 +64,7 @@ def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
         return {"failed": _OUT_OF_MEMORY}
     except RecursionError:
         return {"failed": "it is nested too deeply"}
-    except Exception as error:  # noqa: BLE001 - parsers raise what they like; a page must not end the house's day
+    except Exception as error:  # noqa: BLE001 - parsers raise what they like; a page must not end the process
         return {"failed": f"its reader failed ({type(error).__name__})"}
     return asdict(text)
 
@@ -73,7 +73,7 @@ def main() -> None:
     """Serve until there are no more requests."""
     parent = Parent(_BOUNDS, nice=NICE)
     prepare()
-    confine()  # where the kernel cannot, the limits above and the guard around the house remain
+    confine()  # where the kernel cannot, the limits above and the guard around the process remain
     parent.ready()
     while True:
         request = parent.hear()

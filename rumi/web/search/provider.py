@@ -36,7 +36,7 @@ class Provider(Protocol):
         ...
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """What it found, the best first; nothing found is no failure. Cancelled, nothing of it goes on.
+        """What it found, the best first; an empty result is not a failure. Cancelled, nothing of it goes on.
 
         Raises:
             FetchError: it gave no answer in time, or none that can be used. No secret is in it, and no word
@@ -59,7 +59,7 @@ def found(provider: str, items: object, fields: Fields, max_results: int) -> tup
     """The first results in the one shape, each address once. What leads nowhere on the web is left out.
 
     Raises:
-        FetchError: `items` is no list of results.
+        FetchError: `items` is not a list of results.
     """
     if not isinstance(items, Sequence) or isinstance(items, str):
         raise malformed(provider)
