@@ -34,7 +34,7 @@ STATUS_MASKS = [
     (r"[\d.]+ s in bash", "32 s in bash"),
     (r"bwrap-[0-9a-f]{12}", "bwrap-72ebd8a054af"),
     (r"last update [\d.]+ s ago", "last update 4 s ago"),
-    (r"to be gone, [\d.]+ s", "to be gone, 4 s"),
+    (r"being removed, [\d.]+ s", "being removed, 4 s"),
 ]
 CTRL_C = "\x03"
 

@@ -129,7 +129,7 @@ class Intents(Actor[IntentMessage]):
     def doing(self) -> str:
         """Return the recorded names."""
         removing = sum(intent.unwanted for intent in self._intents.values())
-        return f"{len(self._intents) - removing} kept, {removing} to be gone"
+        return f"{len(self._intents) - removing} active, {removing} being removed"
 
     @answers(Make)
     async def make(self, message: Make) -> Box:
