@@ -15,6 +15,7 @@ from telegram import Bot, Update
 from rumi import texts
 from rumi.journal import Enclosure, Incoming
 from rumi.telegram.api.bot import Me
+from rumi.telegram.moves import Moves
 from rumi.telegram.polling.content import Intake
 from rumi.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
 from tests.fakes.bot_api import BotApi
@@ -620,6 +621,15 @@ def test_what_stands_in_a_batch_twice_is_read_once(world: World) -> None:
     first, second, third = world.updates()
     read = read_batch([first, first, second, second, third, third], ME, WHO, Intake())
     assert read == read_batch([first, second, third], ME, WHO, Intake())
+
+
+def test_a_message_of_a_groups_old_number_has_no_number_of_its_own(world: World) -> None:
+    world.api.say(world.ana, "@rumi_test_bot yes", world.group)
+    moves = Moves()
+    moves.learn(-100777, -100999)
+    (read,) = read_batch(world.updates(), ME, WHO, Intake(), moves)
+    assert (arrival(read).chat, arrival(read).origin) == ("tg-100777", 0)
+    assert arrival(world.all()[0]).origin == 1
 
 
 def test_words_that_answer_something_of_another_version_are_heard(world: World) -> None:

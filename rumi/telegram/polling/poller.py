@@ -259,7 +259,7 @@ class Poller(Actor[PollerMessage]):
         moves = moves_in(updates)
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
-        read = read_batch(updates, me, self._who, self._intake, self._moves.here)
+        read = read_batch(updates, me, self._who, self._intake, self._moves)
         messages = [Incoming(one.update) if isinstance(one, Stranger) else one for one in read]
         messages = [replace(each, moved=moves.get(each.update)) for each in messages]
         presses = read_presses(updates, self._who, self._moves.here)
@@ -284,7 +284,7 @@ class Poller(Actor[PollerMessage]):
         if message.chat and message.chat not in self._told:
             self._told.add(message.chat)
             words = texts.kept_at_telegram(message.language or self._who.default, error.trouble)
-            self._say(Say(message.chat, words, message.origin))
+            self._say(Say(message.chat, words, message.origin or None))
 
     async def _confirm(self) -> None:
         """Confirm the last stored updates, once and within a time limit, so that they do not come again."""

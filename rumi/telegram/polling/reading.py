@@ -13,6 +13,7 @@ from rumi import texts
 from rumi.journal import Enclosure, Incoming
 from rumi.telegram.address import Address
 from rumi.telegram.api.bot import Me
+from rumi.telegram.moves import Moves
 from rumi.telegram.polling.content import Intake, content_of
 from rumi.telegram.polling.fields import (
     Fields,
@@ -100,11 +101,12 @@ class _Letter:
 
 
 def read_batch(
-    updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake, here: Here = lambda address: address
+    updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake, moves: Moves | None = None
 ) -> list[Read]:
     """Return the meaning of each update, in order; one without a meaning is an `Incoming` of its number only.
 
-    `here` maps a place on Telegram to a chat.
+    `moves` map a place on Telegram to a chat. A message from a group's old number has the origin 0: its own
+    number counts only there.
 
     The messages of an album become one, in the place of the last. An album that comes again with one more
     message is then new, instead of being lost with the known ones. An unreadable update is logged without its
@@ -113,7 +115,8 @@ def read_batch(
     once: dict[int, RawUpdate] = {}
     for update in updates:
         once.setdefault(number_of(update), update)
-    letters = [_read_raw(update, me, who, intake, here) for update in once.values()]
+    known = moves or Moves()
+    letters = [_read_raw(update, me, who, intake, known) for update in once.values()]
     albums: dict[tuple[object, ...], list[_Letter]] = {}
     for letter in letters:
         if letter is not None:
@@ -133,13 +136,13 @@ def read_update(update: RawUpdate, me: Me, who: Who, intake: Intake) -> Read | N
     Raises:
         OddField: It cannot be read.
     """
-    letter = _letter(update, me, who, intake, lambda address: address)
+    letter = _letter(update, me, who, intake, Moves())
     return None if letter is None else _judge([letter], who)
 
 
-def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> _Letter | None:
+def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -> _Letter | None:
     try:
-        return _letter(update, me, who, intake, here)
+        return _letter(update, me, who, intake, moves)
     except OddField as error:  # skipped, so that it does not come again forever
         logger.warning("update %d could not be read: %s", number_of(update), error)
         return None
@@ -150,7 +153,7 @@ def _together(letter: _Letter) -> tuple[object, ...]:
     return (letter.address, letter.user, letter.album) if letter.album else (letter.update,)
 
 
-def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> _Letter | None:
+def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -> _Letter | None:
     """Return the person's message in the update, if it has one."""
     message = record_or_none(update, "message")
     sender = None if message is None else _person(message)
@@ -177,11 +180,12 @@ def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, here: Here) -> 
     if (quoted := quoted_in(message)) is not None:
         enclosures[:0] = _words(*quoted)
     topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
+    there = Address(number(chat, "id"), topic)
     return _Letter(
         update=number_of(update),
-        message=number(message, "message_id"),
+        message=number(message, "message_id") if moves.now(there.number) == there.number else 0,
         user=number(sender, "id"),
-        address=here(Address(number(chat, "id"), topic)),
+        address=moves.here(there),
         private=private,
         language=language,
         text=words.text,
@@ -228,7 +232,7 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
     chat = last.address.chat
     if not who.may_talk(last.user):
         return Stranger(
-            last.update, last.user, chat, last.language, None if last.private else speaking.message
+            last.update, last.user, chat, last.language, None if last.private else speaking.message or None
         )
     enclosures = tuple(enclosure for letter in letters for enclosure in letter.enclosures)
     answer = next((letter.answer for letter in letters if letter.answer is not None), None)

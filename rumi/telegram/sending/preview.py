@@ -65,7 +65,7 @@ class Preview:
         self.turn = state.turn
         self.message = started.message
         self.language = started.language
-        self.origin = started.origin if to.group else None
+        self.origin = (started.origin or None) if to.group else None
         self.shown: Sent | None = None
         self.doubtful = False
         self._to = to

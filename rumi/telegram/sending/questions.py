@@ -110,9 +110,9 @@ class Questions:
             question.end("no")
 
     def moved(self) -> None:
-        """The group has another number: messages there now come after each question."""
+        """The group has another number: messages there come after each question that was sent by now."""
         for question in self._questions.values():
-            if question.open:
+            if question.open and question.sent:
                 self._shown(question.id, 0)
 
     async def _see_through(self, question: "Question") -> None:
@@ -159,6 +159,11 @@ class Question:
     def open(self) -> bool:
         """True if it waits for an answer."""
         return self._verdict is None
+
+    @property
+    def sent(self) -> bool:
+        """True if a message shows it."""
+        return bool(self._armed)
 
     def end(self, verdict: Verdict) -> None:
         """It waits no more. If it is not in the chat by now, it is not sent any more."""
