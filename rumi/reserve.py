@@ -72,18 +72,27 @@ class Reserve:
                     return True
             if free_bytes(self.path.parent) < self.wanted:
                 return False
-            draft.unlink(missing_ok=True)
-            handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-            try:
-                os.posix_fallocate(handle, 0, size)
-            finally:
-                os.close(handle)
+            allocate(draft, size)
             draft.replace(self.path)
         except OSError:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
             return False
         return True
+
+
+def allocate(path: Path, size: int) -> None:
+    """Make a file of so many bytes in place of what is there; the disk has given them when this returns.
+
+    Raises:
+        OSError: The disk has too little space, or refuses.
+    """
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(handle, 0, size)
+    finally:
+        os.close(handle)
 
 
 def free_bytes(folder: Path) -> int:

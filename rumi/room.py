@@ -1,14 +1,13 @@
 """Checks at a start that the home's disk can be written, and what its owner can delete. Blocking, briefly."""
 
 import contextlib
-import os
 from collections.abc import Sequence
 
 from rumi import texts
 from rumi.databases import FULL
 from rumi.errors import UsageError
 from rumi.home import Home
-from rumi.reserve import Large, Reserve, largest
+from rumi.reserve import Large, Reserve, allocate, largest
 from rumi.texts import Language
 
 NEEDED_BYTES = 256_000
@@ -47,12 +46,7 @@ def _try_to_write(home: Home) -> OSError | None:
     draft = home.run / "room"
     try:
         try:
-            draft.unlink(missing_ok=True)
-            handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-            try:
-                os.posix_fallocate(handle, 0, NEEDED_BYTES)
-            finally:
-                os.close(handle)
+            allocate(draft, NEEDED_BYTES)
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)

@@ -200,11 +200,11 @@ class Chat(Actor[ChatMessage]):
             case "help":
                 self._reply(message, texts.help_text(self._language(message)))
             case "memory":
-                self._reply_later(
+                self._reply(
                     message, partial(about_memory, self._means, self._chat, self._language(message), rest)
                 )
             case "skills":
-                self._reply_later(message, partial(about_skills, self._means, self._language(message), rest))
+                self._reply(message, partial(about_skills, self._means, self._language(message), rest))
 
     def _answers(self, message: Incoming) -> bool:
         """Whether it is the yes or the no that the turn waits for; then it shares the turn's final reply.
@@ -233,7 +233,7 @@ class Chat(Actor[ChatMessage]):
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
-            self._settle(job.message.id, texts.busy(job.language))
+            self._reply(job.message, texts.busy(job.language))
         else:
             self._job = job
 
@@ -283,15 +283,9 @@ class Chat(Actor[ChatMessage]):
         )
         return f"{own}\n\n{self._means.whole_status()}" if message.admin else own
 
-    def _reply(self, message: Incoming, text: str) -> None:
-        self._settle(message.id, text)
-
-    def _reply_later(self, message: Incoming, text: Callable[[], Awaitable[str]]) -> None:
-        """Reply with what has to be looked up. What is to be replied behind it waits for that."""
+    def _reply(self, message: Incoming, text: Text) -> None:
+        """Reply. Later replies wait for a text that has to be looked up."""
         self._replies.send_nowait((message.id, text))
-
-    def _settle(self, message: int, text: str) -> None:
-        self._replies.send_nowait((message, text))
 
     async def _send_replies(self) -> None:
         """Store and tell the replies of the mailbox loop, in its order."""

@@ -17,6 +17,8 @@ but nothing that is waited for: no reply and no question."""
 
 NEVER_LOST = (Replied, TurnFinished, ConfirmationAsked, ConfirmationEnded)
 
+NOTHING_RUNS = TurnState()
+
 HubSubscription: TypeAlias = Subscription[ChatEvent]
 """One reader's queue. Neighbouring text deltas of a turn are joined while it is slow."""
 
@@ -72,12 +74,16 @@ class Hub:
 
     def publish(self, event: ChatEvent) -> None:
         """Give an event to the current subscribers."""
-        state = self.turns.get(event.chat, TurnState()).apply(event)
+        state = self.turn(event.chat).apply(event)
         if state.turn:
             self.turns[event.chat] = state
         else:
             self.turns.pop(event.chat, None)
         self._topic.publish(event.chat, event)
+
+    def turn(self, chat: str) -> TurnState:
+        """Return what the turn of the chat is at."""
+        return self.turns.get(chat, NOTHING_RUNS)
 
     def has_shown(self, question: str, message: int = 0) -> None:
         """A person can read the question of that id. One that waits no more is forgotten already."""
@@ -106,7 +112,7 @@ class Hub:
         """
         subscription = self._topic.subscribe(chat)
         if entering and chat is not None:
-            for event in self.turns.get(chat, TurnState()).catch_up(chat):
+            for event in self.turn(chat).catch_up(chat):
                 subscription.put(event)
         return subscription
 

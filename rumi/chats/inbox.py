@@ -188,7 +188,7 @@ class Inbox:
         """Reset a chat from outside; the reply.
 
         Raises:
-            UsageError: there is no such chat.
+            UsageError: the chat is unknown.
             RumiError: see `command`.
         """
         known = chat == DEFAULT_CHAT or self.lookup(chat) is not None

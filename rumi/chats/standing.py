@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from rumi.chats.calls import gist
 from rumi.chats.conversation import Conversation
 from rumi.chats.events import TurnState
+from rumi.chats.hub import NOTHING_RUNS
 from rumi.chats.jobs import Job
 from rumi.chats.means import Means
 
@@ -32,8 +33,8 @@ def phase_of(means: Means, chat: str, job: Job) -> str:
 
 
 def _state_of(means: Means, chat: str, job: Job) -> TurnState:
-    state = means.hub.turns.get(chat, TurnState())
-    return state if state.turn == job.turn else TurnState()
+    state = means.hub.turn(chat)
+    return state if state.turn == job.turn else NOTHING_RUNS
 
 
 def figures_of(means: Means, chat: str, conversation: Conversation, job: Job | None) -> Mapping[str, object]:

@@ -18,7 +18,7 @@ ANSWERS = [
     ("42", "42"),
     ("  42", "  42"),
     ("<thin", "<thin"),
-    ("<thinker> is no such tag", "<thinker> is no such tag"),
+    ("<thinker> is another tag", "<thinker> is another tag"),
     ("Write <think>x</think> yourself", "Write <think>x</think> yourself"),
     ("<think>a</think>Then <think>b</think>", "Then <think>b</think>"),
     ("", ""),

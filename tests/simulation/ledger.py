@@ -114,7 +114,7 @@ class Ledger:
                 self._world.note(place.chat, f"nobody knows any more of {new}, which is excused")
 
     def moved(self, place: Place) -> None:
-        """A group is about to get another number: previews stay where they are, and are nobody's then."""
+        """A group is about to get another number: previews stay in the old one, and no chat owns them."""
         previews, due = self._book.previews(place.chat), self._due(place)
         noted = [message for message in self._messages(place) if message.id in previews]
         under_way = [message for message in self._unnoted(place) if message.text not in due]
