@@ -114,7 +114,7 @@ class Open:
 class Recovery(Actor[Open]):
     """Starts chats in which messages are open. It starts before anything is accepted."""
 
-    concurrency = CHATS_AT_ONCE
+    concurrency = 4096  # a new message must not wait until a hundred other chats have started
 
     def __init__(self, means: Means, start: Callable[[str], Awaitable[object]]) -> None:
         self._means = means
