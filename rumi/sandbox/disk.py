@@ -223,6 +223,9 @@ class DiskWatch(Actor[Never]):
             if self._must_act(free, free.after(AHEAD_S + 2 * late, last, now - at)):
                 async with self._disk.pausing:
                     await self._make_room(free)
+                # They wrote until they were paused, and those that go on write again.
+                free, now = self._disk.look(), trio.current_time()
+                pause = self._disk.tell(free)
             last, at = free, now
             due = trio.current_time() + pause
             await trio.sleep_until(due)
