@@ -133,6 +133,7 @@ class Disk:
         self._last = Free(math.inf, math.inf, 0, 0)
         self._waiting = set[_Waiter]()
         self._begun = trio.Event()
+        self._waited_for = trio.Event()
         self.running = set[Running]()
         self.pausing = trio.Lock()
         """Held while the commands are paused and counted: no command begins meanwhile."""
@@ -163,11 +164,17 @@ class Disk:
         """Return when so much was taken since then by anybody, and at the latest after some seconds."""
         waiter = _Waiter(since.bytes - left_bytes, since.files - left_files)
         self._waiting.add(waiter)
+        self._waited_for.set()
         try:
             with trio.move_on_after(seconds):
                 await waiter.reached.wait()
         finally:
             self._waiting.discard(waiter)
+
+    async def until_waited_for(self) -> None:
+        """Return when somebody begins to wait: the next look may have to come sooner."""
+        self._waited_for = trio.Event()
+        await self._waited_for.wait()
 
     def tell(self, free: Free) -> float:
         """Wake those that wait for so little to be free; return after how many seconds to look again."""
@@ -228,8 +235,10 @@ class DiskWatch(Actor[Never]):
                 pause = self._disk.tell(free)
             last, at = free, now
             due = trio.current_time() + pause
-            await trio.sleep_until(due)
-            late = trio.current_time() - due
+            with trio.move_on_at(due) as slept:
+                await self._disk.until_waited_for()
+            if slept.cancelled_caught:
+                late = trio.current_time() - due
 
     def _must_act(self, free: Free, soon: Free) -> bool:
         if not soon.low:

@@ -12,11 +12,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors import Supervisor
+from actors import ChildSpec, Supervisor
 from rumi.sandbox import Command, Engine, Limits
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
-from rumi.sandbox.disk import Disk, DiskWatch, Running, fillers, free_on
+from rumi.sandbox.disk import LOOK_LEAST_S, Disk, DiskWatch, Running, fillers, free_on
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.use import nobody
 from rumi.sandbox.workspace import measure
@@ -328,6 +328,19 @@ async def test_a_watch_that_is_late_looks_further_ahead(autojump_clock: MockCloc
 
     assert await free_at_the_end(0) < 1050 * MB
     assert await free_at_the_end(0.4) > 1050 * MB
+
+
+async def test_a_wait_that_begins_between_two_looks_brings_the_next_one_forward(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    disk, root = Disk(tmp_path, statvfs=FakeDisk()), Supervisor("root")
+    root.add(ChildSpec("disk", lambda: DiskWatch(disk, measure)))
+    async with root.running():
+        with disk.runs(Running(tmp_path, nobody, FakeUse(), lambda why: None)):
+            await trio.sleep(0.02)  # the next look would come in LOOK_LONGEST_S
+            since, began = disk.look(), trio.current_time()
+            await disk.until_taken(since, 0, 0, seconds=60)
+            assert trio.current_time() - began <= LOOK_LEAST_S
 
 
 async def test_no_command_begins_while_the_others_are_paused(
