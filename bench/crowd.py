@@ -22,6 +22,7 @@ import trio
 from bench import house
 from bench.rounds import percentile, row
 from rumi.app import App
+from rumi.cli.telegram import look_for_cycles_seldom
 
 REPLY_S = 2.0
 CHATS = (50, 200, 1000)
@@ -179,6 +180,7 @@ async def show(name: str, chats: int, aim: str, takes: int = 10**6, **flags: obj
         }
         async with house.app(settings) as app:
             await house.turn(app, "warm-up", "How is it?")
+            look_for_cycles_seldom()
             seen = await crowd(app, chats)
     print(f"\n{name}")
     row("  until all have their reply", f"{seen.took_s:.1f} s", aim)

@@ -7,6 +7,7 @@ import trio
 
 from actors import ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, MailboxFull, Supervisor
 from rumi.chats.chat import Chat, ChatMessage
+from rumi.chats.commands import ChatCommand, parse_chat_command
 from rumi.chats.means import Failed, Means
 from rumi.chats.recovery import Open, Recovery
 from rumi.journal import Incoming
@@ -22,6 +23,12 @@ SHUTDOWN_S = 15.0
 
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Between attempts to start a chat: the journal may be about to come back."""
+
+
+def is_stop(message: Incoming) -> bool:
+    """Return True if the message is a `/stop`; one that brings something along is none."""
+    command = None if message.enclosures else parse_chat_command(message.text)
+    return isinstance(command, ChatCommand) and command.name == "stop"
 
 
 class Dispatcher:
@@ -44,13 +51,13 @@ class Dispatcher:
                 actor.tell_nowait(message)
                 return
         cursor.missed = max(cursor.missed, message.id)
-        self.open_soon(message.chat)
+        self.open_soon(message.chat, urgent=is_stop(message))
 
-    def open_soon(self, chat: str) -> None:
+    def open_soon(self, chat: str, *, urgent: bool = False) -> None:
         """Have the chat started where something in it has no reply. Never waits."""
         if chat in self._means.pending.untold:
             with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
-                self._recovery.tell_nowait(Open(chat))
+                self._recovery.tell_nowait(Open(chat, urgent))
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """The chat's actor, started if need be, in more than one attempt."""

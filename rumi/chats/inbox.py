@@ -10,8 +10,7 @@ import trio
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, Supervisor
 from rumi import texts
 from rumi.chats.chat import Answer, ChatMessage, EndTurn
-from rumi.chats.commands import ChatCommand, parse_chat_command
-from rumi.chats.dispatcher import Dispatcher
+from rumi.chats.dispatcher import Dispatcher, is_stop
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
 from rumi.chats.ids import DEFAULT_CHAT
@@ -87,7 +86,7 @@ class Inbox:
         try:
             (stored,) = await self._store([message], language)
         except NotTaken as error:
-            if _stops([message]):
+            if is_stop(message):
                 said = f"{texts.stopped(language)} {error.message}"
                 raise NotTaken(said, error.advice, error.trouble) from None
             raise
@@ -116,7 +115,7 @@ class Inbox:
         await trio.lowlevel.checkpoint_if_cancelled()
         most = self._means.limits.handed_chars
         batch = tuple(replace(each, enclosures=bounded(each.enclosures, most)) for each in messages)
-        stops = _stops(batch)
+        stops = tuple(each.chat for each in batch if is_stop(each))
         stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None
 
@@ -292,12 +291,6 @@ class Inbox:
     async def learn_of(self, owner: str) -> int:
         """The same, of all that an owner has said so far, due or not."""
         return await learn_of(self._means, owner)
-
-
-def _stops(messages: Sequence[Incoming]) -> tuple[str, ...]:
-    """The chats in which one of these messages is a `/stop`; one that brings something along is none."""
-    found = ((each.chat, parse_chat_command(each.text)) for each in messages if not each.enclosures)
-    return tuple(chat for chat, what in found if isinstance(what, ChatCommand) and what.name == "stop")
 
 
 def add_chats(root: Supervisor, means: Means) -> Inbox:

@@ -20,8 +20,8 @@ from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
-CHATS_AT_ONCE = 100
-"""Chats that are started at the same time because something is open in them."""
+CHATS_AT_ONCE = 16
+"""Chats that are started at the same time: with more, each step of each waits for a step of all others."""
 
 
 async def recover(means: Means, chat: str, record: ChatRecord) -> tuple[Entry, ...]:
@@ -106,20 +106,26 @@ async def tell_again(means: Means, chat: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The chat may have open messages that it does not know of: it is to be started, if it is not there."""
+    """The chat may have open messages that it does not know of: it is to be started, if it is not there.
+
+    One that is `urgent` does not wait for others: a `/stop` is among its messages.
+    """
 
     chat: str
+    urgent: bool = False
 
 
 class Recovery(Actor[Open]):
     """Starts chats in which messages are open. It starts before anything is accepted."""
 
-    concurrency = 4096  # a new message must not wait until a hundred other chats have started
+    concurrency = 4096  # an urgent one must be seen while others wait
 
     def __init__(self, means: Means, start: Callable[[str], Awaitable[object]]) -> None:
         self._means = means
         self._start = start
+        self._waiting: set[str] = set()
         self._starting: set[str] = set()
+        self._at_once = trio.CapacityLimiter(CHATS_AT_ONCE)
 
     async def started(self) -> None:
         """Note what earlier processes had accepted, and begin to start chats in which messages are open."""
@@ -128,8 +134,20 @@ class Recovery(Actor[Open]):
 
     async def receive(self, message: Open) -> None:
         """Start the chat, which reads what is open in it; one that starts reads again before it is up."""
-        if message.chat not in self._starting:
+        if message.urgent:
             await self._open(message.chat)
+        else:
+            await self._open_in_turn(message.chat)
+
+    async def _open_in_turn(self, chat: str) -> None:
+        """Start the chat as one of `CHATS_AT_ONCE`. One that waits for its turn already, waits once."""
+        if chat not in self._waiting:
+            self._waiting.add(chat)
+            try:
+                async with self._at_once:
+                    await self._open(chat)
+            finally:
+                self._waiting.discard(chat)
 
     async def _open_all(self) -> None:
         """Start the chats with open messages, earlier processes' or this one's, and with untold replies.
@@ -137,20 +155,16 @@ class Recovery(Actor[Open]):
         A reply may have been written by a journal that said it had failed: then the message is not open any
         more, and what waits for the reply was not told of it.
         """
-        at_once = trio.CapacityLimiter(CHATS_AT_ONCE)
-
-        async def open_one(chat: str) -> None:
-            async with at_once:
-                await self._open(chat)
-
         async with trio.open_nursery() as nursery:
             for chat in dict.fromkeys(
                 (*await self._means.journal.ask(OpenChats()), *self._means.pending.untold)
             ):
-                nursery.start_soon(open_one, chat)
+                nursery.start_soon(self._open_in_turn, chat)
 
     async def _open(self, chat: str) -> None:
         """Start the chat, or reply in its place if it does not start."""
+        if chat in self._starting:
+            return
         self._starting.add(chat)
         try:
             await self._start(chat)

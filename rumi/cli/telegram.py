@@ -37,7 +37,7 @@ GENERATIONS = (5_000, 10, 50)
 """New objects until Python searches the youngest generation; such searches until it searches older ones."""
 
 
-def _look_for_cycles_seldom() -> None:
+def look_for_cycles_seldom() -> None:
     """Search for reference cycles less often, because a search of all objects blocks every chat for 0.1 s.
 
     With Python's defaults, a busy process is searched every second or two. Existing objects are excluded
@@ -76,7 +76,7 @@ async def _serve(web: str | None) -> None:
             for note in app.notes:
                 _say(texts.told(language, note))
             assert app.telegram is not None
-            _look_for_cycles_seldom()
+            look_for_cycles_seldom()
             if entrance is not None:
                 entrance.introduce()
 

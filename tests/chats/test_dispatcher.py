@@ -6,7 +6,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.journal import Accept, Incoming, JournalMessage, OpenMessages, Undelivered
+from rumi.chats.conversation import Conversation
+from rumi.chats.recovery import CHATS_AT_ONCE
+from rumi.journal import Accept, ChatRecord, Incoming, JournalMessage, OpenMessages, Undelivered
 from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply
 from rumi.texts import busy, gave_up
@@ -186,3 +188,28 @@ async def test_an_idle_chat_leaves_nothing_in_memory(autojump_clock: MockClock, 
         assert home.means.pending.cursors == {}
         assert home.means.pending.untold == {}
         assert await home.ask("again") == "you said again"
+
+
+async def test_a_stop_does_not_wait_while_other_chats_start(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = Conversation.load
+
+    async def slowly(self: Conversation) -> ChatRecord:
+        if self._chat.startswith("slow"):
+            await trio.sleep(100)
+        return await load(self)
+
+    monkeypatch.setattr(Conversation, "load", slowly)
+    async with house(tmp_path) as home:
+        for number in range(CHATS_AT_ONCE):
+            await home.inbox.accept(f"slow{number}", "hello")
+        began = trio.current_time()
+        await home.inbox.accept("behind", "hello")
+        with trio.fail_after(50):
+            assert await home.ask("/stop", "behind") == "⏹ Stopped."
+        assert trio.current_time() - began < 1
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(home.ask, "hello", "later")
+            await trio.sleep(50)
+            assert home.inbox.lookup("later") is None, "so many chats start at once, and no more"
