@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from rumi.telegram.formatting import format_reply
+from rumi.channels.telegram.formatting import format_reply
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_chats import EPOCH
 from tests.fakes.bot_api_world import Message

@@ -26,8 +26,8 @@ from rumi.tree import Tree
 from rumi.windows import Windows
 
 if TYPE_CHECKING:
-    from rumi.page import Entrance, Page
-    from rumi.telegram import Telegram
+    from rumi.channels.page import Entrance, Page
+    from rumi.channels.telegram import Telegram
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ async def open_app(
             async with AsyncExitStack() as stack:
                 room = None
                 if telegram:
-                    from rumi.telegram import open_telegram
+                    from rumi.channels.telegram import open_telegram
 
                     room = await stack.enter_async_context(
                         open_telegram(home, loaded, sandbox_limits(loaded), engine.user, language)

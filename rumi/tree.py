@@ -50,8 +50,8 @@ from rumi.web import add_fetcher
 from rumi.windows import About, Live, Windows, of_the_tree
 
 if TYPE_CHECKING:
-    from rumi.page import Entrance, Page
-    from rumi.telegram import Telegram
+    from rumi.channels.page import Entrance, Page
+    from rumi.channels.telegram import Telegram
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class Tree:
         streams = {"window": self.windows.serve, "events": self._live.serve}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         if entrance is not None:
-            from rumi.page import add_page
+            from rumi.channels.page import add_page
 
             self.page = add_page(self.root, entrance, self.inbox, self.means, self.status.dump)
 

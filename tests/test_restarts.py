@@ -8,9 +8,9 @@ import pytest
 from actors import DynamicSupervisor, Supervisor
 from actors.testing import crashes_until_the_end
 from rumi.app import open_app
+from rumi.channels.page import open_entrance
 from rumi.config import load_settings
 from rumi.home import Home
-from rumi.page import open_entrance
 from tests.fakes.boxes import FakeEngine
 
 DOCS = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()

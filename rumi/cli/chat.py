@@ -94,10 +94,10 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
     import trio
 
     from rumi import texts
+    from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
     from rumi.chats import check_chosen_chat_id
     from rumi.config import home_from, load_settings
     from rumi.home import Home
-    from rumi.terminal import Streams, TerminalOptions, run_terminal, what_to_send
     from rumi.windows import LastingChat, Wish
 
     check_chosen_chat_id(chat_id)
@@ -240,9 +240,9 @@ async def _hold(
 
     from rumi.app import open_app
     from rumi.building import ready_engine
+    from rumi.channels.terminal import show_progress
     from rumi.chats import leave
     from rumi.settings import require_chosen_model
-    from rumi.terminal import show_progress
     from rumi.texts import saving, told, windows_at_work
     from rumi.windows import let_windows_finish
 

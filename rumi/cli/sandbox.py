@@ -49,7 +49,7 @@ def _here() -> "tuple[Home, Loaded]":
 
 async def _build() -> None:
     from rumi.building import build_image, build_rootfs, find_engine
-    from rumi.terminal import show_progress
+    from rumi.channels.terminal import show_progress
 
     home, loaded = _here()
     engine = await find_engine(home, loaded)

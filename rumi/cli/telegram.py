@@ -11,9 +11,9 @@ import click
 from rumi.cli import run_async
 
 if TYPE_CHECKING:
+    from rumi.channels.page import Entrance
     from rumi.config import Loaded
     from rumi.home import Home
-    from rumi.page import Entrance
     from rumi.texts import Language
 
 
@@ -54,12 +54,12 @@ async def _serve(web: str | None) -> None:
     from rumi import texts
     from rumi.app import open_app
     from rumi.building import ready_engine
+    from rumi.channels.telegram import listening_to_signals, serve
+    from rumi.channels.terminal import show_progress
     from rumi.config import home_from, load_settings
     from rumi.home import Home
     from rumi.room import require_room
     from rumi.settings import require_model
-    from rumi.telegram import listening_to_signals, serve
-    from rumi.terminal import show_progress
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, {})
@@ -97,7 +97,7 @@ def _entrance(
     """Open the place where the page listens, if there is to be a page."""
     if web is None:
         return nullcontext()
-    from rumi.page import open_entrance
+    from rumi.channels.page import open_entrance
 
     sessions = home.run / "page-sessions.json"
     return open_entrance(web, language, _say, sessions, ask_browsers=loaded.settings.language == "auto")

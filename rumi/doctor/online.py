@@ -89,7 +89,7 @@ async def clock(url: str) -> list[Check]:
 
 
 async def _telegram(loaded: Loaded) -> list[Check]:
-    from rumi.telegram import bot_name
+    from rumi.channels.telegram import bot_name
 
     token = loaded.secrets.telegram_token
     assert token is not None

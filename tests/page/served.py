@@ -17,11 +17,11 @@ import trio
 
 from rumi.agent import TurnFinished
 from rumi.app import App, open_app
+from rumi.channels.page import open_entrance
 from rumi.chats import ChatEvent
 from rumi.config import Loaded, load_settings
 from rumi.home import Home
 from rumi.journal import Incoming
-from rumi.page import open_entrance
 from rumi.sandbox import Engine
 from tests.cli.telegram_model import think
 from tests.fakes.boxes import FakeEngine

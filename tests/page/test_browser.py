@@ -9,8 +9,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
-from rumi.telegram.formatting import format_reply
-from rumi.terminal.paint import Answer, Painter
+from rumi.channels.telegram.formatting import format_reply
+from rumi.channels.terminal.paint import Answer, Painter
 from tests.page.served import ELSEWHERE, Served
 
 BOUND_S = 10.0

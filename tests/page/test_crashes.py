@@ -9,8 +9,8 @@ from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Supervisor, TreeEvent
 from rumi.agent import TurnFinished
+from rumi.channels.page import add_page, open_entrance
 from rumi.chats import ChatEvent, Hub
-from rumi.page import add_page, open_entrance
 
 NONSENSE = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rumi.channels.page.address import STUCK_MS, Bound, listen
+from rumi.channels.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
+from rumi.channels.page.serving import MOST_CONNECTIONS
 from rumi.errors import UsageError
-from rumi.page.address import STUCK_MS, Bound, listen
-from rumi.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
-from rumi.page.serving import MOST_CONNECTIONS
 from tests.page.served import Served
 
 ROOT = Path(__file__).resolve().parents[2]

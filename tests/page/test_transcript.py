@@ -1,9 +1,9 @@
 """The talk as windows see it, from events and from the journal."""
 
 from rumi.agent import TurnFinished
+from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Message, TextDelta
-from rumi.page.transcript import MOST_ENTRIES, Transcript
 
 RESTARTED = Replied(7, (3,), "I was restarted while working on it.")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from rumi.telegram.callback import answer_in
+from rumi.channels.telegram.callback import answer_in
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Message, Person, Query
 from tests.simulation.asking import CONFIRM_S, Asked, Asking, shows

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import trio
 
 from rumi import texts
-from rumi.telegram.address import Address
+from rumi.channels.telegram.address import Address
 from rumi.texts import Verdict
 from tests.fakes.bot_api_world import Message, Person, Query
 from tests.simulation.places import Place

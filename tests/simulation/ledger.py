@@ -14,7 +14,7 @@ from typing import Any
 import trio
 
 from rumi import texts
-from rumi.telegram.formatting import format_reply
+from rumi.channels.telegram.formatting import format_reply
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Fault, Late, Reset, Silent, Slow, Truncated
 from tests.fakes.bot_api_text import settled

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rumi.telegram.address import Address
-from rumi.telegram.polling.reading import Who
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.polling.reading import Who
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message, Person
 

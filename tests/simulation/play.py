@@ -18,14 +18,14 @@ import trio
 from trio._core import _io_epoll
 
 from actors.testing import run
+from rumi.channels.telegram import room
+from rumi.channels.telegram.polling.poller import Poller
+from rumi.channels.telegram.sending import delivery, sender
+from rumi.channels.telegram.sending.limits import Limits as Rates
 from rumi.chats import chat as chat_module
 from rumi.chats import dispatcher
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.models.limits import Limits
-from rumi.telegram import room
-from rumi.telegram.polling.poller import Poller
-from rumi.telegram.sending import delivery, sender
-from rumi.telegram.sending.limits import Limits as Rates
 from tests.fakes import bot_api_updates
 from tests.simulation.databases import on_the_disk_of
 from tests.simulation.history import History

@@ -9,11 +9,11 @@ import trio
 from telegram.error import NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import RequestData
 
+from rumi.channels.telegram.api.bot import wait_of
+from rumi.channels.telegram.api.guarded import Guarded, _Answer
 from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalError
 from rumi.memory import MemoryUnavailable
-from rumi.telegram.api.bot import wait_of
-from rumi.telegram.api.guarded import Guarded, _Answer
 from tests.fakes.bot_api import Answer, BotApi
 from tests.fakes.telegram_request import InMemoryRequest, _Ready
 from tests.simulation.world import World

@@ -16,6 +16,7 @@ from telegram import Bot
 from actors import ChildSpec, Supervisor, TreeEvent
 from rumi.agent import Limits as TurnLimits
 from rumi.audit import AuditLog
+from rumi.channels.telegram.room import Telegram
 from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
 from rumi.home import Home
 from rumi.journal import Journal
@@ -23,7 +24,6 @@ from rumi.memory import Memory, asking, extract
 from rumi.models import ModelSet
 from rumi.sandbox import Limits, add_sandboxes
 from rumi.sandbox.disk import Disk as FileSystem
-from rumi.telegram.room import Telegram
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.simulation.asking import CONFIRM_S, Asking
 from tests.simulation.boxes import Client, Daemon

@@ -12,6 +12,20 @@ import trio
 
 from rumi.agent import gate
 from rumi.agent.gate import Gate
+from rumi.channels.telegram.address import address_of
+from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.polling import reading
+from rumi.channels.telegram.polling.poller import Poller
+from rumi.channels.telegram.polling.strangers import Strangers
+from rumi.channels.telegram.polling.updates import number_of
+from rumi.channels.telegram.sending.delivery import Delivery
+from rumi.channels.telegram.sending.destination import Destination
+from rumi.channels.telegram.sending.lane import Lane
+from rumi.channels.telegram.sending.limits import Limits
+from rumi.channels.telegram.sending.preview import Preview
+from rumi.channels.telegram.sending.questions import Question
+from rumi.channels.telegram.sending.sender import Sender
+from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats import Hub, Inbox, Replied, learning, recovery
 from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
@@ -28,20 +42,6 @@ from rumi.models.limits import Limits as PermitLimits
 from rumi.sandbox import intents
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
-from rumi.telegram.address import address_of
-from rumi.telegram.moves import Moves
-from rumi.telegram.polling import reading
-from rumi.telegram.polling.poller import Poller
-from rumi.telegram.polling.strangers import Strangers
-from rumi.telegram.polling.updates import number_of
-from rumi.telegram.sending.delivery import Delivery
-from rumi.telegram.sending.destination import Destination
-from rumi.telegram.sending.lane import Lane
-from rumi.telegram.sending.limits import Limits
-from rumi.telegram.sending.preview import Preview
-from rumi.telegram.sending.questions import Question
-from rumi.telegram.sending.sender import Sender
-from rumi.telegram.sending.toasts import Toasts
 from tests.simulation.play import play
 from tests.simulation.world import Theme, World
 

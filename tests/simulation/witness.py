@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
+from rumi.channels.telegram.address import Address
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Waiting
-from rumi.telegram.address import Address
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.boxes import Daemon

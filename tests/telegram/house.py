@@ -15,13 +15,13 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.agent import Limits
 from rumi.audit import AuditLog
+from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.room import Telegram
 from rumi.chats import ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.redact import Redactor
-from rumi.telegram.polling.reading import Who
-from rumi.telegram.room import Telegram
 from rumi.tools import Question, Tool, ToolResult
 from tests.chats.house import FunctionModel, InPlace, MemorySandboxes
 from tests.fakes.bot_api import BotApi

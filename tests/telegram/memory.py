@@ -5,7 +5,7 @@ from typing import Any
 
 from telegram import Bot
 
-from rumi.telegram.api.guarded import Guarded
+from rumi.channels.telegram.api.guarded import Guarded
 from tests.fakes.bot_api import BotApi
 from tests.fakes.telegram_request import InMemoryRequest
 

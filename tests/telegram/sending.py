@@ -15,6 +15,9 @@ from telegram import Bot
 
 from actors import ActorError, ActorRef, ChildSpec, Supervisor
 from rumi.agent import Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.channels.telegram.api.guarded import Guarded
+from rumi.channels.telegram.messages import Flush, SenderMessage
+from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats import ChatEvent, Happening, Hub, Replied, TurnStarted
 from rumi.journal import (
     Accept,
@@ -27,9 +30,6 @@ from rumi.journal import (
     Waiting,
 )
 from rumi.models import TextDelta, ToolCall
-from rumi.telegram.api.guarded import Guarded
-from rumi.telegram.messages import Flush, SenderMessage
-from rumi.telegram.sending.sender import Sender
 from rumi.tools import ToolResult
 from tests.chats.house import InPlace
 from tests.fakes.bot_api import TOKEN, BotApi

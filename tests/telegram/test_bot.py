@@ -23,11 +23,11 @@ from telegram.error import (
 )
 from telegram.request import BaseRequest
 
+from rumi.channels.telegram.api.bot import Me, TokenRefused, in_words, introduce, open_bot, wait_of
+from rumi.channels.telegram.api.guarded import Guarded
+from rumi.channels.telegram.api.refusals import refusal_of
+from rumi.channels.telegram.polling.updates import ends_in_album, raw_updates
 from rumi.errors import ConfigError
-from rumi.telegram.api.bot import Me, TokenRefused, in_words, introduce, open_bot, wait_of
-from rumi.telegram.api.guarded import Guarded
-from rumi.telegram.api.refusals import refusal_of
-from rumi.telegram.polling.updates import ends_in_album, raw_updates
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Truncated
 from tests.fakes.telegram_server import TelegramServer, serve_telegram

@@ -16,16 +16,16 @@ import httpx
 import pytest
 import trio
 
+from rumi.channels.telegram.api.bot import open_bot
+from rumi.channels.telegram.api.unspoken import UnspokenClient
+from rumi.channels.telegram.files import Patience, TelegramFiles, Transcribes
+from rumi.channels.telegram.files.download import MAX_BYTES
 from rumi.errors import RumiError
 from rumi.journal import Enclosure
 from rumi.logs import program_log
 from rumi.models import Transcriber
 from rumi.redact import Redactor
 from rumi.sandbox import Limits, prepare_workspace
-from rumi.telegram.api.bot import open_bot
-from rumi.telegram.api.unspoken import UnspokenClient
-from rumi.telegram.files import Patience, TelegramFiles, Transcribes
-from rumi.telegram.files.download import MAX_BYTES
 from rumi.texts import Language
 from tests.fakes.groq_server import KEY, Transcript, serve_groq
 from tests.fakes.groq_server import Answer as GroqAnswer

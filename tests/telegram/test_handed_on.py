@@ -13,14 +13,14 @@ import pytest
 import trio
 
 from rumi.agent import ConfirmationAsked, TurnFinished
+from rumi.channels.telegram.api.bot import Me
+from rumi.channels.telegram.polling.content import Intake
+from rumi.channels.telegram.polling.reading import Who, read_batch
 from rumi.chats import HubSubscription, Replied
 from rumi.journal import Enclosure, Incoming
 from rumi.marked import CLOSING, WARNING
 from rumi.memory import Facts, NewFact, Remember
 from rumi.models import Emit, ModelRequest, Reply, ToolCall
-from rumi.telegram.api.bot import Me
-from rumi.telegram.polling.content import Intake
-from rumi.telegram.polling.reading import Who, read_batch
 from tests.chats.house import Answer
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Person

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.telegram.sending.limits import NOW_SHARE, SPARE_SHARE, Limits, Rate
+from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE, Limits, Rate
 
 
 async def sent(limits: Limits, number: int, times: int) -> list[float]:

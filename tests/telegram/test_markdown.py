@@ -5,11 +5,11 @@ import time
 
 import pytest
 
+from rumi.channels.telegram.formatting import format_reply
+from rumi.channels.telegram.formatting import markdown as module
+from rumi.channels.telegram.formatting.markdown import read
 from rumi.models import Message, ModelRequest, ToolSpec
 from rumi.models.offline import Offline
-from rumi.telegram.formatting import format_reply
-from rumi.telegram.formatting import markdown as module
-from rumi.telegram.formatting.markdown import read
 from tests.telegram.readings import reading, seen
 
 A = "https://a.io"

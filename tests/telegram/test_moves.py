@@ -9,13 +9,13 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.moves import Moves, moves_in
+from rumi.channels.telegram.sending.destination import Destination, Wire
+from rumi.channels.telegram.sending.limits import Limits, Rate
 from rumi.journal import Accept, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered
 from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply, TextDelta
-from rumi.telegram.address import Address
-from rumi.telegram.moves import Moves, moves_in
-from rumi.telegram.sending.destination import Destination, Wire
-from rumi.telegram.sending.limits import Limits, Rate
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat
 from tests.telegram.house import ANA, BEN, EVE, telegram_house

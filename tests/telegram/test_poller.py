@@ -14,16 +14,16 @@ from telegram import Bot
 from trio.testing import MockClock
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, RestartLimitExceeded, Supervisor
+from rumi.channels.telegram.api.bot import Me, TokenRefused, open_bot
+from rumi.channels.telegram.messages import PollerMessage, Pressed, Say, StopPolling, Toast
+from rumi.channels.telegram.polling.content import Intake
+from rumi.channels.telegram.polling.poller import Poller, PollerMemory
+from rumi.channels.telegram.polling.presses import Presses
+from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.chats import Inbox
 from rumi.errors import RumiError
 from rumi.journal import Incoming
-from rumi.telegram.api.bot import Me, TokenRefused, open_bot
-from rumi.telegram.messages import PollerMessage, Pressed, Say, StopPolling, Toast
-from rumi.telegram.polling.content import Intake
-from rumi.telegram.polling.poller import Poller, PollerMemory
-from rumi.telegram.polling.presses import Presses
-from rumi.telegram.polling.reading import Who
-from rumi.telegram.polling.strangers import Strangers
 from tests.chats.house import house
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_account import WEBHOOK

@@ -14,12 +14,12 @@ import trio
 from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Supervisor
+from rumi.channels.telegram.callback import answer_in, data_of
+from rumi.channels.telegram.messages import Pressed, Toast
+from rumi.channels.telegram.polling.presses import ANSWER_S, MOST, Press, Presses, read_press, read_presses
+from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.journal import Incoming
-from rumi.telegram.callback import answer_in, data_of
-from rumi.telegram.messages import Pressed, Toast
-from rumi.telegram.polling.presses import ANSWER_S, MOST, Press, Presses, read_press, read_presses
-from rumi.telegram.polling.reading import Who
-from rumi.telegram.polling.strangers import Strangers
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Doubled, Redelivered
 from tests.fakes.bot_api_world import Json, Message

@@ -11,14 +11,14 @@ from trio.testing import MockClock
 
 from actors import ActorError
 from rumi.agent import Thinking, ToolStarted
+from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.sending import preview
+from rumi.channels.telegram.sending.limits import Limits
+from rumi.channels.telegram.sending.sketch import TOOL_CHARS, sketch, tool_line
 from rumi.chats import ChatEvent, TurnStarted, TurnState
 from rumi.journal import JournalError
 from rumi.models import Discarded, TextDelta, ToolCall, Waiting
-from rumi.telegram.formatting import Part
-from rumi.telegram.formatting.units import LIMIT_UNITS, units
-from rumi.telegram.sending import preview
-from rumi.telegram.sending.limits import Limits
-from rumi.telegram.sending.sketch import TOOL_CHARS, sketch, tool_line
 from rumi.texts import Language
 from tests.chats.house import InPlace
 from tests.fakes.bot_api import BotApi

@@ -11,10 +11,10 @@ from trio.testing import MockClock
 
 from rumi import texts
 from rumi.agent import ConfirmationAsked, ConfirmationEnded
-from rumi.telegram.formatting.units import LIMIT_UNITS, units
-from rumi.telegram.messages import Pressed, Toast
-from rumi.telegram.sending.questions import FINISH_S, ROOM_UNITS, question_part
-from rumi.telegram.sending.sender import Sender
+from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.messages import Pressed, Toast
+from rumi.channels.telegram.sending.questions import FINISH_S, ROOM_UNITS, question_part
+from rumi.channels.telegram.sending.sender import Sender
 from rumi.texts import Verdict
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow

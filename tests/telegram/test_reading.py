@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from telegram import Bot, Update
 
 from rumi import texts
+from rumi.channels.telegram.api.bot import Me
+from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.polling.content import Intake
+from rumi.channels.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
 from rumi.journal import Enclosure, Incoming
-from rumi.telegram.api.bot import Me
-from rumi.telegram.moves import Moves
-from rumi.telegram.polling.content import Intake
-from rumi.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person
 

@@ -7,10 +7,10 @@ import trio
 from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Request, Supervisor, answers
+from rumi.channels.telegram.messages import PollerMessage, SenderMessage, StopPolling
+from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.room import Telegram
 from rumi.home import Home
-from rumi.telegram.messages import PollerMessage, SenderMessage, StopPolling
-from rumi.telegram.polling.reading import Who
-from rumi.telegram.room import Telegram
 from tests.fakes.bot_api import BotApi
 from tests.telegram.sending import bot_in_memory
 

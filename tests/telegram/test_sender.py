@@ -11,12 +11,12 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
+from rumi.channels.telegram.messages import Say, SendFile
+from rumi.channels.telegram.sending.limits import Limits, Rate
+from rumi.channels.telegram.sending.preview import Pace
 from rumi.errors import RumiError
 from rumi.journal import Delivered, JournalError
 from rumi.journal.store import Store
-from rumi.telegram.messages import Say, SendFile
-from rumi.telegram.sending.limits import Limits, Rate
-from rumi.telegram.sending.preview import Pace
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Slow
 from tests.fakes.telegram_exchange import until
@@ -359,7 +359,7 @@ async def test_formatting_that_fails_leaves_the_words(
     def failing(text: str) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("rumi.telegram.sending.delivery.format_reply", failing)
+    monkeypatch.setattr("rumi.channels.telegram.sending.delivery.format_reply", failing)
     async with post_office(tmp_path, api) as office:
         await office.reply("tg1", "**hello**\n" * 1000)
         await office.all_sent(30)
@@ -733,7 +733,7 @@ async def test_it_works_over_http(tmp_path: Path) -> None:
     api = BotApi(trio.current_time)
     api.user(1)
     async with serve_telegram(api) as server:
-        from rumi.telegram.api.bot import open_bot
+        from rumi.channels.telegram.api.bot import open_bot
 
         async with open_bot(TOKEN, server.root) as bot:
             pace = Pace(quick_s=0.05, chat_s=0.1)

@@ -9,9 +9,9 @@ from trio.testing import MockClock
 
 from actors import Actor, ActorRef, ChildSpec, Supervisor
 from rumi import texts
-from rumi.telegram.messages import Say
-from rumi.telegram.polling.reading import Stranger
-from rumi.telegram.polling.strangers import Strangers
+from rumi.channels.telegram.messages import Say
+from rumi.channels.telegram.polling.reading import Stranger
+from rumi.channels.telegram.polling.strangers import Strangers
 
 
 class Sender(Actor[Say]):

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pyte
 import trio
 
-from rumi.terminal import Streams
+from rumi.channels.terminal import Streams
 
 WAIT_S = 10.0
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rumi.channels.terminal.growing import GrowingAnswer, rest_of
 from rumi.markdown import finished_lines
-from rumi.terminal.growing import GrowingAnswer, rest_of
 
 PIECES = st.lists(
     st.sampled_from(

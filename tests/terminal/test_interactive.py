@@ -11,10 +11,10 @@ import pytest
 import trio
 
 from rumi.agent import Thinking
+from rumi.channels.terminal import TerminalOptions, run_terminal
+from rumi.channels.terminal.words import words_for
 from rumi.chats import Replied
 from rumi.models import TextDelta, Waiting
-from rumi.terminal import TerminalOptions, run_terminal
-from rumi.terminal.words import words_for
 from tests.terminal.ptys import WAIT_S, Terminal, terminal
 from tests.terminal.scripted import BUSY, STOPPED, Ask, ScriptedChat, Step, answering, finish, tool, words
 

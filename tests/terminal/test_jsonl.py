@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.channels.terminal.conversation import Conversation
+from rumi.channels.terminal.jsonl import JsonView, encode, printed
+from rumi.channels.terminal.once import once
+from rumi.channels.terminal.plain import converse
+from rumi.channels.terminal.words import words_for
 from rumi.chats import ChatEvent, Happening, TurnStarted
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
-from rumi.terminal.conversation import Conversation
-from rumi.terminal.jsonl import JsonView, encode, printed
-from rumi.terminal.once import once
-from rumi.terminal.plain import converse
-from rumi.terminal.words import words_for
 from rumi.tools import ToolResult
 from tests.terminal.scripted import Ask, Page, ScriptedChat, Typist, finish, signals, tool
 

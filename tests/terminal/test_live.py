@@ -8,13 +8,13 @@ from rich.cells import cell_len
 from trio.testing import MockClock
 
 from rumi.agent import Reason, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.channels.terminal.conversation import Conversation, Settled
+from rumi.channels.terminal.live import LiveView
+from rumi.channels.terminal.once import once
+from rumi.channels.terminal.paint import Painter
+from rumi.channels.terminal.words import words_for
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
-from rumi.terminal.conversation import Conversation, Settled
-from rumi.terminal.live import LiveView
-from rumi.terminal.once import once
-from rumi.terminal.paint import Painter
-from rumi.terminal.words import words_for
 from rumi.tools import ToolResult
 from tests.terminal.scripted import (
     STOPPED,

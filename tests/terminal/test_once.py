@@ -6,12 +6,12 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent import Reason, Thinking
+from rumi.channels.terminal.conversation import Conversation
+from rumi.channels.terminal.once import once
+from rumi.channels.terminal.plain import PlainView
+from rumi.channels.terminal.words import words_for
 from rumi.chats import Replied, TurnStarted, turn_of
 from rumi.models import Discarded, Waiting
-from rumi.terminal.conversation import Conversation
-from rumi.terminal.once import once
-from rumi.terminal.plain import PlainView
-from rumi.terminal.words import words_for
 from tests.terminal.scripted import (
     BUSY,
     STOPPED,

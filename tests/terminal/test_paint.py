@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from rumi.terminal.clean import clean
-from rumi.terminal.paint import Answer, Painter
+from rumi.channels.terminal.clean import clean
+from rumi.channels.terminal.paint import Answer, Painter
 
 COLOURS = Painter({"TERM": "xterm-256color"})
 PLAIN = Painter({"TERM": "dumb"})

@@ -10,12 +10,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from rumi.channels.terminal import Streams, TerminalOptions, run_terminal
+from rumi.channels.terminal.piped import PAUSE_S, SILENT_S, _piped, what_to_send
+from rumi.channels.terminal.streams import Input
+from rumi.channels.terminal.words import words_for
 from rumi.errors import UsageError
 from rumi.journal import Enclosure
-from rumi.terminal import Streams, TerminalOptions, run_terminal
-from rumi.terminal.piped import PAUSE_S, SILENT_S, _piped, what_to_send
-from rumi.terminal.streams import Input
-from rumi.terminal.words import words_for
 from tests.terminal.ptys import terminal
 from tests.terminal.scripted import ScriptedChat, answering
 

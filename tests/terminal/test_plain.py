@@ -6,10 +6,10 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent import Thinking
-from rumi.terminal.conversation import Conversation
-from rumi.terminal.plain import PlainView, converse
-from rumi.terminal.streams import Lines
-from rumi.terminal.words import words_for
+from rumi.channels.terminal.conversation import Conversation
+from rumi.channels.terminal.plain import PlainView, converse
+from rumi.channels.terminal.streams import Lines
+from rumi.channels.terminal.words import words_for
 from tests.terminal.scripted import (
     NOTHING,
     STOPPED,

@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.terminal import show_progress
-from rumi.terminal.streams import Output
+from rumi.channels.terminal import show_progress
+from rumi.channels.terminal.streams import Output
 from tests.terminal.ptys import terminal
 
 

@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from rumi.agent import Thinking
+from rumi.channels.terminal import Streams, TerminalOptions, run_terminal
+from rumi.channels.terminal.streams import Input
 from rumi.errors import RumiError
 from rumi.journal import Enclosure
-from rumi.terminal import Streams, TerminalOptions, run_terminal
-from rumi.terminal.streams import Input
 from tests.terminal.scripted import STOPPED, ScriptedChat, answering, finish, tool, words
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.terminal.streams import Input, Output, OutputClosedError
+from rumi.channels.terminal.streams import Input, Output, OutputClosedError
 from tests.terminal.ptys import terminal
 
 

@@ -1,0 +1,10 @@
+"""The page: the running Rumi in a browser, and a window to talk to the assistant as the chat `web`.
+
+An ASGI server (hypercorn, on trio) is kept by one actor; what it may show and who may see it outlives that
+actor's incarnations. Only this room knows the server and its framework.
+"""
+
+from rumi.channels.page.entrance import Entrance, open_entrance
+from rumi.channels.page.page import Page, add_page
+
+__all__ = ["Entrance", "Page", "add_page", "open_entrance"]

@@ -1,0 +1,183 @@
+"""The page's state and its actor. What browsers see outlives the server: it is there again when that is."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, Never
+
+import trio
+from starlette.requests import HTTPConnection
+
+from actors import Actor, Backoff, ChildSpec, Supervisor, TreeEvent
+from rumi.channels.page.board import Board
+from rumi.channels.page.entrance import Entrance
+from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
+from rumi.channels.page.windows import Window
+from rumi.chats import Inbox, LocalChat, Means
+from rumi.journal import Load, Threads
+
+CHAT: Final = "web"
+"""The page's chat."""
+
+LOOK_S: Final = 0.5
+"""How often the page reads the tree while somebody watches; less often where reading takes long."""
+
+SHARE: Final = 20
+"""Looking takes at most one part in so many of the time."""
+
+STIR_S: Final = 0.1
+"""Between two looks at what was restarted."""
+
+MOST_WINDOWS: Final = 32
+
+MOST_RESTARTS: Final = 100
+"""In five seconds; with the waits between them there are three at most."""
+
+
+class Page:
+    """What the page shows, whom it lets in, and who looks now. Outlives the server's incarnations."""
+
+    def __init__(
+        self, entrance: Entrance, inbox: Inbox, means: Means, dump: Callable[[], Mapping[str, object]]
+    ) -> None:
+        self.entrance = entrance
+        self.chat = LocalChat(CHAT, inbox, means)
+        self.board = Board(dump)
+        self.transcript = Transcript()
+        self.windows: set[Window] = set()
+        self.ending = False
+        self.events = means.hub.subscribe()
+        self.watched = trio.Event()
+        self.stirred = trio.Event()
+        self._begun = False
+        self._offload = Threads()
+
+    def chat_of(self, request: HTTPConnection) -> LocalChat:
+        """The chat, for what a browser sends: it is answered in the browser's language."""
+        return replace(self.chat, language=self.entrance.language_of(request))
+
+    def tree_happened(self, event: TreeEvent) -> None:
+        """Follow the tree; the `observe` of its root."""
+        if self.board.tree_happened(event):
+            self.stirred.set()
+
+    def wind_down(self) -> None:
+        """The program is about to end: take no more messages. Windows go on showing how it ends."""
+        self.ending = True
+
+    async def open(self, session: str) -> Window | None:
+        """A window for a browser that is logged in; None where there are too many.
+
+        Raises:
+            ActorError: the chat or the journal cannot be asked.
+        """
+        if not self._begun:
+            record = await self.chat.means.journal.ask(Load(CHAT, MOST_ENTRIES))
+            if not self._begun:  # another window may have been as fast
+                self._begun = True
+                self.transcript.begin((entry.turn, entry.message) for entry in record.history)
+            for reply in await self.chat.undelivered():
+                self.transcript.undelivered(reply)
+        if len(self.windows) >= MOST_WINDOWS:
+            return None
+        self.board.look()
+        return Window(self.board, self.transcript, partial(self.entrance.door.knows, session), self._offload)
+
+    def enter(self, window: Window) -> None:
+        """Somebody begins to look."""
+        self.windows.add(window)
+        self.transcript.watchers.add(window)
+        self.watched.set()
+
+    def leave(self, window: Window) -> None:
+        """Somebody looks no longer."""
+        self.windows.discard(window)
+        self.transcript.watchers.discard(window)
+
+    def wake(self) -> None:
+        """Have all windows look whether there is something new for them."""
+        for window in self.windows:
+            window.wake()
+
+
+class PageServer(Actor[Never]):
+    """Serves the page, follows what happens, and reads the tree while somebody watches."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    async def started(self) -> None:
+        """Begin to serve. The socket is open already; this incarnation gets a duplicate of it."""
+        self.start_soon(self._follow)
+        self.start_soon(self._look)
+        await self.start(self._serve)
+
+    def doing(self) -> str:
+        """Who looks."""
+        windows = len(self._page.windows)
+        return f"{windows} window{'s' if windows != 1 else ''}" if windows else ""
+
+    def figures(self) -> Mapping[str, object]:
+        """How many look, and where."""
+        return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
+
+    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
+        from rumi.channels.page.routes import make_app
+        from rumi.channels.page.serving import serve
+
+        try:
+            await serve(make_app(self._page), self._page.entrance.bound, task_status=task_status)
+        finally:
+            for window in list(self._page.windows):
+                self._page.leave(window)
+
+    async def _follow(self) -> None:
+        """Follow all chats. The subscription is older than this incarnation: nothing is missed in between."""
+        page = self._page
+        while True:
+            event = await page.events.receive()
+            page.board.chat_happened(event)
+            if event.chat == CHAT:
+                page.transcript.happened(event)
+
+    async def _look(self) -> None:
+        """Read the tree while somebody watches: restarts as they come, all else now and then."""
+        page = self._page
+        while True:
+            if not page.windows:
+                page.watched = trio.Event()
+                await page.watched.wait()
+            begun = time.perf_counter()
+            if page.board.look():
+                page.wake()
+            until = trio.current_time() + max(LOOK_S, SHARE * (time.perf_counter() - begun))
+            while trio.current_time() < until:
+                with trio.move_on_at(until):
+                    await page.stirred.wait()
+                    page.stirred = trio.Event()
+                    page.board.look_back()
+                    page.wake()
+                    await trio.sleep(STIR_S)
+
+
+def add_page(
+    root: Supervisor,
+    entrance: Entrance,
+    inbox: Inbox,
+    means: Means,
+    dump: Callable[[], Mapping[str, object]],
+) -> Page:
+    """Add the page below all else, under a supervisor of its own.
+
+    It comes back from crashes after a growing wait, and they are not counted together with others: whatever
+    the page does, the process goes on.
+    """
+    page = Page(entrance, inbox, means, dump)
+    own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
+    own.add(
+        ChildSpec(
+            "server", lambda: PageServer(page), shutdown=2.0, backoff=Backoff(first_s=0.2, factor=5, cap_s=60)
+        )
+    )
+    return page

@@ -1,0 +1,262 @@
+"""What the page answers, path by path. All of it stands behind `Guard`."""
+
+import html
+import json
+from collections.abc import Mapping
+from contextlib import aclosing
+from importlib.resources import files
+from typing import Any
+
+import trio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from actors import ActorError
+from rumi import texts
+from rumi.channels.page.address import is_loopback
+from rumi.channels.page.guard import Guard, cookie_name, session_of
+from rumi.channels.page.login import SESSION_S
+from rumi.channels.page.metrics import CONTENT_TYPE, metrics
+from rumi.channels.page.page import CHAT, Page
+from rumi.channels.page.windows import Window
+from rumi.errors import RumiError
+
+MOST_BYTES = 100_000
+"""Of a request's body."""
+
+BODY_S = 10.0
+"""How long a body may take to come."""
+
+TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+def make_app(page: Page) -> ASGIApp:
+    """The page as an ASGI application."""
+    desk = Desk(page)
+    app = Starlette(
+        routes=[
+            Route("/", desk.index),
+            Route("/login", desk.login),
+            Route("/logout", desk.logout, methods=["POST"]),
+            Route("/events", desk.events),
+            Route("/chat/send", desk.send, methods=["POST"]),
+            Route("/chat/stop", desk.stop, methods=["POST"]),
+            Route("/chat/answer", desk.answer, methods=["POST"]),
+            Route("/chat/seen", desk.seen, methods=["POST"]),
+            Route("/healthz", desk.healthz),
+            Route("/metrics", desk.metrics),
+            Route("/static/{name}", desk.static),
+        ],
+        exception_handlers={HTTPException: _refusal},
+    )
+    return Guard(app, page.entrance.bound, page.entrance.door, desk.refuse)
+
+
+class Desk:
+    """Answers requests that have passed the guard."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._bound = page.entrance.bound
+        self._door = page.entrance.door
+        self._files = {
+            file.name: file.read_bytes() for file in files("rumi.channels.page").joinpath("static").iterdir()
+        }
+
+    # Coming in
+
+    async def index(self, request: Request) -> Response:
+        """The page."""
+        return self._html(request, "index.html")
+
+    async def login(self, request: Request) -> Response:
+        """Use a link. Who only looks at it, as a browser does that loads ahead, does not use it up."""
+        code = request.query_params.get("code", "")
+        if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
+            return Response(status_code=204) if self._door.fits(code) else self._closed(request)
+        secret = self._door.enter(code)
+        if secret is None:
+            return self._closed(request)
+        response: Response = RedirectResponse("/", 303)
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            # Clicked on another site's page, the redirect would count as that site's: without the cookie.
+            response = self._html(request, "login.html")
+        response.set_cookie(
+            cookie_name(self._bound),
+            secret,
+            max_age=int(SESSION_S),
+            path="/",
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    async def logout(self, request: Request) -> Response:
+        """Forget the session; its windows close."""
+        self._door.leave(session_of(request.scope, self._bound))
+        self._page.wake()
+        response = Response(status_code=204)
+        response.delete_cookie(cookie_name(self._bound), path="/", httponly=True, samesite="strict")
+        return response
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """No session: the link is in the terminal."""
+        await self._closed(Request(scope))(scope, receive, send)
+
+    def _closed(self, request: Request) -> Response:
+        self._door.offer()
+        return self._html(request, "closed.html", status=403)
+
+    def _words(self, request: Request) -> dict[str, str]:
+        return texts.page_words(self._page.entrance.language_of(request))
+
+    def _why(self, request: Request, error: RumiError) -> str:
+        return texts.told_error(self._page.entrance.language_of(request), error)
+
+    # The house and the chat
+
+    async def events(self, request: Request) -> Response:
+        """A window."""
+        if request.method == "HEAD":
+            return Response(status_code=204)
+        try:
+            window = await self._page.open(session_of(request.scope, self._bound))
+        except ActorError:
+            raise HTTPException(503, self._words(request)["not_now"]) from None
+        if window is None:
+            raise HTTPException(503, self._words(request)["too_many"])
+        return _Opened(self._page, window)
+
+    async def send(self, request: Request) -> Response:
+        """A message or a command."""
+        text = (await _fields(request)).get("text")
+        if not isinstance(text, str) or not text.strip():
+            raise HTTPException(400, "no text")
+        if self._page.ending:
+            raise HTTPException(503, self._words(request)["ending"])
+        transcript = self._page.transcript
+        entry = transcript.say(text, self._page.chat.means.now())
+        try:
+            number = await self._page.chat_of(request).send(text)
+        except RumiError as error:
+            why = self._why(request, error)
+            transcript.failed(entry, why)
+            raise HTTPException(503, why) from None
+        transcript.sent(entry, number)
+        return JSONResponse({"number": number})
+
+    async def stop(self, request: Request) -> Response:
+        """Stop the turn that runs, as `/stop` does."""
+        await _fields(request)
+        if not self._page.transcript.working:
+            return JSONResponse({"number": 0})
+        try:
+            return JSONResponse({"number": await self._page.chat_of(request).send("/stop")})
+        except RumiError as error:
+            raise HTTPException(503, self._why(request, error)) from None
+
+    async def answer(self, request: Request) -> Response:
+        """A yes or a no to the question that the turn asks; whether it counts."""
+        fields = await _fields(request)
+        id, yes = fields.get("id"), fields.get("yes")
+        if not isinstance(id, str) or not isinstance(yes, bool):
+            raise HTTPException(400, "no answer")
+        return JSONResponse({"counts": await self._page.chat.inbox.answer(CHAT, id, yes)})
+
+    async def seen(self, request: Request) -> Response:
+        """A person has a reply before them, or can read a question."""
+        fields = await _fields(request)
+        question, delivery = fields.get("question"), fields.get("delivery")
+        if isinstance(question, str):
+            self._page.chat.shown(question)
+        if isinstance(delivery, int) and not isinstance(delivery, bool):
+            entries = self._page.transcript.entries.values()
+            if any(entry.delivery == delivery for entry in entries):  # no other chat's
+                await self._page.chat.delivered(delivery)
+        return Response(status_code=204)
+
+    # For machines
+
+    async def healthz(self, request: Request) -> Response:
+        """That it answers, and nothing else."""
+        return PlainTextResponse("ok\n")
+
+    async def metrics(self, request: Request) -> Response:
+        """For Prometheus: without a login from this machine only."""
+        client = request.client.host if request.client else ""
+        if not is_loopback(client) and not self._door.knows(session_of(request.scope, self._bound)):
+            return self._closed(request)
+        board = self._page.board
+        text = metrics(board.dump(), board.counts, len(self._page.windows))
+        return Response(text, media_type=CONTENT_TYPE)
+
+    async def static(self, request: Request) -> Response:
+        """A file of the program's own."""
+        name = request.path_params["name"]
+        kind = TYPES.get(name.rpartition(".")[2])
+        if kind is None or name not in self._files:
+            raise HTTPException(404, "no such file")
+        return Response(self._files[name], media_type=kind)
+
+    def _html(self, request: Request, name: str, status: int = 200) -> Response:
+        """A template of ours with its words; all of them are text, whatever is in them."""
+        text = self._files[name].decode()
+        own = self._words(request)
+        words = {"words": json.dumps(own), "lang": self._page.entrance.language_of(request), **own}
+        for word, value in words.items():
+            text = text.replace(f"{{{{{word}}}}}", html.escape(value, quote=True))
+        return HTMLResponse(text, status)
+
+
+class _Opened(Response):
+    """A window that counts as open while its browser is told."""
+
+    def __init__(self, page: Page, window: Window) -> None:
+        self._page = page
+        self._window = window
+        self.background = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._page.enter(self._window)
+        try:
+            await self._window(scope, receive, send)
+        finally:
+            self._page.leave(self._window)
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
+
+
+async def _fields(request: Request) -> Mapping[str, Any]:
+    """A JSON object. Forms of other sites cannot send one."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "JSON only")
+    try:
+        fields = json.loads(await _body(request))
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "no JSON") from None
+    if not isinstance(fields, dict):
+        raise HTTPException(400, "no object")
+    return fields
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    try:
+        with trio.fail_after(BODY_S):
+            async with aclosing(request.stream()) as pieces:
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > MOST_BYTES:
+                        raise HTTPException(413, "too long")
+    except trio.TooSlowError:
+        raise HTTPException(408, "too slow") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "gone") from None
+    return body

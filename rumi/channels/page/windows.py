@@ -1,0 +1,143 @@
+"""Windows: what a browser that looks is sent, as server-sent events, and never more than it takes.
+
+A window has no queue of events. It remembers which entries have changed and what it told last; when the
+browser takes something, it gets how things are then. So a slow one sees less of what was in between, holds
+at most a mark for each entry, and delays nobody.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import trio
+from starlette.types import Receive, Scope, Send
+
+from rumi.channels.page.board import Board
+from rumi.channels.page.transcript import Transcript
+from rumi.journal import Offload
+from rumi.markdown import growing_html, to_html
+
+PIECE_BYTES = 32_768
+"""Written at once: the end of a window waits for no more than the piece in hand."""
+
+QUIET_S = 10.0
+"""How often a window that is told nothing is told that. The browser knows by it that we are there."""
+
+BREATH_S = 0.03
+"""Between two tellings: words that come one by one are told together."""
+
+
+class Window:
+    """One browser's view. `goes_on` is asked now and then whether it still may look.
+
+    `offload` runs what takes time: Markdown is rendered in a thread.
+    """
+
+    def __init__(
+        self, board: Board, transcript: Transcript, goes_on: Callable[[], bool], offload: Offload
+    ) -> None:
+        self._board = board
+        self._offload = offload
+        self._transcript = transcript
+        self._goes_on = goes_on
+        self._marks: dict[str, None] = dict.fromkeys(transcript.entries)
+        self._told: dict[str, tuple[int, int]] = {}  # revision of an entry, characters of what grows in it
+        self._final: dict[str, int] = {}  # characters of what grows in an entry that no further word changes
+        self._seen: dict[str, int] = {}
+        self._woken = trio.Event()
+
+    def changed(self, entry: str) -> None:
+        """An entry of the talk has changed."""
+        self._marks[entry] = None
+        self._woken.set()
+
+    def wake(self) -> None:
+        """There may be something new, or it is time to go."""
+        self._woken.set()
+
+    def take(self) -> Iterator[tuple[str, object]]:
+        """What there is to tell now, by event; from then on it counts as told."""
+        for topic, revision in self._board.revisions.items():
+            if self._seen.get(topic) != revision:
+                self._seen[topic] = revision
+                yield topic, self._board.topics[topic]
+        marks, self._marks = self._marks, {}
+        entries = self._transcript.entries
+        self._told = {id: told for id, told in self._told.items() if id in entries}
+        for id in marks:
+            entry = entries.get(id)
+            if entry is None:
+                continue
+            revision, characters = self._told.get(id, (-1, 0))
+            grown = entry.growing
+            self._told[id] = (entry.revision, len(grown))
+            if revision != entry.revision:
+                yield "entry", entry.shape()
+            elif len(grown) > characters:
+                yield "more", {"id": id, "text": grown}
+
+    def rendered(self, name: str, what: Any) -> object:
+        """What `take` gave, as the browser shows it: Markdown as HTML. Blocking.
+
+        A text that grows is told in two halves: what no further word changes, once, and the rest, each time.
+        """
+        if name == "entry" and what["kind"] != "you":
+            self._final.pop(what["id"], None)
+            last = what["parts"][-1] if what["state"] == "running" and what["parts"] else None
+            parts = [self._part(what["id"], part, part is last) for part in what["parts"]]
+            return what | {"parts": parts}
+        return self._part(what["id"], what, True) if name == "more" else what
+
+    def _part(self, id: str, part: dict[str, Any], grows: bool) -> dict[str, Any]:
+        if "text" not in part or part.get("kind", "text") != "text":
+            return part
+        begin = self._final.get(id, 0) if grows else 0
+        text = part["text"][begin:]
+        final, html, tail = growing_html(text) if grows else (len(text), to_html(text), "")
+        if grows:
+            self._final[id] = begin + final
+        return {name: value for name, value in part.items() if name != "text"} | {"html": html, "tail": tail}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell the browser until it leaves or may look no longer."""
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._until_it_leaves, receive, nursery.cancel_scope)
+            await self._tell(send)
+            nursery.cancel_scope.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _until_it_leaves(self, receive: Receive, scope: trio.CancelScope) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
+
+    async def _tell(self, send: Send) -> None:
+        text = "retry: 1000\n\n"
+        while self._goes_on():
+            self._woken = trio.Event()
+            for name, what in list(self.take()):
+                if name in ("entry", "more"):
+                    what = await self._offload(partial(self.rendered, name, what))
+                text += f"event: {name}\ndata: {_json(what)}\n\n"
+            await _write(send, text)
+            text = ""
+            await trio.sleep(BREATH_S)
+            with trio.move_on_after(QUIET_S) as quiet:
+                await self._woken.wait()
+            if quiet.cancelled_caught:
+                text = ": still here\n\n"
+        await _write(send, "event: over\ndata: {}\n\n")
+
+
+async def _write(send: Send, text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    for start in range(0, len(data), PIECE_BYTES):
+        piece = data[start : start + PIECE_BYTES]
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+def _json(what: object) -> str:
+    return json.dumps(what, ensure_ascii=False, separators=(",", ":"), default=str)

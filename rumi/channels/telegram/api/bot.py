@@ -1,0 +1,197 @@
+"""Telegram's Bot API: opening it, the bot's identity, and the meaning of its errors.
+
+The bot's token is part of every address of the API, so the text of a server or a library about a request is
+never passed on unchanged.
+"""
+
+import re
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+import trio
+from telegram import Bot
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Conflict,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+    TimedOut,
+)
+
+from rumi import http
+from rumi.channels.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
+from rumi.errors import ConfigError
+from rumi.redact import Redactor
+
+OFFICIAL: Final = "https://api.telegram.org"
+
+POLL_CONNECTIONS: Final = 4
+"""One for the poll, and one for a poll that was abandoned and has not noticed yet."""
+
+CALL_CONNECTIONS: Final = 512
+"""Each working chat may have a preview, a typing action and an upload under way."""
+
+CALL_WAIT_S: Final = 60.0
+"""How long a call waits for a connection. Telegram slows a busy bot down, so some must wait."""
+
+_TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
+_ADVICE: Final = (
+    "Set TELEGRAM_TOKEN to the token that @BotFather gave you; TELEGRAM_BASE_URL, if it is set, has to be"
+    " the root of a Bot API server."
+)
+_KEYS_LEFT = Redactor([])
+
+
+class TokenRefused(ConfigError):
+    """Telegram does not know the token."""
+
+    def __init__(self, message: str = "Telegram does not accept the bot's token.") -> None:
+        super().__init__(message, _ADVICE)
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The bot's identity. `username` has no @, and is empty if Telegram sent none."""
+
+    id: int
+    username: str
+
+
+@asynccontextmanager
+async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot]:
+    """A bot that is ready for calls until the block ends. It asks Telegram nothing yet.
+
+    `base_url` is the root of a Bot API server, the official one by default. `rumi.http` describes proxies and
+    certificates. Closing is bounded, also when cancelled.
+
+    Raises:
+        TokenRefused: The token has an invalid form.
+        ConfigError: `base_url` is not the address of a server.
+        SetupError: The environment's certificates cannot be used.
+    """
+    if _TOKEN.fullmatch(token) is None:
+        raise TokenRefused("TELEGRAM_TOKEN is not a Telegram bot's token.")
+    root = _root(base_url)
+    shared = {"verify": await http.Tls().context(), **http.settings()}
+    polls = GuardedHTTP(
+        connection_pool_size=POLL_CONNECTIONS,
+        pool_timeout=CALL_WAIT_S,
+        connect_timeout=10.0,
+        read_timeout=30.0,
+        write_timeout=10.0,
+        httpx_kwargs=shared,
+    )
+    calls = GuardedHTTP(
+        connection_pool_size=CALL_CONNECTIONS,
+        pool_timeout=CALL_WAIT_S,
+        connect_timeout=10.0,
+        read_timeout=30.0,
+        write_timeout=20.0,
+        media_write_timeout=60.0,
+        httpx_kwargs=shared,
+    )
+    try:
+        # Functions, because the library would look for {token} in a string.
+        bot = Bot(
+            token,
+            base_url=lambda token: f"{root}/bot{token}",
+            base_file_url=lambda token: f"{root}/file/bot{token}",
+            request=calls,
+            get_updates_request=polls,
+        )
+        with trio.fail_after(http.CLOSE_S):
+            await polls.initialize()
+            await calls.initialize()
+        yield bot
+    finally:
+        with trio.move_on_after(http.CLOSE_S, shield=True):
+            async with trio.open_nursery() as closing:
+                closing.start_soon(polls.shutdown)
+                closing.start_soon(calls.shutdown)
+
+
+def _root(base_url: str | None) -> str:
+    """Return the address of the server, without a slash at its end."""
+    root = (base_url or OFFICIAL).strip().rstrip("/")
+    try:
+        parts = urlsplit(root)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        usable = usable and not parts.query and not parts.fragment and parts.port != 0
+        httpx.URL(root)
+    except (ValueError, httpx.InvalidURL):
+        usable = False
+    if not usable:
+        raise ConfigError(
+            "TELEGRAM_BASE_URL is not the address of a server.", "It looks like: http://127.0.0.1:8081"
+        )
+    return root
+
+
+async def introduce(bot: Bot) -> Me:
+    """Ask Telegram for the bot's identity.
+
+    Raises:
+        TokenRefused: Telegram does not know the token, or there is no Bot API at that address.
+        TelegramError: Another error; a new attempt may succeed.
+    """
+    try:
+        user = await bot.get_me()
+        if type(user.id) is not int:
+            raise TypeError
+    except InvalidToken:
+        raise TokenRefused from None
+    except (TypeError, AttributeError):  # the library received something else than a user
+        raise NetworkError(NO_ANSWER) from None
+    return Me(user.id, user.username if isinstance(user.username, str) else "")
+
+
+def wait_of(error: RetryAfter) -> float:
+    """Return how many seconds Telegram asks the bot to wait."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library announces that the type of this will change
+        wait = error.retry_after
+    return wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
+
+
+def in_words(error: BaseException) -> str:
+    """Describe an error in one sentence without a full stop, for people and for the status.
+
+    It never contains the token, nor any text of a server except Telegram's own description.
+    """
+    match error:
+        case RetryAfter():
+            words = f"Telegram asks the bot to wait for {wait_of(error):.0f} s"
+        case TimedOut():
+            words = "Telegram did not answer in time"
+        case InvalidToken():
+            words = "Telegram does not accept the bot's token"
+        case Conflict() if not about_webhook(error):
+            words = "another program polls with this bot's token"
+        case ChatMigrated():
+            words = "the group has become a supergroup"
+        case Forbidden() | BadRequest() | Conflict():
+            words = f"Telegram refuses: {error.message}"
+        case NetworkError() if error.__cause__ is not None:
+            words = f"Telegram cannot be reached ({type(error.__cause__).__name__})"
+        case NetworkError():
+            words = f"Telegram has a problem: {error.message}"
+        case TelegramError():
+            words = error.message
+        case _:
+            words = type(error).__name__
+    return _KEYS_LEFT.text(one_line(words)).rstrip(".")
+
+
+def about_webhook(error: Conflict) -> bool:
+    """Return True if updates go to a webhook; otherwise another program asks for them."""
+    return "webhook" in error.message.lower()

@@ -1,0 +1,125 @@
+"""Brings attachments: files go into the chat's workspace, and voice messages become words."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol
+
+import trio
+from telegram import Bot
+
+from rumi.channels.telegram.files.download import (
+    MAX_BYTES,
+    Downloads,
+    FileError,
+    Landing,
+    Patience,
+    let_cancellation_through,
+)
+from rumi.journal import Enclosure, Offload
+from rumi.sandbox import Limits, put_file
+from rumi.texts import Language
+
+__all__ = ["FileError", "Patience", "TelegramFiles", "Transcribes"]
+
+_MEGA: Final = 1024 * 1024
+_MEDIA_TYPE: Final = re.compile(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}")
+
+
+class Transcribes(Protocol):
+    """Transcribes recordings; see `rumi.models.Transcriber`."""
+
+    async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
+        """Return the words, empty if there are none. Raises a `RumiError`."""
+        ...
+
+
+class TelegramFiles:
+    """Fetches the attachments of messages. Its maker closes it; `transcriber` belongs to its own maker.
+
+    `workspace` prepares a chat's folder and returns it; it may block and raise a `RumiError`. Files in it
+    belong to the sandbox's `user`, a uid and a gid. A download lies in `spool`, without a name, on a disk and
+    outside of the workspaces. `offload` runs the blocking work, and returns only after it has ended.
+    `in_memory` bounds the whole recordings in memory.
+    """
+
+    def __init__(
+        self,
+        bot: Bot,
+        *,
+        workspace: Callable[[str], Path],
+        user: tuple[int, int],
+        limits: Limits,
+        spool: Path,
+        offload: Offload,
+        transcriber: Transcribes | None = None,
+        in_memory: trio.CapacityLimiter | None = None,
+        max_bytes: int = MAX_BYTES,
+        patience: Patience | None = None,
+    ) -> None:
+        self._downloads = Downloads(bot, max_bytes=max_bytes, patience=patience)
+        self._workspace = workspace
+        self._user = user
+        self._limits = limits
+        self._spool = spool
+        self._offload = offload
+        self._transcriber = transcriber
+        self._in_memory = in_memory or trio.CapacityLimiter(1)
+        self._max_bytes = max_bytes
+
+    async def bring(self, chat: str, enclosure: Enclosure) -> str:
+        """Fetch an attachment of a chat's message; return the text about it for the model.
+
+        For a file the text says where it is now, for a voice message it is the transcript. Cancelled, nothing
+        of it is left, unless it was already complete and in place.
+
+        Raises:
+            RumiError: It could not be fetched. The text does not contain the token.
+        """
+        if enclosure.size_bytes is not None and enclosure.size_bytes > self._max_bytes:
+            raise FileError(f"It is larger than {self._max_bytes / _MEGA:g} MB.")
+        with Landing(self._spool, self._offload) as landing:
+            if enclosure.kind == "voice":
+                return await self._listen(enclosure, landing)
+            return await self._keep(chat, enclosure, landing)
+
+    async def aclose(self) -> None:
+        """Close the idle connections; bounded, also when cancelled."""
+        await self._downloads.aclose()
+
+    async def _keep(self, chat: str, enclosure: Enclosure, landing: Landing) -> str:
+        await self._downloads.fetch(enclosure.reference, landing)
+        name = await self._offload(partial(self._put, chat, enclosure.name, landing.file))
+        # The model reads this, so the sender's words are made harmless first.
+        kind = enclosure.media_type if _MEDIA_TYPE.fullmatch(enclosure.media_type) else "unknown type"
+        return f"[The user sent a file: /workspace/{name} ({kind}, {landing.size} bytes)]"
+
+    def _put(self, chat: str, name: str, file: BinaryIO) -> str:
+        uid, gid = self._user
+        return put_file(
+            self._workspace(chat),
+            name,
+            file,
+            uid=uid,
+            gid=gid,
+            limits=self._limits,
+            max_bytes=self._max_bytes,
+            checkpoint=let_cancellation_through,
+        )
+
+    async def _listen(self, enclosure: Enclosure, landing: Landing) -> str:
+        if self._transcriber is None:
+            raise FileError("No transcriber is configured.", "Please write instead.")
+        await self._downloads.fetch(enclosure.reference, landing)
+        async with self._in_memory:
+            audio = await self._offload(partial(_whole, landing.file))
+            words = await self._transcriber.transcribe(enclosure.name, audio)
+        if not words:
+            raise FileError("The voice message has no words.")
+        return words
+
+
+def _whole(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()

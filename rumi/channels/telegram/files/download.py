@@ -1,0 +1,262 @@
+"""Downloads a file from Telegram: bounded in bytes and time, complete or not at all."""
+
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final
+from urllib.parse import quote
+
+import httpx
+import trio
+from telegram import Bot
+from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError
+
+from rumi import http
+from rumi.channels.telegram.api.bot import in_words, wait_of
+from rumi.channels.telegram.api.guarded import NO_ANSWER
+from rumi.channels.telegram.api.unspoken import UnspokenClient
+from rumi.errors import RumiError
+from rumi.journal import Offload
+
+MAX_BYTES: Final = 20 * 1024 * 1024
+"""The Bot API's limit."""
+
+MAX_WAIT_S: Final = 20.0
+"""If Telegram asks for a longer wait, the user gets an error instead."""
+
+_BLOCK_BYTES: Final = 1024 * 1024
+_MEGA: Final = 1024 * 1024
+
+
+class FileError(RumiError):
+    """An attachment could not be fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """The time limits of a download, in seconds: in all, without a sign of life, before further attempts."""
+
+    in_all_s: float = 120.0
+    silence_s: float = 20.0
+    pauses_s: tuple[float, ...] = (0.5, 2.0)
+
+
+class Landing:
+    """The destination of a download: a file without a name in `folder`, removed at the end of the block.
+
+    `offload` writes the blocks, so at most one of them is in memory.
+    """
+
+    def __init__(self, folder: Path, offload: Offload) -> None:
+        self._folder = folder
+        self._offload = offload
+        self._file: BinaryIO | None = None
+        self._waiting = bytearray()
+        self.size = 0
+
+    def __enter__(self) -> "Landing":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def file(self) -> BinaryIO:
+        """The open file, after `end` was called."""
+        assert self._file is not None
+        return self._file
+
+    async def begin(self) -> None:
+        """Discard the bytes so far."""
+        self._waiting.clear()
+        self.size = 0
+        await self._offload(self._empty)
+
+    async def add(self, data: bytes) -> None:
+        """Take more bytes.
+
+        Raises:
+            FileError: The disk cannot be written.
+        """
+        self._waiting += data
+        self.size += len(data)
+        if len(self._waiting) >= _BLOCK_BYTES:
+            await self._offload(self._write)
+
+    async def end(self) -> None:
+        """Write all bytes to the file.
+
+        Raises:
+            FileError: The disk cannot be written.
+        """
+        await self._offload(self._write)
+
+    def _empty(self) -> None:
+        try:
+            if self._file is None:
+                # It is closed at the end of the block.
+                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+            self._file.seek(0)
+            self._file.truncate()
+        except OSError as error:
+            raise _disk(error) from None
+
+    def _write(self) -> None:
+        try:
+            rest = memoryview(self._waiting)
+            with rest:
+                written = 0
+                while written < len(rest):
+                    written += os.write(self.file.fileno(), rest[written:])
+        except OSError as error:
+            raise _disk(error) from None
+        self._waiting.clear()
+
+
+def _disk(error: OSError) -> FileError:
+    return FileError(f"It cannot be stored on this machine: {error.strerror or type(error).__name__}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Why an attempt failed: a sentence without its full stop. `passing`: another attempt may succeed."""
+
+    words: str
+    passing: bool = False
+    wait_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of a file. `local`: its server gave a path on its own disk."""
+
+    url: str
+    size: int | None
+    local: bool
+
+
+class Downloads:
+    """Fetches files that Telegram keeps for the bot. Its maker closes it."""
+
+    def __init__(self, bot: Bot, *, max_bytes: int = MAX_BYTES, patience: Patience | None = None) -> None:
+        self._bot = bot
+        self._max_bytes = max_bytes
+        self._patience = patience or Patience()
+        self._client = UnspokenClient(
+            timeout=httpx.Timeout(self._patience.silence_s, pool=None), **http.settings()
+        )
+
+    async def aclose(self) -> None:
+        """Close the idle connections; bounded, also when cancelled."""
+        await http.close(self._client.aclose)
+
+    async def fetch(self, reference: str, landing: Landing) -> None:
+        """Fetch the file with Telegram's id `reference`. Cancelled, it closes its connection and leaves.
+
+        Raises:
+            FileError: It could not be fetched. Neither the error nor its causes contain the token.
+        """
+        trouble: _Trouble | None = _Trouble(f"It did not come within {self._patience.in_all_s:g} s")
+        with trio.move_on_after(self._patience.in_all_s):
+            trouble = await self._patiently(reference, landing)
+        if trouble is not None:
+            raise FileError(f"{trouble.words}.")
+
+    async def _patiently(self, reference: str, landing: Landing) -> _Trouble | None:
+        for pause_s in self._patience.pauses_s:
+            trouble = await self._attempt(reference, landing)
+            if trouble is None or not trouble.passing:
+                return trouble
+            wait_s = pause_s if trouble.wait_s is None else trouble.wait_s
+            if wait_s > MAX_WAIT_S:
+                return trouble
+            await trio.sleep(wait_s)
+        return await self._attempt(reference, landing)
+
+    async def _attempt(self, reference: str, landing: Landing) -> _Trouble | None:
+        """Try to fetch it once. Return errors: raised here, they would refer to errors that hold requests."""
+        place = await self._locate(reference)
+        if isinstance(place, _Trouble):
+            return place
+        if place.size is not None and place.size > self._max_bytes:
+            return self._too_large()
+        await landing.begin()
+        try:
+            request = self._client.build_request("GET", place.url, headers={"Accept-Encoding": "identity"})
+            response = await self._client.send(request, stream=True)
+            try:
+                return self._judge(response, place) or await self._receive(response, place, landing)
+            finally:
+                await http.close(response.aclose)
+        except httpx.InvalidURL:
+            return _Trouble("Telegram does not say where the file is")
+        except httpx.TimeoutException:
+            return _Trouble("Telegram did not answer in time", passing=True)
+        except httpx.HTTPError as error:
+            return _Trouble(f"Telegram cannot be reached ({type(error).__name__})", passing=True)
+
+    async def _locate(self, reference: str) -> _Place | _Trouble:
+        try:
+            file = await self._bot.get_file(reference)
+        except RetryAfter as error:
+            return _Trouble(in_words(error), passing=True, wait_s=wait_of(error))
+        except TelegramError as error:
+            passing = isinstance(error, NetworkError) and not isinstance(error, BadRequest)
+            return _Trouble(in_words(error), passing)
+        except (TypeError, AttributeError):  # the library received something else than a file
+            return _Trouble(f"Telegram has a problem: {NO_ANSWER}")
+        path = file.file_path
+        if not isinstance(path, str) or not path:
+            return _Trouble("Telegram does not say where the file is")
+        # The library puts the address in front, unless this machine happens to have a file of that path.
+        base = self._bot.base_file_url
+        path = path.removeprefix(f"{base}/")
+        size = file.file_size if isinstance(file.file_size, int) else None
+        return _Place(f"{base}/{quote(path, errors='replace')}", size, path.startswith("/"))
+
+    def _judge(self, response: httpx.Response, place: _Place) -> _Trouble | None:
+        status = response.status_code
+        if status != httpx.codes.OK:
+            if place.local:
+                return _Trouble(
+                    "The Bot API server runs with --local and keeps its files to itself: "
+                    "run it without, or serve its folder under /file"
+                )
+            passing = status >= 500 or status == httpx.codes.TOO_MANY_REQUESTS
+            return _Trouble(f"Telegram does not hand the file out ({status})", passing)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            return _Trouble("Telegram sent the file in a way that was not asked for")
+        if int(response.headers.get("content-length", 0)) > self._max_bytes:
+            return self._too_large()
+        return None
+
+    async def _receive(self, response: httpx.Response, place: _Place, landing: Landing) -> _Trouble | None:
+        chunks = response.aiter_raw()
+        try:
+            async for chunk in chunks:
+                if landing.size + len(chunk) > self._max_bytes:
+                    return self._too_large()
+                await landing.add(chunk)
+        finally:
+            await http.unwind(chunks)
+        await landing.end()
+        # A body without a length that ends with its connection may be incomplete.
+        framed = {"content-length", "transfer-encoding"} & set(response.headers)
+        if not framed and place.size not in (None, landing.size):
+            return _Trouble("Telegram cannot be reached (the file was cut off)", passing=True)
+        return None
+
+    def _too_large(self) -> _Trouble:
+        return _Trouble(f"It is larger than {self._max_bytes / _MEGA:g} MB")
+
+
+def let_cancellation_through() -> None:
+    """In a worker thread: raise the cancellation of the task that waits for it. Elsewhere: do nothing."""
+    with suppress(RuntimeError):
+        trio.from_thread.check_cancelled()

@@ -1,0 +1,176 @@
+"""Decides where a text that is too long for one message is cut."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final
+
+from rumi.channels.telegram.formatting.characters import breakable
+from rumi.channels.telegram.formatting.spans import BLOCKS, Span
+from rumi.channels.telegram.formatting.units import units
+
+_BEFORE_INDENTATION: Final = "\u200b"
+"""Inserted before a part that begins with indented code, so that Telegram does not trim the code."""
+
+_WORD: Final = re.compile(r"\S*")
+
+
+def characters_within(text: str, limit: int) -> int:
+    """Return how many characters from the start of `text` have at most `limit` UTF-16 units together."""
+    head = text[: max(0, limit)]
+    if units(head) <= limit:
+        return len(head)
+    sizes = list(accumulate(2 if character > "\uffff" else 1 for character in head))
+    return bisect_right(sizes, limit)
+
+
+class Cuts:
+    """Iterates over the parts of a text: `(start, end, above)`; `above` is put before the part.
+
+    No part has more than `limit` UTF-16 units, nor more than `links` links. White space between parts is in
+    none of them.
+    """
+
+    def __init__(self, text: str, spans: Sequence[Span], limit: int, links: int | None = None) -> None:
+        self._text = text
+        self._length = len(text.rstrip())
+        self._limit = limit
+        self._links_each = links
+        self._links = [span.start for span in spans if span.kind == "text_link"]
+        self._code = [span for span in spans if span.kind == "pre"]
+        self._code_starts = [span.start for span in self._code]
+        self._whole = _outermost(s for s in spans if s.kind not in BLOCKS and self._fits(s.start, s.end))
+        self._whole_starts = [start for start, _ in self._whole]
+        self._titles = {span.end for span in spans if span.kind == "bold" and self._is_line(span)}
+
+    def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        start, above = self._begin(0)
+        while start < self._length:
+            end = self._end(start, self._limit - len(above))
+            yield start, end, above
+            start, above = self._begin(end)
+
+    def tail(self, start: int) -> int:
+        """Return the best place from `start` on, in the first half of the rest, to begin the last part."""
+        half = start + (self._length - start) // 2
+        for separator in ("\n", " "):
+            at = self._text.find(separator, max(0, start - 1), half)
+            while at >= 0 and not self._free(at + 1):
+                at = self._text.find(separator, at + 1, half)
+            if at >= 0:
+                return at + 1
+        while not breakable(self._text, start):
+            start += 1
+        return start
+
+    def _begin(self, at: int) -> tuple[int, str]:
+        """Skip white space, but not the indentation of a line of code."""
+        start = at
+        while start < self._length and self._text[start].isspace():
+            start += 1
+        code = self._code_around(start)
+        if code is None:
+            return start, ""
+        line = max(code.start, self._text.rfind("\n", at, start) + 1)
+        return (line, _BEFORE_INDENTATION) if at <= line < start else (start, "")
+
+    def _end(self, start: int, limit: int) -> int:
+        """Return the end of the part that begins at `start`: the last good place that leaves enough text."""
+        end = start + max(1, characters_within(self._text[start : start + limit], limit))
+        if self._links_each is not None:
+            too_many = bisect_left(self._links, start) + self._links_each
+            if too_many < len(self._links):
+                end = max(start + 1, min(end, self._links[too_many]))
+        if end >= self._length:
+            return self._length
+        half = start + (end - start) // 2
+        at = self._before_code(start + (end - start) // 4, end)
+        if at is None:
+            at = self._last("\n", half, end, self._between_paragraphs)
+        if at is None:
+            at = self._last("\n", half, end, self._between_lines)
+        if at is None:
+            at = self._last("\n", half, end, self._between_sections)
+        if at is None:
+            at = self._last("\n", half, end, self._free)
+        if at is None:
+            at = self._last(" ", half, end, self._free)
+        return at if at is not None else self._in_words(start, end)
+
+    def _in_words(self, start: int, end: int) -> int:
+        """Return a place within a word that is longer than a part, or else before the word."""
+        anywhere = next((at for at in range(end, start, -1) if self._parts_nothing(at)), None)
+        if anywhere is None:
+            return next((at for at in range(end, start, -1) if breakable(self._text, at)), end)
+        places = (self._last(separator, start + 1, anywhere, self._free) for separator in "\n ")
+        before = max((at for at in places if at is not None), default=None)
+        if before is None:
+            return anywhere
+        word = _WORD.match(self._text, before + 1, before + 2 + self._limit)
+        return before if word is None or self._fits(*word.span()) else anywhere
+
+    def _before_code(self, floor: int, end: int) -> int | None:
+        """Return the place before the code block at `end`, if the block then stays whole and does not
+        leave a lone title.
+        """
+        code = self._code_around(end)
+        if code is None or code.start < floor or not self._fits(code.start, code.end):
+            return None
+        return code.start if code.start < end and not self._below_title(code.start) else None
+
+    def _last(self, separator: str, floor: int, end: int, fits: Callable[[int], bool]) -> int | None:
+        at = self._text.rfind(separator, floor, end + 1)
+        while at >= 0 and not fits(at):
+            at = self._text.rfind(separator, floor, at)
+        return at if at >= 0 else None
+
+    def _between_paragraphs(self, at: int) -> bool:
+        text = self._text
+        if not self._between_lines(at):
+            return False
+        return (
+            text.startswith("\n", at + 1)
+            or self._code_around(at + 1) is not None
+            or self._code_around(at - 1) is not None
+        )
+
+    def _between_lines(self, at: int) -> bool:
+        return self._code_around(at) is None and self._free(at) and not self._below_title(at)
+
+    def _between_sections(self, at: int) -> bool:
+        return self._free(at) and not self._text[at + 1].isspace() and not self._below_title(at)
+
+    def _below_title(self, at: int) -> bool:
+        while at > 0 and self._text[at - 1].isspace():
+            at -= 1
+        return at in self._titles
+
+    def _parts_nothing(self, at: int) -> bool:
+        return self._free(at) and breakable(self._text, at)
+
+    def _free(self, at: int) -> bool:
+        """Return True if `at` is not within a unit that must stay whole."""
+        index = bisect_left(self._whole_starts, at) - 1
+        return index < 0 or self._whole[index][1] <= at
+
+    def _code_around(self, at: int) -> Span | None:
+        index = bisect_right(self._code_starts, at) - 1
+        return self._code[index] if index >= 0 and at < self._code[index].end else None
+
+    def _fits(self, start: int, end: int) -> bool:
+        if end - start > self._limit:
+            return False
+        return (end - start) * 2 <= self._limit or units(self._text[start:end]) <= self._limit
+
+    def _is_line(self, span: Span) -> bool:
+        before, after = self._text[max(0, span.start - 1) : span.start], self._text[span.end : span.end + 1]
+        return before in ("", "\n") and after in ("", "\n")
+
+
+def _outermost(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for span in spans:  # sorted, longer ones first
+        if not kept or span.start >= kept[-1][1]:
+            kept.append((span.start, span.end))
+    return kept

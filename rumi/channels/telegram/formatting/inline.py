@@ -1,0 +1,168 @@
+"""The content of a paragraph: text, emphasis, links. Repaired so that a reader sees the intended text.
+
+The parser drops backslashes and takes `2*3*4` for emphasis; the writer drops HTML and decorates pictures. And
+Telegram refuses a message with a link that does not lead to a web page.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+from pyromark.event import Event, Range
+
+from rumi.channels.telegram.formatting.characters import clean
+from rumi.channels.telegram.formatting.definitions import linkable
+
+Pair: TypeAlias = tuple[Event, Range]
+Emphasis: TypeAlias = Literal["Emphasis", "Strong", "Strikethrough"]
+
+_MARKUP: Final = "`*_#~|<>+-.!$&"
+"""A backslash before one of these is Markdown's; before another it is text: `\\(a\\)`, `\\\\server`."""
+
+_BREAK: Final = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_WITHIN_ADDRESS: Final = re.compile(rb"https?://[^\s<>()\[\]`]*$")
+_WITHIN_WINDOWS_PATH: Final = re.compile(
+    rb"(?:^|[\s\"'(`*_])(?:(?:[A-Za-z]:|\.{1,2}|%\w{1,32}%)\\|\\[A-Za-z0-9\\])[^\s*?\"<>|]*$"
+)
+_NAME_GOES_ON: Final = re.compile(rb"[./\\]\w|\(")
+_LOOK_BACK: Final = 300
+_CELL_BREAK: Final = "\x00"  # does not occur in a cleaned text
+
+
+def cell_of(pieces: Iterable[str]) -> str:
+    """Return the text of a table's cell, on one line."""
+    cell = "".join(pieces)
+    return " ".join(cell.replace(_CELL_BREAK, " ").split()) or cell.replace(_CELL_BREAK, "<br>").strip()
+
+
+class _Link:
+    """A link or picture that is open."""
+
+    __slots__ = ("address", "closing", "linked", "words")
+
+    def __init__(self, address: str, linked: bool, closing: str = "") -> None:
+        self.address = address
+        self.linked = linked
+        self.closing = closing
+        self.words: list[str] = []
+
+
+def _link_to(address: str) -> Event:
+    return {"Start": {"Link": {"link_type": "Inline", "dest_url": address, "title": "", "id": ""}}}
+
+
+class Inline:
+    """Repairs the events within paragraphs, headings and cells of one source.
+
+    `in_table`: only the words will be kept, so links must show their address.
+    """
+
+    def __init__(self, source: bytes) -> None:
+        self.in_table = False
+        self._source = source
+        self._ended = -1  # the end of the last piece of text
+        self._links: list[_Link] = []
+
+    def text(self, text: str, where: Range) -> Iterator[Pair]:
+        """Yield a piece of text, with a backslash that the parser dropped but that was not Markdown's."""
+        start = where["start"]
+        if self._source[start : start + 1] == b"&":
+            text = clean(text)  # by its number, any character can be written
+        escaped = 0 < start != self._ended and self._source[start - 1 : start] == b"\\"
+        if escaped and (text[:1] not in _MARKUP or self._looks_back(_WITHIN_WINDOWS_PATH, start)):
+            text = "\\" + text
+        return self._words(text, where)
+
+    def code(self, code: str, where: Range) -> Iterator[Pair]:
+        """Yield a piece of code."""
+        self._told(code)
+        self._ended = where["end"]
+        yield {"Code": code.replace("\t", " ")}, where
+
+    def html(self, tag: str, where: Range) -> Iterator[Pair]:
+        """Yield a tag as text; in a table `<br>` is the only way to write two lines."""
+        if self.in_table and _BREAK.fullmatch(tag):
+            tag = _CELL_BREAK
+        return self._words(tag, where)
+
+    def line_end(self, where: Range) -> Iterator[Pair]:
+        """Yield the end of a line, which stays one."""
+        return self._words("\n", where)
+
+    def emphasis(self, tag: Emphasis, event: Event, where: Range) -> Iterator[Pair]:
+        """Yield a start or an end of an emphasis: itself, or the characters that the parser misread."""
+        mark = self._plain_mark(tag, where["start"], where["end"])
+        if mark is None:
+            yield event, where
+        else:
+            at_start = isinstance(event, dict) and "Start" in event
+            yield from self._words(mark, where)
+            self._ended = where["start"] + len(mark) if at_start else where["end"]
+
+    def open_link(self, data: Mapping[str, object], picture: bool, where: Range) -> Iterator[Pair]:
+        """Begin a link, or a picture, which is a link in a message."""
+        kind, address, title = data["link_type"], str(data["dest_url"]), clean(str(data["title"]))
+        linked = linkable(address)
+        if kind == "Email" or (kind == "Autolink" and not linked):  # <a@b.c>, but also vector<std::string>
+            self._links.append(_Link("", False, ">"))
+            return self._words("<", where)
+        if kind == "ShortcutUnknown":  # [1]: its definition has the same brackets
+            self._links.append(_Link(address, linked, "]"))
+            return self._opened("![" if picture else "[", where)
+        if not linked:
+            address = clean(f'{address} "{title}"' if title else address)
+        self._links.append(_Link(address, linked))
+        return self._opened("", where)
+
+    def close(self, where: Range) -> Iterator[Pair]:
+        """End a link or picture: an empty one shows its address, and so does one that cannot be linked."""
+        link = self._links.pop()
+        words = "".join(link.words).strip()
+        if link.closing:
+            yield from self._words(link.closing, where)
+        if not words and link.address:
+            yield from self._words(link.address, where)
+        if link.linked:
+            yield {"End": "Link"}, where
+        told = not words or words == link.address or link.closing
+        if link.address and not told and (self.in_table or not link.linked):
+            yield from self._words(f" ({link.address})", where)
+        elif self._links:
+            self._links[-1].words.append(words)
+        self._ended = where["end"]
+
+    def _opened(self, bracket: str, where: Range) -> Iterator[Pair]:
+        link = self._links[-1]
+        if link.linked:
+            yield _link_to(link.address), where
+        if bracket:
+            yield from self._words(bracket, where)
+            link.words.clear()
+
+    def _words(self, words: str, where: Range) -> Iterator[Pair]:
+        self._told(words)
+        self._ended = where["end"]
+        yield {"Text": words.replace("\t", " ")}, where
+
+    def _told(self, words: str) -> None:
+        if self._links:
+            self._links[-1].words.append(words)
+
+    def _plain_mark(self, tag: Emphasis, start: int, end: int) -> str | None:
+        """Return the characters of a mark that is not emphasis: in an address, a product, a power, a name."""
+        source = self._source
+        width = 1 if tag == "Emphasis" or source[start + 1 : start + 2] != source[start : start + 1] else 2
+        mark = source[start : start + width]
+        before, after = source[max(0, start - 1) : start], source[end : end + 1]
+        joined = before.isalnum() or before in (b")", b"]")
+        plain = (
+            mark == b"~"
+            or (mark == b"*" and joined and after.isalnum())
+            or (mark == b"**" and joined and source[start + 2 : start + 3].isdigit())
+            or (mark == b"__" and (before in (b".", b"/", b"\\") or _NAME_GOES_ON.match(source, end)))
+            or self._looks_back(_WITHIN_ADDRESS, start)
+        )
+        return mark.decode() if plain else None
+
+    def _looks_back(self, pattern: re.Pattern[bytes], at: int) -> bool:
+        return pattern.search(self._source[max(0, at - _LOOK_BACK) : at]) is not None

@@ -1,0 +1,99 @@
+"""Converts Markdown to a text and its formatted spans.
+
+pyromark parses, telegramify-markdown writes the text. Between the two, `repair.py` restores the words that
+would be lost or changed.
+"""
+
+import logging
+import re
+from bisect import bisect_left
+from typing import Final, cast
+
+from telegramify_markdown import RenderConfig
+from telegramify_markdown.converter import EventWalker
+
+from rumi.channels.telegram.formatting.characters import clean
+from rumi.channels.telegram.formatting.definitions import Overgrown
+from rumi.channels.telegram.formatting.repair import repaired
+from rumi.channels.telegram.formatting.spans import Kind, Span, lawful
+
+logger = logging.getLogger(__name__)
+
+_FENCE: Final = re.compile(r"^[ >]*(`{3,}(?!.*`)|~{3,})(.*)$", re.MULTILINE)
+_ENDING: Final = 16_000
+_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+
+
+def _configuration() -> RenderConfig:
+    config = RenderConfig.isolated()
+    config.cite_expandable = False  # a folded quote hides half of an answer
+    symbols = config.markdown_symbol
+    symbols.unordered_list_item = "•"
+    symbols.task_completed = "☑"
+    symbols.task_uncompleted = "☐"
+    symbols.horizontal_rule = "———"
+    return config
+
+
+_CONFIG: Final = _configuration()
+
+
+def read(markdown: str) -> tuple[str, tuple[Span, ...]]:
+    """Return the visible text of `markdown`, and its spans.
+
+    The same Markdown gives the same result. If the libraries fail, or their result would be far too large,
+    the result is the Markdown itself, without spans.
+    """
+    source = clean(markdown)
+    try:
+        text, spans = _written(source)
+    except Overgrown:
+        logger.info("a Markdown text of %d characters would grow too much: it stays as it is", len(source))
+    except Exception:  # whatever error they raise, the words must be shown
+        logger.warning("a Markdown text cannot be formatted: it stays as it is", exc_info=True)
+    else:
+        return text, spans
+    return source.replace("\t", " "), ()
+
+
+def ending(markdown: str) -> str:
+    """Return the end of a long text in a form that can be read alone; a short one unchanged.
+
+    So the cost of showing a growing answer does not grow with it. It begins with a line, if possible with a
+    paragraph; within a code block its opening fence is repeated.
+    """
+    if len(markdown) <= 2 * _ENDING:
+        return markdown
+    start = markdown.find("\n", len(markdown) - _ENDING) + 1 or len(markdown) - _ENDING
+    fence = _open_fence(markdown, start)
+    if fence:
+        return f"{fence}\n{markdown[start:]}"
+    paragraph = markdown.find("\n\n", start - 1, start + _ENDING // 2)
+    return markdown[paragraph + 2 if paragraph >= 0 else start :]
+
+
+def _open_fence(markdown: str, end: int) -> str:
+    """Return the line that opened the code block at `end`."""
+    opened: re.Match[str] | None = None
+    for found in _FENCE.finditer(markdown, 0, end):
+        if opened is None:
+            opened = found
+        elif found[1].startswith(opened[1]) and not found[2].strip():
+            opened = None
+    return opened[0] if opened else ""
+
+
+def _written(source: str) -> tuple[str, tuple[Span, ...]]:
+    given, events = repaired(source)
+    text, entities, _ = EventWalker(_CONFIG, given).walk(cast("tuple[object, ...]", events))
+    astral = [found.start() + number for number, found in enumerate(_ASTRAL.finditer(text))]
+    spans = [
+        Span(
+            entity.offset - bisect_left(astral, entity.offset),
+            entity.offset + entity.length - bisect_left(astral, entity.offset + entity.length),
+            cast("Kind", entity.type),
+            entity.url or entity.language or "",
+        )
+        for entity in entities
+    ]
+    return text, lawful(text, spans)

@@ -1,0 +1,134 @@
+"""Markdown for Telegram: texts of an accepted length, with entities for the formatting.
+
+Formatting is not content: if both do not fit, the words stay and the formatting is dropped.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from telegram import MessageEntity
+
+from rumi.channels.telegram.formatting.characters import blank
+from rumi.channels.telegram.formatting.cutting import Cuts, characters_within
+from rumi.channels.telegram.formatting.markdown import ending, read
+from rumi.channels.telegram.formatting.spans import Kind, Span, trim
+from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+
+LIMIT_ENTITIES: Final = 100
+"""The maximum number of entities in a message; Telegram ignores further ones."""
+
+NOTHING: Final = "…"
+"""Replaces an invisible text, because Telegram accepts no empty message."""
+
+_LAST_TO_GO: Final[tuple[Kind, ...]] = (
+    "text_link",
+    "pre",
+    "blockquote",
+    "code",
+    "bold",
+    "strikethrough",
+    "italic",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The content of one message: never blank, no white space at its ends, and never too long."""
+
+    text: str
+    entities: tuple[MessageEntity, ...] = ()
+
+    def plain(self) -> "Part":
+        """Return the same words without any formatting."""
+        return Part(self.text)
+
+
+def format_reply(markdown: str) -> tuple[Part, ...]:
+    """Return a reply in parts, in order; at least one. The same Markdown always gives the same parts.
+
+    Every visible character is in one of them. They are cut between paragraphs if possible, else between lines
+    or words; a word, a link or an emphasis is cut only if it is longer than a message. A code block or quote
+    that is cut continues as one of the same kind.
+    """
+    text, spans = read(markdown)
+    parts = tuple(_parts(text, spans))
+    return parts or (Part(NOTHING),)
+
+
+def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> Part:
+    """Return the visible part of a growing answer, in at most `limit_units` UTF-16 units (at least two).
+
+    Of a longer one it is the end, from the start of a line if possible, below a line with an ellipsis.
+    """
+    limit_units = min(limit_units, LIMIT_UNITS)
+    shown = ending(markdown)
+    text, spans = read(shown)
+    if len(shown) == len(markdown):
+        parts = _parts(text, spans, limit_units)
+        first = next(parts, Part(NOTHING))
+        if next(parts, None) is None:
+            return first
+    above = f"{NOTHING}\n"
+    end = len(text.rstrip())
+    start = end - characters_within(text[max(0, end - limit_units) : end][::-1], limit_units - units(above))
+    if start < end:
+        start = Cuts(text, spans, limit_units).tail(start)
+    return Part(NOTHING) if blank(text[start:end]) else _part(text, start, end, spans, above)
+
+
+def _parts(text: str, spans: Sequence[Span], limit: int = LIMIT_UNITS) -> Iterator[Part]:
+    cuts = Cuts(text, spans, limit, links=LIMIT_ENTITIES)
+    ahead = iter(spans)
+    coming = next(ahead, None)
+    reaching: list[Span] = []  # those that begin in an earlier part
+    for start, end, above in cuts:
+        while coming is not None and coming.start < end:
+            reaching.append(coming)
+            coming = next(ahead, None)
+        reaching = [span for span in reaching if span.end > start]
+        if not blank(text[start:end]):
+            yield _part(text, start, end, reaching, above)
+
+
+def _part(text: str, start: int, end: int, spans: Iterable[Span], above: str) -> Part:
+    """Return the part from `start` to `end`, below `above`, with the spans that overlap it."""
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    clipped = (_clipped(text, span, start, end) for span in spans if span.start < end and span.end > start)
+    kept = [span for span in clipped if span is not None]
+    if len(kept) > LIMIT_ENTITIES:
+        kept = _most_important(kept)
+    body = text[start:end]
+    offsets = _offsets(body)
+    shift = units(above)
+    entities = tuple(
+        MessageEntity(
+            span.kind,
+            shift + offsets[span.start - start],
+            offsets[span.end - start] - offsets[span.start - start],
+            url=span.detail if span.kind == "text_link" else None,
+            language=(span.detail or None) if span.kind == "pre" else None,
+        )
+        for span in kept
+    )
+    return Part(above + body, entities)
+
+
+def _clipped(text: str, span: Span, start: int, end: int) -> Span | None:
+    if start <= span.start and span.end <= end:
+        return span
+    return trim(text, Span(max(start, span.start), min(end, span.end), span.kind, span.detail))
+
+
+def _most_important(spans: list[Span]) -> list[Span]:
+    order = sorted(range(len(spans)), key=lambda index: (_LAST_TO_GO.index(spans[index].kind), index))
+    return [spans[index] for index in sorted(order[:LIMIT_ENTITIES])]
+
+
+def _offsets(text: str) -> list[int] | range:
+    """Return where each character begins in UTF-16 units, and where the last one ends."""
+    if units(text) == len(text):
+        return range(len(text) + 1)
+    return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]

@@ -1,0 +1,89 @@
+"""Groups that became supergroups get another number on Telegram, and stay the same chat in Rumi."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.polling.fields import OddField, number, number_or_none, record, record_or_none
+from rumi.channels.telegram.polling.updates import RawUpdate
+from rumi.journal import MOST_MOVED
+
+
+class Moves:
+    """The known moves, as in the journal. It outlives the incarnations of the sender and the poller.
+
+    `works` returns True if a chat has running work; `on_move` gets each new move: the number that names the
+    chat, and the new one.
+    """
+
+    def __init__(self) -> None:
+        self.works: Callable[[str], bool] = lambda chat: False
+        self.on_move: Callable[[int, int], object] = lambda old, new: None
+        self._now: dict[int, int] = {}
+        self._chat: dict[int, int] = {}
+
+    def load(self, moves: Iterable[tuple[int, int]]) -> None:
+        """Load the moves that the journal knows, oldest first."""
+        for old, new in moves:
+            self._now[old], self._chat[new] = new, old
+
+    def now(self, number: int) -> int:
+        """Return the current Telegram number of the chat with that number."""
+        return self._now.get(number, number)
+
+    def here(self, address: Address) -> Address:
+        """Return the chat that a message from there belongs to.
+
+        A chat that began under the new number before the move was known keeps its messages until it has
+        replied to them, because a `/stop` is for the turn that its user sees.
+        """
+        number = self._chat.get(address.number, address.number)
+        if number == address.number or self.works(address.chat):
+            return address
+        return replace(address, number=number)
+
+    def learn(self, old: int, new: int) -> None:
+        """A group has another number: messages from there belong to its chat, and its replies go there."""
+        old = self._chat.get(old, old)
+        if old != new and new not in self._chat and len(self._chat) < MOST_MOVED:
+            self._chat[new] = old
+            self.refused(old, new)
+
+    def refused(self, old: int, new: int) -> None:
+        """Telegram refuses the old number: replies go to the new one."""
+        old = self._chat.get(old, old)
+        if old != new and self._now.get(old) != new:
+            self._now[old] = new
+            self.on_move(old, new)
+
+
+def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
+    """Return the moves among the updates, by the update's number: the old number of the group, and the new
+    one.
+
+    Both groups report it, so each comes twice. Only Telegram writes these: no user can claim a group's
+    number.
+    """
+    found = {}
+    for update in updates:
+        try:
+            move = _move_in(update)
+        except OddField:  # reading the message reports it
+            continue
+        if move is not None:
+            found[number(update, "update_id")] = move
+    return found
+
+
+def _move_in(update: RawUpdate) -> tuple[int, int] | None:
+    message = record_or_none(update, "message")
+    if message is None:
+        return None
+    to, came = (number_or_none(message, f"migrate_{way}_chat_id") for way in ("to", "from"))
+    if to is None and came is None:
+        return None
+    here = number(record(message, "chat"), "id")
+    old, new = (here, to) if to is not None else (came, here)
+    assert old is not None
+    assert new is not None
+    return (old, new) if old < 0 and new < 0 else None

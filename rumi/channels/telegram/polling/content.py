@@ -1,0 +1,99 @@
+"""The attachments of a message, and which of them Rumi accepts."""
+
+import mimetypes
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rumi import texts
+from rumi.channels.telegram.files import MAX_BYTES
+from rumi.channels.telegram.polling.fields import (
+    Fields,
+    OddField,
+    number,
+    number_or_none,
+    record_or_none,
+    records,
+    text_or_none,
+)
+from rumi.journal import Enclosure
+from rumi.texts import Language
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The accepted kinds of attachments. `voice`: a transcriber for voice messages is configured."""
+
+    max_file_bytes: int = MAX_BYTES
+    voice: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The attachments of a message, or the `answer` that says why Rumi cannot work on it."""
+
+    enclosures: tuple[Enclosure, ...] = ()
+    answer: str | None = None
+
+
+# An animation also comes as a document, for older programs. So unsupported kinds are looked for first. Texts
+# has words for most of these.
+_UNSUPPORTED: Final = (
+    *("sticker", "animation", "video_note", "story", "poll", "location", "contact", "dice", "game"),
+    *("checklist", "paid_media", "giveaway", "invoice"),
+)
+
+_FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video", "video", ".mp4"))
+"""The fields of a file, its name if its sender gave it none, and its usual ending."""
+
+
+def content_of(message: Fields, language: Language, intake: Intake) -> Content | None:
+    """Return the message's attachments; None if no person said anything, as when somebody joins or pins.
+
+    Raises:
+        OddField: A field differs from Telegram's description.
+    """
+    for kind in _UNSUPPORTED:
+        if message.get(kind) is not None:
+            return Content(answer=texts.unsupported(language, kind))
+    if (voice := record_or_none(message, "voice")) is not None:
+        if not intake.voice:
+            return Content(answer=texts.no_ears(language))
+        name = f"voice-{number(message, 'message_id')}.ogg"
+        return _taken(_enclosure("voice", voice, name), language, intake)
+    file = _file(message)
+    if file is not None:
+        return _taken(file, language, intake)
+    return Content() if message.get("text") is not None else None
+
+
+def _taken(enclosure: Enclosure, language: Language, intake: Intake) -> Content:
+    if enclosure.size_bytes is not None and enclosure.size_bytes > intake.max_file_bytes:
+        limit_mb = intake.max_file_bytes / 2**20
+        return Content(answer=texts.file_too_large(language, enclosure.name, limit_mb))
+    return Content((enclosure,))
+
+
+def _file(message: Fields) -> Enclosure | None:
+    """Return the file of the message, if it has one."""
+    message_id = number(message, "message_id")
+    if photos := records(message, "photo"):
+        largest = max(photos, key=_area)
+        return _enclosure("file", largest, f"photo-{message_id}.jpg", "image/jpeg")
+    for place, kind, ending in _FILES:
+        if (file := record_or_none(message, place)) is not None:
+            guessed = mimetypes.guess_extension(text_or_none(file, "mime_type") or "")
+            name = text_or_none(file, "file_name") or f"{kind}-{message_id}{guessed or ending}"
+            return _enclosure("file", file, name)
+    return None
+
+
+def _area(photo: Fields) -> int:
+    return number(photo, "width") * number(photo, "height")
+
+
+def _enclosure(kind: Literal["file", "voice"], file: Fields, name: str, media_type: str = "") -> Enclosure:
+    reference = text_or_none(file, "file_id")
+    if not reference:
+        raise OddField("file_id")
+    media_type = text_or_none(file, "mime_type") or media_type
+    return Enclosure(kind, reference, name, media_type, number_or_none(file, "file_size"))

@@ -1,0 +1,168 @@
+"""Pressed buttons: their meaning, and the chat that decides if the answer counts.
+
+As with messages, people are identified by their Telegram number. A button carries a random name, which counts
+only in the chat of the question, and only for the person who was asked.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+import trio
+
+from actors import ActorRef, ActorStopped, MailboxFull
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.callback import answer_in
+from rumi.channels.telegram.messages import Pressed, Toast
+from rumi.channels.telegram.polling.fields import OddField, flag, number, record, record_or_none, text_or_none
+from rumi.channels.telegram.polling.reading import Here, Who
+from rumi.channels.telegram.polling.strangers import Strangers
+from rumi.channels.telegram.polling.updates import RawUpdate, number_of
+from rumi.texts import Language
+
+logger = logging.getLogger(__name__)
+
+ANSWER_S: Final = 5.0
+"""How long a chat may take to decide if an answer counts."""
+
+MOST: Final = 256
+"""The maximum number of waiting presses; further ones are lost, and may be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A person pressed a button of a question. `query` is Telegram's id of the press.
+
+    `message` is the message with the button, in the chat `chat`, whose Telegram number is `number`. `known`:
+    the person may talk to the bot.
+    """
+
+    update: int
+    query: str
+    user: int
+    known: bool
+    chat: str
+    number: int
+    message: int
+    question: str
+    yes: bool
+    language: Language
+
+
+class Answers(Protocol):
+    """Decides if an answer counts: `rumi.chats.Inbox`."""
+
+    async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
+        """Return True if it was the answer to a question that waits for this person."""
+        ...
+
+
+def read_presses(
+    updates: Sequence[RawUpdate], who: Who, here: Here = lambda address: address
+) -> dict[int, Press]:
+    """Return the presses among the updates, by the update's number. An unreadable one is skipped and
+    logged without its content.
+    """
+    found: dict[int, Press] = {}
+    for update in updates:
+        try:
+            press = read_press(update, who, here)
+        except OddField as error:
+            logger.warning("update %d could not be read: %s", number_of(update), error)
+        else:
+            if press is not None:
+                found.setdefault(press.update, press)
+    return found
+
+
+def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address) -> Press | None:
+    """Return the press of one of our buttons, if the update is one.
+
+    Raises:
+        OddField: It cannot be read.
+    """
+    query = record_or_none(update, "callback_query")
+    message = None if query is None else record_or_none(query, "message")
+    answer = None if query is None else answer_in(text_or_none(query, "data") or "")
+    if query is None or message is None or answer is None:
+        return None
+    sender, chat = record(query, "from"), record(message, "chat")
+    name, user = text_or_none(query, "id"), number(sender, "id")
+    if not name or flag(sender, "is_bot"):
+        return None
+    if chat.get("type") not in ("private", "group", "supergroup"):
+        return None
+    topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
+    question, yes = answer
+    return Press(
+        update=number_of(update),
+        query=name,
+        user=user,
+        known=who.may_talk(user),
+        chat=here(Address(number(chat, "id"), topic)).chat,
+        number=number(chat, "id"),
+        message=number(message, "message_id"),
+        question=question,
+        yes=yes,
+        language=who.language_of(text_or_none(sender, "language_code")),
+    )
+
+
+class Presses:
+    """Asks chats if a press is the answer: a chat's presses in order, and independently of other chats. The
+    sender then shows the result.
+
+    The maker of the poller makes it once.
+    """
+
+    def __init__(self, inbox: Answers, sender: ActorRef[Pressed | Toast], strangers: Strangers) -> None:
+        self._inbox = inbox
+        self._sender = sender
+        self._strangers = strangers
+        self._lines: dict[str, deque[Press]] = {}
+
+    def take(self, press: Press, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
+        """Handle a press. Never waits: a task that `start` starts does the slow part."""
+        if not press.known:
+            self._strangers.pressed(press.user, press.query, press.language)
+            return
+        if sum(map(len, self._lines.values())) >= MOST:
+            logger.warning("a press was passed over: too many wait")
+            return
+        line = self._lines.get(press.chat)
+        if line is not None:
+            line.append(press)
+            return
+        self._lines[press.chat] = deque([press])
+        start(partial(self._serve, press.chat))
+
+    async def _serve(self, chat: str) -> None:
+        """Judge a chat's presses until none waits."""
+        line = self._lines[chat]
+        try:
+            while line:
+                await self._judge(line.popleft())
+        finally:
+            del self._lines[chat]
+
+    async def _judge(self, press: Press) -> None:
+        counts = False
+        with trio.move_on_after(ANSWER_S):
+            counts = await self._inbox.answer(press.chat, press.question, press.yes, press.user)
+        said = Pressed(
+            chat=press.chat,
+            number=press.number,
+            message=press.message,
+            query=press.query,
+            question=press.question,
+            yes=press.yes,
+            counts=counts,
+            language=press.language,
+        )
+        try:
+            self._sender.tell_nowait(said)
+        except (MailboxFull, ActorStopped):
+            logger.info("nothing was said to a press: the sender has no room")

@@ -1,0 +1,251 @@
+"""The meaning of an update: a message for a chat, a message of a stranger, or nothing.
+
+All of these are plain functions of the update. People are identified by their Telegram number, never by a
+name, which anybody may take.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from rumi import texts
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.api.bot import Me
+from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.polling.content import Intake, content_of
+from rumi.channels.telegram.polling.fields import (
+    Fields,
+    OddField,
+    flag,
+    number,
+    number_or_none,
+    record,
+    record_or_none,
+    text_or_none,
+)
+from rumi.channels.telegram.polling.origins import made_by, quoted_in
+from rumi.channels.telegram.polling.updates import RawUpdate, number_of
+from rumi.channels.telegram.polling.wording import Words, read_words
+from rumi.journal import Enclosure, Incoming
+from rumi.texts import Language
+
+logger = logging.getLogger(__name__)
+
+Here: TypeAlias = Callable[[Address], Address]
+"""Maps a place on Telegram to a chat."""
+
+_GROUPS: Final = ("group", "supergroup")
+_TELEGRAM: Final = 777000
+"""The author of channel posts in the group that belongs to the channel. It is not marked as a bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The users who may talk to the bot, and the languages of its answers.
+
+    Admins may talk, also if they are not in `allowed`. `language` is the configuration's; if it is "auto" and
+    Telegram does not report a person's language, `default` is used.
+    """
+
+    allowed: frozenset[int]
+    admins: frozenset[int] = frozenset()
+    language: Literal["auto", "es", "en"] = "auto"
+    default: Language = "en"
+
+    def may_talk(self, user: int) -> bool:
+        """Return True if the bot works for this person."""
+        return user in self.allowed or user in self.admins
+
+    def language_of(self, code: str | None) -> Language:
+        """Return the language for a person whose Telegram uses `code` (an IETF tag such as es-419)."""
+        if self.language != "auto":
+            return self.language
+        if not code:
+            return self.default
+        return "es" if code.lower().replace("_", "-").split("-")[0] == "es" else "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A person without permission wrote to the bot. Nothing that they wrote is kept.
+
+    `chat` is the chat; `origin` is the message to answer, None in a private chat, where that is clear.
+    """
+
+    update: int
+    user: int
+    chat: str
+    language: Language
+    origin: int | None = None
+
+
+Read: TypeAlias = Incoming | Stranger
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    """A person's message. `addressed`: it is meant for the bot. Messages of one album share `album`."""
+
+    update: int
+    message: int
+    user: int
+    address: Address
+    private: bool
+    language: Language
+    text: str
+    addressed: bool
+    enclosures: tuple[Enclosure, ...]
+    answer: str | None
+    album: str | None
+
+
+def read_batch(
+    updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake, moves: Moves | None = None
+) -> list[Read]:
+    """Return the meaning of each update, in order; one without a meaning is an `Incoming` of its number only.
+
+    `moves` map a place on Telegram to a chat. A message from a group's old number has the origin 0: its own
+    number counts only there.
+
+    The messages of an album become one, in the place of the last. An album that comes again with one more
+    message is then new, instead of being lost with the known ones. An unreadable update is logged without its
+    content, and has no meaning. An update that occurs twice counts once.
+    """
+    once: dict[int, RawUpdate] = {}
+    for update in updates:
+        once.setdefault(number_of(update), update)
+    known = moves or Moves()
+    letters = [_read_raw(update, me, who, intake, known) for update in once.values()]
+    albums: dict[tuple[object, ...], list[_Letter]] = {}
+    for letter in letters:
+        if letter is not None:
+            albums.setdefault(_together(letter), []).append(letter)
+    read: list[Read] = []
+    for update_id, letter in zip(once, letters, strict=True):
+        found: Read | None = None
+        if letter is not None and (album := albums[_together(letter)])[-1] is letter:
+            found = _judge(album, who)
+        read.append(found or Incoming(update_id))
+    return read
+
+
+def read_update(update: RawUpdate, me: Me, who: Who, intake: Intake) -> Read | None:
+    """Return the meaning of one update; None if it has none.
+
+    Raises:
+        OddField: It cannot be read.
+    """
+    letter = _letter(update, me, who, intake, Moves())
+    return None if letter is None else _judge([letter], who)
+
+
+def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -> _Letter | None:
+    try:
+        return _letter(update, me, who, intake, moves)
+    except OddField as error:  # skipped, so that it does not come again forever
+        logger.warning("update %d could not be read: %s", number_of(update), error)
+        return None
+
+
+def _together(letter: _Letter) -> tuple[object, ...]:
+    """Return the key that exactly the messages of one album share."""
+    return (letter.address, letter.user, letter.album) if letter.album else (letter.update,)
+
+
+def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -> _Letter | None:
+    """Return the person's message in the update, if it has one."""
+    message = record_or_none(update, "message")
+    sender = None if message is None else _person(message)
+    if message is None or sender is None:
+        return None
+    chat = record(message, "chat")
+    private = chat.get("type") == "private"
+    # A channel's direct messages are private conversations of many people in one apparent group.
+    if not private and (chat.get("type") not in _GROUPS or flag(chat, "is_direct_messages")):
+        return None
+    language = who.language_of(text_or_none(sender, "language_code"))
+    content = content_of(message, language, intake)
+    if content is None:
+        return None
+    words = read_words(message, me)
+    maker = made_by(message)
+    enclosures = [replace(each, source=maker) for each in content.enclosures]
+    if maker:  # its words call nobody, command nothing and answer no question
+        said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
+        enclosures[:0] = _words(maker, said)
+        words = Words("", addressed=False)
+    if not private and words.other_bot:
+        return None
+    if (quoted := quoted_in(message)) is not None:
+        enclosures[:0] = _words(*quoted)
+    topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
+    there = Address(number(chat, "id"), topic)
+    return _Letter(
+        update=number_of(update),
+        message=number(message, "message_id") if moves.now(there.number) == there.number else 0,
+        user=number(sender, "id"),
+        address=moves.here(there),
+        private=private,
+        language=language,
+        text=words.text,
+        addressed=private or words.addressed or _answers_bot(message, me),
+        enclosures=tuple(enclosures),
+        answer=content.answer,
+        album=text_or_none(message, "media_group_id"),
+    )
+
+
+def _words(source: str, text: str) -> list[Enclosure]:
+    return [Enclosure("words", source=source, text=text)] if text.strip() else []
+
+
+def _person(message: Fields) -> Fields | None:
+    """Return the author, if it is an identified person: not a bot, a channel or an anonymous admin."""
+    if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
+        return None
+    sender = record_or_none(message, "from")
+    if sender is None or flag(sender, "is_bot") or number(sender, "id") == _TELEGRAM:
+        return None
+    return sender
+
+
+def _answers_bot(message: Fields, me: Me) -> bool:
+    """Return True if it answers a message of the bot."""
+    replied = record_or_none(message, "reply_to_message")
+    author = None if replied is None else record_or_none(replied, "from")
+    if replied is None or author is None or number_or_none(author, "id") != me.id:
+        return False
+    # Every message in a topic answers the topic's first one, which the bot may have made.
+    begins_topic = flag(message, "is_topic_message") and (
+        replied.get("message_id") == message.get("message_thread_id")
+    )
+    return replied.get("forum_topic_created") is None and not begins_topic
+
+
+def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
+    """Return the meaning of a message, or of an album."""
+    last = letters[-1]
+    if not any(letter.addressed for letter in letters):
+        return None
+    speaking = next((letter for letter in letters if letter.text.strip()), letters[0])
+    chat = last.address.chat
+    if not who.may_talk(last.user):
+        return Stranger(
+            last.update, last.user, chat, last.language, None if last.private else speaking.message or None
+        )
+    enclosures = tuple(enclosure for letter in letters for enclosure in letter.enclosures)
+    answer = next((letter.answer for letter in letters if letter.answer is not None), None)
+    if answer is None and not enclosures and not speaking.text.strip():
+        answer = texts.greeting(last.language)  # only the bot's name
+    return Incoming(
+        update=last.update,
+        chat=chat,
+        text=speaking.text,
+        language=last.language,
+        admin=last.private and last.user in who.admins,
+        origin=speaking.message,
+        enclosures=() if answer is not None else enclosures,
+        answer=answer,
+        user=last.user,
+    )

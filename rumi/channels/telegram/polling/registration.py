@@ -1,0 +1,45 @@
+"""Registers the chat commands with Telegram, so that its menu offers them."""
+
+import logging
+from typing import Final, Literal
+
+import trio
+from telegram import Bot, BotCommand
+from telegram.error import TelegramError
+
+from actors import Backoff
+from rumi import texts
+from rumi.channels.telegram.api.bot import in_words
+from rumi.texts import Language
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 5
+WAITS: Final = Backoff(first_s=10.0, factor=3.0, cap_s=300.0)
+
+
+async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], default: Language) -> bool:
+    """Register the commands for speakers of Spanish, of English, and for all others. Return True on success.
+
+    With a `language` of the configuration everybody gets that one. Failures are retried for some minutes, and
+    then ignored: the commands work without a menu. Cancelled, some languages may be registered.
+    """
+    menus: dict[str | None, Language] = {None: default, "es": "es", "en": "en"}
+    if language != "auto":
+        menus = dict.fromkeys(menus, language)
+    for attempt in range(ATTEMPTS):
+        try:
+            for code in tuple(menus):
+                commands = [
+                    BotCommand(name.removeprefix("/"), does.replace("`", ""))
+                    for name, does in texts.commands(menus[code])
+                ]
+                await bot.set_my_commands(commands, language_code=code)
+                del menus[code]
+        except TelegramError as error:
+            logger.warning("the commands could not be registered: %s", in_words(error))
+            if attempt + 1 < ATTEMPTS:
+                await trio.sleep(WAITS.delay_s(attempt))
+        else:
+            return True
+    return False

@@ -1,0 +1,62 @@
+"""Users who are not on the list get their Telegram id, so that the owner can add it. Nothing that they
+wrote is kept.
+"""
+
+import logging
+from collections import OrderedDict
+from typing import Final
+
+import trio
+
+from actors import ActorRef, ActorStopped, MailboxFull
+from rumi import texts
+from rumi.channels.telegram.messages import Say, Toast
+from rumi.channels.telegram.polling.reading import Stranger
+from rumi.texts import Language
+
+logger = logging.getLogger(__name__)
+
+AGAIN_S: Final = 3600.0
+"""A stranger who continues to write gets the id again after this time."""
+
+MOST: Final = 10_000
+"""The number of remembered strangers, so that a crowd does not fill the memory; forgotten ones may get
+their id twice.
+"""
+
+
+class Strangers:
+    """When each stranger got the id. Times are trio's, so they start over with the process."""
+
+    def __init__(self, sender: ActorRef[Say | Toast], *, again_s: float = AGAIN_S, most: int = MOST) -> None:
+        self._sender = sender
+        self._again_s = again_s
+        self._most = most
+        self._told: OrderedDict[int, float] = OrderedDict()
+
+    def meet(self, stranger: Stranger) -> None:
+        """Send the person their id, unless they got it within the last hour. Never waits.
+
+        If the sender has no room, the words are lost, because strangers must not delay anyone.
+        """
+        words = texts.stranger(stranger.language, stranger.user)
+        self._tell(stranger.user, Say(stranger.chat, words, stranger.origin))
+
+    def pressed(self, user: int, query: str, language: Language) -> None:
+        """Do the same for a person who pressed a button; only they see the notice."""
+        self._tell(user, Toast(query, texts.stranger(language, user)))
+
+    def _tell(self, user: int, words: Say | Toast) -> None:
+        now = trio.current_time()
+        last = self._told.get(user)
+        if last is not None and now - last < self._again_s:
+            return
+        try:
+            self._sender.tell_nowait(words)
+        except (MailboxFull, ActorStopped):
+            logger.info("a stranger was not told: the sender has no room")
+            return
+        self._told[user] = now
+        self._told.move_to_end(user)
+        if len(self._told) > self._most:
+            self._told.popitem(last=False)

@@ -1,0 +1,83 @@
+"""The words of a message: which of them call the bot, and the rest without those."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rumi.channels.telegram.api.bot import Me
+from rumi.channels.telegram.polling.fields import Fields, number, record_or_none, records, text_or_none
+from rumi.chats import COMMAND_NAMES
+
+_COMMAND: Final = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@(\w+))?(?=\s|$)")
+_BEHIND_NAME: Final = " \t,:;"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """`text` has neither mentions of the bot nor its name after a command.
+
+    `addressed`: the words call the bot. `other_bot`: they are a command for another one.
+    """
+
+    text: str
+    addressed: bool
+    other_bot: bool = False
+
+
+def read_words(message: Fields, me: Me) -> Words:
+    """Return the text of a message or the caption of its attachment.
+
+    Raises:
+        OddField: A field differs from Telegram's description.
+    """
+    given, entities = text_or_none(message, "text"), records(message, "entities")
+    if given is None:
+        given, entities = text_or_none(message, "caption"), records(message, "caption_entities")
+    if given is None:
+        return Words("", addressed=False)
+    text, mentioned = _without_mentions(given, entities, me)
+    command = _COMMAND.match(text)
+    if command is None:
+        return Words(text, mentioned)
+    name, target = command[1], command[2]
+    if target is None:
+        return Words(text, mentioned or name.lower() in COMMAND_NAMES)
+    if me.username and target.casefold() == me.username.casefold():
+        return Words(f"/{name}{text[command.end() :]}", addressed=True)
+    return Words(text, mentioned, other_bot=True)
+
+
+def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[str, bool]:
+    """Return the text without mentions of the bot, and True if there were any."""
+    # Telegram counts in UTF-16 code units; an index inside a character must not raise an error.
+    units = text.encode("utf-16-le", "surrogatepass")
+    found = [span for entity in entities if (span := _call(entity, units, me)) is not None]
+    for start, end in sorted(found, reverse=True):
+        before = units[:start].decode("utf-16-le", "surrogatepass")
+        behind = units[end:].decode("utf-16-le", "surrogatepass")
+        if not before.strip():
+            before, behind = "", behind.lstrip(_BEHIND_NAME)
+        elif before[-1].isspace() and behind[:1] in ("", " "):
+            behind = behind[1:]
+        units = (before + behind).encode("utf-16-le", "surrogatepass")
+    left = units.decode("utf-16-le", "surrogatepass")
+    return (left.strip(), True) if found else (text, False)
+
+
+def _call(entity: Fields, units: bytes, me: Me) -> tuple[int, int] | None:
+    """Return the begin and the end of the bot's name, in bytes, if the entity marks it."""
+    kind = text_or_none(entity, "type")
+    if kind not in ("mention", "text_mention"):
+        return None
+    start = 2 * number(entity, "offset")
+    end = start + 2 * number(entity, "length")
+    if not 0 <= start < end <= len(units):
+        return None
+    if kind == "text_mention":
+        user = record_or_none(entity, "user")
+        called = user is not None and number(user, "id") == me.id
+    else:
+        name = units[start:end].decode("utf-16-le", "surrogatepass")
+        called = bool(me.username) and name.casefold() == f"@{me.username}".casefold()
+    return (start, end) if called else None

@@ -1,0 +1,272 @@
+"""One chat on Telegram for the sender: every call has a time limit, and keeps the rate limits."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, TypeVar
+
+import trio
+from telegram import Bot, InlineKeyboardMarkup, LinkPreviewOptions, ReplyParameters
+from telegram.constants import ChatAction
+from telegram.error import BadRequest, ChatMigrated, RetryAfter, TelegramError, TimedOut
+
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.api.bot import wait_of
+from rumi.channels.telegram.api.refusals import Refusal, refusal_of
+from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.sending.limits import NOW_SHARE, Limits
+
+T = TypeVar("T")
+
+NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
+"""Telegram must not fetch a link's target because a model wrote the link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The time limits of calls, in seconds. An unanswered call may have been executed or not."""
+
+    call_s: float = 20.0
+    preview_s: float = 10.0
+    typing_s: float = 5.0
+    upload_s: float = 120.0
+
+
+@dataclass(slots=True)
+class Statistics:
+    """The sender's counters since the process began.
+
+    `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` failed attempts at a final
+    reply, `limited` how often Telegram asked the bot to wait, `undeliverable` abandoned replies.
+    """
+
+    sent: int = 0
+    edited: int = 0
+    drafts: int = 0
+    retried: int = 0
+    limited: int = 0
+    undeliverable: int = 0
+
+
+@dataclass(slots=True)
+class Wire:
+    """The shared parts of all destinations. `moves` are the groups that got another number.
+
+    `drafts` says if the server offers drafts; that is known after it has refused one. `formatting` limits the
+    threads that format long texts.
+    """
+
+    bot: Bot
+    limits: Limits
+    bounds: Bounds = field(default_factory=Bounds)
+    statistics: Statistics = field(default_factory=Statistics)
+    moves: Moves = field(default_factory=Moves)
+    drafts: bool = True
+    formatting: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message of the bot: its number, which is valid only in the chat of that Telegram number."""
+
+    chat: int
+    id: int
+
+
+class Destination:
+    """A chat, or a topic of one. Each call raises `TelegramError`; the caller waits for the rate.
+
+    When a group gets another number, earlier messages stay in the old group: a call on one raises
+    `ChatMigrated`, as Telegram does, and no message is sent as an answer to one.
+    """
+
+    def __init__(self, wire: Wire, address: Address) -> None:
+        self.wire = wire
+        self.group = address.group
+        self._number = address.number
+        self._topic = address.topic
+        self._first = self.number
+
+    @property
+    def number(self) -> int:
+        """Telegram's number of the chat, which changes when a group becomes a supergroup."""
+        return self.wire.moves.now(self._number)
+
+    def found(self, message: int) -> Sent:
+        """Return a message that was here when this object was made."""
+        return Sent(self._first, message)
+
+    def has(self, sent: Sent) -> bool:
+        """Return True if the message is in the current group."""
+        return sent.chat == self.number
+
+    @property
+    def closed_until(self) -> float:
+        """Until when Telegram accepts nothing for the chat, on trio's clock."""
+        return self.wire.limits.closed_until(self.number)
+
+    async def turn(self) -> None:
+        """Wait until a message may be sent; count it for the chat's number at that time."""
+        number = None
+        while number != self.number:
+            number = self.number
+            await self.wire.limits.turn(number)
+
+    def take(self, share: float = NOW_SHARE) -> bool:
+        """Return True if something less important may be sent now, and count it."""
+        return self.wire.limits.take(self.number, share)
+
+    def room(self, share: float) -> bool:
+        """Return True if something that is not a message may be sent now; it is not counted."""
+        return self.wire.limits.room(self.number, share)
+
+    def learn(self, error: TelegramError) -> bool:
+        """Read from an error what it says about the chat. Return True if the request may be repeated at once.
+
+        After a `RetryAfter` it may too: its turn then comes when the wait is over.
+        """
+        if isinstance(error, ChatMigrated):
+            self.wire.moves.refused(self._number, error.new_chat_id)
+            return True
+        if isinstance(error, RetryAfter):
+            self.wire.statistics.limited += 1
+            self.wire.limits.pause(self.number, wait_of(error))
+            return True
+        return False
+
+    async def send(
+        self,
+        part: Part,
+        reply_to: int | None = None,
+        bound_s: float | None = None,
+        *,
+        keyboard: InlineKeyboardMarkup | None = None,
+    ) -> Sent:
+        """Send a message."""
+        seconds = self.wire.bounds.call_s if bound_s is None else bound_s
+        if self.number != self._first:
+            reply_to = None  # in the new group that number is another message
+        quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
+
+        async def send(topic: int | None) -> Sent:
+            number = self.number  # the answer may come after the group got another number
+            message = await self.wire.bot.send_message(
+                number,
+                part.text,
+                entities=part.entities or None,
+                message_thread_id=topic,
+                reply_parameters=quoted,
+                link_preview_options=NO_LINK_PREVIEW,
+                reply_markup=keyboard,
+                **timeouts(seconds),
+            )
+            return Sent(number, message.message_id)
+
+        sent = await bounded(seconds, self._in_topic(send))
+        self.wire.statistics.sent += 1
+        return sent
+
+    async def edit(self, message: Sent, part: Part, bound_s: float | None = None) -> None:
+        """Change a message's text, and remove its buttons. An unchanged text is not an error."""
+        seconds = self.wire.bounds.call_s if bound_s is None else bound_s
+        if not self.has(message):
+            raise ChatMigrated(self.number)
+        try:
+            await bounded(
+                seconds,
+                self.wire.bot.edit_message_text(
+                    part.text,
+                    chat_id=message.chat,
+                    message_id=message.id,
+                    entities=part.entities or None,
+                    link_preview_options=NO_LINK_PREVIEW,
+                    **timeouts(seconds),
+                ),
+            )
+        except TelegramError as error:
+            if refusal_of(error) is not Refusal.UNCHANGED:
+                raise
+        self.wire.statistics.edited += 1
+
+    async def disarm(self, message: Sent) -> None:
+        """Remove a message's buttons."""
+        if not self.has(message):
+            raise ChatMigrated(self.number)
+        seconds = self.wire.bounds.call_s
+        call = self.wire.bot.edit_message_reply_markup(message.chat, message.id, **timeouts(seconds))
+        await bounded(seconds, call)
+        self.wire.statistics.edited += 1
+
+    async def delete(self, message: Sent) -> None:
+        """Delete a message."""
+        if not self.has(message):
+            raise BadRequest("MESSAGE_ID_INVALID")  # there is nothing to delete
+        seconds = self.wire.bounds.preview_s
+        await bounded(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
+
+    async def draft(self, draft: int, part: Part) -> None:
+        """Show a text that the next message replaces, or that disappears after half a minute."""
+        seconds = self.wire.bounds.preview_s
+
+        async def send(topic: int | None) -> None:
+            await self.wire.bot.send_message_draft(
+                self.number,
+                draft,
+                part.text,
+                entities=part.entities or None,
+                message_thread_id=topic,
+                **timeouts(seconds),
+            )
+
+        await bounded(seconds, self._in_topic(send))
+        self.wire.statistics.drafts += 1
+
+    async def typing(self) -> None:
+        """Show "typing" for about five seconds."""
+        seconds = self.wire.bounds.typing_s
+        await bounded(
+            seconds,
+            self.wire.bot.send_chat_action(
+                self.number, ChatAction.TYPING, message_thread_id=self._topic, **timeouts(seconds)
+            ),
+        )
+
+    async def upload(self, name: str, content: bytes) -> None:
+        """Send a file."""
+        seconds = self.wire.bounds.upload_s
+
+        async def send(topic: int | None) -> None:
+            await self.wire.bot.send_document(
+                self.number,
+                BytesIO(content),
+                filename=name,
+                message_thread_id=topic,
+                **timeouts(seconds),
+            )
+
+        await bounded(seconds, self._in_topic(send))
+        self.wire.statistics.sent += 1
+
+    async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
+        """Send into the topic, or into the chat if the topic is gone."""
+        topic = self._topic
+        try:
+            return await send(topic)
+        except TelegramError as error:
+            if topic is None or refusal_of(error) is not Refusal.TOPIC:
+                raise
+        self._topic = None
+        return await send(None)
+
+
+async def bounded(seconds: float, call: Awaitable[T]) -> T:
+    """Return the call's answer, or raise `TimedOut` if it does not come in time."""
+    with trio.move_on_after(seconds):
+        return await call
+    raise TimedOut
+
+
+def timeouts(seconds: float) -> dict[str, Any]:
+    """Return the library's own limits for single steps: none of them may be shorter than the whole."""
+    return {"read_timeout": seconds, "write_timeout": seconds, "pool_timeout": seconds}

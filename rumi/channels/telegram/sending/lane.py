@@ -1,0 +1,302 @@
+"""The ordered output of one chat: its final replies from the outbox, files, and beside them previews and
+questions.
+
+A lane exists while there is something to send or a turn runs. It is a task of the sender, and its errors do
+not leave it.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from random import Random
+from typing import TypeAlias, TypeVar
+
+import trio
+
+from actors import ActorError, ActorRef, Request
+from rumi.agent import ConfirmationAsked, ConfirmationEnded
+from rumi.channels.telegram.sending.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
+from rumi.channels.telegram.sending.destination import Destination
+from rumi.channels.telegram.sending.preview import Pace, Preview
+from rumi.channels.telegram.sending.questions import Questions
+from rumi.channels.telegram.sending.uploads import Upload
+from rumi.chats import ChatEvent, Replied, TurnState
+from rumi.journal import Delivered, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
+
+logger = logging.getLogger(__name__)
+
+Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | Undelivered]
+
+R = TypeVar("R")
+
+ATTEMPTS = 3
+"""How often a reply may fail for unforeseen reasons, before it is abandoned."""
+
+JOURNAL_PAUSE_S = 1.0
+"""The pause before the journal is asked again, which may be restarting."""
+
+
+@dataclass(slots=True)
+class _Replies:
+    """The outbox has the replies up to this delivery."""
+
+    up_to: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """Nothing is sent before `until`, on trio's clock."""
+
+    until: float
+    why: str
+
+
+class Lane:
+    """One chat's lane.
+
+    `changed` is called when it may have become idle, `start` starts a task of the sender, `gone` is called
+    when the chat cannot be reached any more, `shown` gets the question that can be read, and its message.
+    `questions` are those that wait or must still show their verdict.
+    """
+
+    def __init__(
+        self,
+        chat: str,
+        to: Destination,
+        journal: Outbox,
+        *,
+        start: Callable[[Callable[[], Awaitable[None]]], None],
+        changed: Callable[[], None],
+        gone: Callable[[str], None],
+        shown: Callable[[str, int], None],
+        random: Random,
+        pace: Pace,
+        patience: Patience,
+    ) -> None:
+        self.chat = chat
+        self.questions = Questions(
+            to,
+            start=start,
+            changed=self._wake,
+            gone=partial(gone, chat),
+            shown=shown,
+            random=random,
+            patience=patience,
+        )
+        self._told = 0  # announced replies that were not looked for yet
+        self._replies: deque[StoredReply] = deque()
+        self._resting: Resting | None = None
+        self._to = to
+        self._journal = journal
+        self._start = start
+        self._changed = changed
+        self._gone = gone
+        self._random = random
+        self._pace = pace
+        self._patience = patience
+        self._queue: deque[_Replies | Upload] = deque()
+        self._busy = False
+        self._woken = trio.Event()
+        self._turn: Preview | None = None
+        self._over: dict[int, Preview] = {}  # by message: previews whose reply is not sent yet
+
+    # Incoming events
+
+    def look(self) -> None:
+        """There may be replies in the outbox."""
+        self._expect(inf)
+
+    def replied(self, reply: Replied) -> None:
+        """A final reply is in the outbox."""
+        if self._turn is not None and self._turn.message in reply.messages:
+            self._finish_turn()
+        self._told += 1
+        self._expect(reply.delivery)
+
+    def begin(self, event: ChatEvent) -> None:
+        """A turn begins."""
+        self._finish_turn()
+        self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace))
+
+    def _show(self, preview: Preview) -> None:
+        self._turn = preview
+        self._start(preview.run)
+        self._wake()
+
+    def happened(self, event: ChatEvent) -> None:
+        """Something happened in a turn."""
+        preview = self._turn
+        if preview is None or preview.turn != event.turn:
+            return
+        preview.happened(event)
+        match event.what:
+            case ConfirmationAsked() as asked:
+                self.questions.ask(asked, preview)
+            case ConfirmationEnded(id, verdict) if self.questions.settle(id, verdict):
+                self._show(preview.again())
+            case _:
+                pass
+
+    def finished(self, turn: str) -> None:
+        """A turn has ended; its reply is about to be announced."""
+        if self._turn is not None and self._turn.turn == turn:
+            self._turn.end()
+
+    def _finish_turn(self) -> None:
+        preview, self._turn = self._turn, None
+        if preview is not None:
+            preview.end()
+            self.questions.close()
+            self._over[preview.message] = preview
+
+    def _expect(self, up_to: float) -> None:
+        last = self._queue[-1] if self._queue else None
+        if isinstance(last, _Replies):
+            last.up_to = max(last.up_to, up_to)
+        else:
+            self._queue.append(_Replies(up_to))
+        self._wake()
+
+    def _wake(self) -> None:
+        self._woken.set()
+        self._changed()
+
+    @property
+    def waiting(self) -> int:
+        """The number of final replies that are known to wait."""
+        return self._told + len(self._replies)
+
+    @property
+    def sendable(self) -> bool:
+        """True if there is a reply that could be sent now, or a verdict that could be shown."""
+        return (self._busy or bool(self._queue) or self.questions.settling) and self.rests is None
+
+    @property
+    def rests(self) -> Resting | None:
+        """Until when nothing is sent, and why; None if the lane may send."""
+        closed = self._to.closed_until
+        if closed > trio.current_time():
+            return Resting(closed, LIMIT)
+        return self._resting
+
+    # Output
+
+    async def run(self) -> None:
+        """Send until there is nothing to send and no turn runs."""
+        while True:
+            self._woken = trio.Event()
+            if self._queue:
+                await self._next(self._queue.popleft())
+            elif self._turn is not None or self.questions:
+                with trio.move_on_after(self._pace.silence_s):
+                    await self._woken.wait()
+                if self._turn is not None and self._turn.silent and not self.questions:
+                    self._turn.end()
+                    self._turn = None
+            else:
+                return
+
+    async def _next(self, what: _Replies | Upload) -> None:
+        self._busy = True
+        try:
+            if isinstance(what, Upload):
+                what.begun.set()
+                await what.over.wait()
+            else:
+                await self._send(what.up_to)
+        finally:
+            self._busy = False
+            self._changed()
+
+    async def _send(self, up_to: float) -> None:
+        """Send the replies up to a delivery."""
+        stored = await self._ask(Undelivered(self.chat))
+        self._told = 0
+        self._replies.extend(each for each in stored if each.delivery <= up_to and each.origin is not None)
+        try:
+            while self._replies:
+                await self._deliver(self._replies[0])
+                for message in self._replies.popleft().messages:
+                    self._over.pop(message, None)
+        except Gone as gone:
+            await self._give_up(str(gone))
+            self._replies.clear()
+        if not self._queue:
+            self._over.clear()  # the remaining ones have no reply
+
+    async def _deliver(self, reply: StoredReply) -> None:
+        """Send one reply, without a time limit; raises only `Gone`."""
+        if self._turn is not None and self._turn.message in reply.messages:
+            self._finish_turn()  # stored, and not announced yet
+        previews = (self._over.get(message) for message in reply.messages)
+        preview = next((preview for preview in previews if preview is not None), None)
+        delivery = Delivery(self._to, self._journal, reply, preview, self.rest, self._random, self._patience)
+        failures = 0
+        while True:
+            try:
+                await delivery.bring()
+            except ActorError as error:
+                await self._no_journal(error)
+            except Gone:
+                raise
+            except Unsendable as why:
+                return await self._record(str(why), reply)
+            except Exception as error:  # an unforeseen error must stop neither the chat nor the sender
+                failures += 1
+                logger.exception("a reply was not sent, attempt %d", failures)
+                if failures >= ATTEMPTS:
+                    return await self._record(f"it failed {failures} times: {type(error).__name__}", reply)
+                await self.rest(self._patience.backoff_s(failures, self._random), type(error).__name__)
+            else:
+                return None
+
+    async def _give_up(self, why: str) -> None:
+        """The chat cannot be reached."""
+        logger.warning("nobody can be reached in %s: %s", self.chat, why)
+        if self._turn is not None:
+            self._turn.end()
+        await self._record(why)
+        self._gone(self.chat)
+
+    async def _record(self, why: str, reply: StoredReply | None = None) -> None:
+        """Note that a reply, or all waiting ones, will never arrive."""
+        self._to.wire.statistics.undeliverable += 1
+        await self._ask(Undeliverable(self.chat, why, None if reply is None else reply.delivery))
+
+    async def _ask(self, request: Request[R]) -> R:
+        """Ask the journal, without a time limit."""
+        while True:
+            try:
+                return await self._journal.ask(request)
+            except ActorError as error:
+                await self._no_journal(error)
+
+    async def _no_journal(self, error: ActorError) -> None:
+        logger.warning("the journal did not answer: %s", type(error).__name__)
+        await self.rest(JOURNAL_PAUSE_S, "the journal")
+
+    async def rest(self, seconds: float, why: str) -> None:
+        """Send nothing for a while."""
+        self._resting = Resting(trio.current_time() + seconds, why)
+        self._changed()
+        try:
+            await trio.sleep(seconds)
+        finally:
+            self._resting = None
+
+    # Files
+
+    async def upload(self, name: str, content: bytes, behind: int) -> None:
+        """Send a file after that delivery and everything that waits. Cancelled, its upload ends.
+
+        Raises:
+            RumiError: Telegram does not have it. The error gives the reason.
+        """
+        place = Upload()
+        self._expect(behind)
+        self._queue.append(place)
+        self._wake()
+        await place.bring(self._to, name, content, self.rest)

@@ -1,0 +1,277 @@
+"""A chat's view of a running turn: the typing action, and the answer that grows in place.
+
+Everything here may fail, and delays the final reply by at most one bounded call. Only one fact matters: when
+the reply comes, the preview's state in the chat must be known.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import trio
+from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
+
+from actors import ActorError, ActorRef
+from rumi.channels.telegram.api.bot import in_words
+from rumi.channels.telegram.api.refusals import Refusal, never_left, refusal_of
+from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.sending.destination import Destination, Sent
+from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
+from rumi.channels.telegram.sending.sketch import sketch, tells
+from rumi.chats import ChatEvent, TurnState
+from rumi.grace import with_grace
+from rumi.journal import Previewed
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The times of a preview, in seconds.
+
+    A turn that is over within `quick_s` has no preview. Then it changes at most every `chat_s`, in groups
+    every `group_s`. Telegram forgets the typing action after 5 s, and a draft after 30 s. A turn without
+    events for `silence_s` is no longer shown.
+    """
+
+    quick_s: float = 1.0
+    chat_s: float = 1.5
+    group_s: float = 4.0
+    typing_s: float = 4.5
+    draft_s: float = 20.0
+    again_s: float = 0.3
+    silence_s: float = 1800.0
+    mark_s: float = 3.0
+
+
+class Preview:
+    """The preview of one turn. `message` is the number of the message that the turn works on.
+
+    `shown` is the message in which the answer grows, None while there is none. `doubtful`: an edit of it was
+    refused, or never confirmed and may be executed at any later time; the reply must not go there. `origin`
+    is the message to answer, if that is not clear.
+    """
+
+    def __init__(
+        self,
+        to: Destination,
+        journal: ActorRef[Previewed],
+        state: TurnState,
+        pace: Pace,
+    ) -> None:
+        assert state.started is not None
+        started = state.started.what
+        self.turn = state.turn
+        self.message = started.message
+        self.language = started.language
+        self.origin = (started.origin or None) if to.group else None
+        self.shown: Sent | None = None
+        self.doubtful = False
+        self._to = to
+        self._journal = journal
+        self._state = state
+        self._pace = pace
+        self._above: Preview | None = None  # must be removed before anything is shown
+        self._vanished = trio.Event()
+        self._plain = False
+        self._given_up = False  # nothing more is shown
+        self._over = False
+        self._ended = trio.Event()
+        self._news = trio.Event()
+        self._told_at = trio.current_time()
+        self._part: Part | None = None  # the current sketch, None if it must be made again
+        self._last: Part | None = None  # the text in the chat
+        self._last_at = self._told_at
+        self._typing = trio.CancelScope()
+        self._waiting = trio.CancelScope()
+
+    def happened(self, event: ChatEvent) -> None:
+        """Take an event of the turn."""
+        self._state = self._state.apply(event)
+        self._part = None
+        self._told_at = trio.current_time()
+        self._news.set()
+
+    def end(self) -> None:
+        """The turn is over: begin nothing more. Await a running call that cannot be undone."""
+        self._over = True
+        self._typing.cancel()
+        self._waiting.cancel()
+
+    @property
+    def silent(self) -> bool:
+        """True if there were no events of the turn for so long that its end must have been missed."""
+        return trio.current_time() - self._told_at >= self._pace.silence_s
+
+    async def ended(self) -> None:
+        """Wait until no call is under way. Within the time limit of a call, after `end` was called."""
+        await self._ended.wait()
+
+    async def vanish(self) -> bool:
+        """End, and delete the shown message, because the answer will stand below another message.
+
+        Return True if nothing of it is left; otherwise it may be tried again. Bounded.
+        """
+        self.end()
+        try:
+            await self.ended()
+            if self.shown is not None:
+                await self._to.delete(self.shown)
+                self.shown = None
+                await self._note(None)
+        except TelegramError as error:
+            logger.info("a preview was not removed: %s", in_words(error))
+            self._to.learn(error)
+            return refusal_of(error) is not None
+        finally:
+            self._vanished.set()
+        return True
+
+    def again(self) -> "Preview":
+        """Return a new preview of the same turn, after this one has vanished."""
+        new = Preview(self._to, self._journal, self._state, self._pace)
+        new._above = self
+        return new
+
+    async def run(self) -> None:
+        """Show the turn, until `end` or cancellation. Raises nothing, because a preview is optional."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._type)
+                await self._grow()
+        except Exception:
+            logger.exception("a preview failed")
+        finally:
+            self._over = True
+            self._ended.set()
+
+    # Typing
+
+    async def _type(self) -> None:
+        with self._typing:
+            while not self._over:
+                room = self._to.room(SPARE_SHARE)
+                if room:
+                    try:
+                        await self._to.typing()
+                    except TelegramError as error:
+                        self._to.learn(error)
+                await trio.sleep(self._pace.typing_s if room else self._pace.quick_s)
+
+    # The answer
+
+    async def _grow(self) -> None:
+        await self._unless_over(partial(trio.sleep, self._pace.quick_s))
+        if self._above is not None:
+            await self._unless_over(self._above._vanished.wait)
+        while not self._over and not self._given_up:
+            # Formatted only when it can be sent: many growing answers at once would block all chats.
+            if self._part is None and tells(self._state) and not self._to.room(NOW_SHARE):
+                await self._unless_over(partial(trio.sleep, self._pace.again_s))
+            elif (part := self._wanted()) is None:
+                await self._unless_over(self._hear)
+            elif not self._to.take():
+                await self._unless_over(partial(trio.sleep, self._pace.again_s))
+            else:
+                if await self._show(part):
+                    self._last, self._last_at = part, trio.current_time()
+                every_s = self._pace.group_s if self._to.group else self._pace.chat_s
+                await self._unless_over(partial(trio.sleep, every_s))
+
+    async def _unless_over(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do something that the end of the turn cancels."""
+        with trio.CancelScope() as self._waiting:
+            if not self._over:
+                await work()
+
+    async def _hear(self) -> None:
+        """Wait for news; with a draft in the chat, at most until it must be shown again."""
+        self._news = trio.Event()
+        with trio.move_on_after(self._pace.draft_s if self._drafts else float("inf")):
+            await self._news.wait()
+
+    @property
+    def _drafts(self) -> bool:
+        return self._to.wire.drafts and not self._to.group and self.shown is None
+
+    def _wanted(self) -> Part | None:
+        """Return the text that the chat should show now, None if it already does."""
+        if self._last is None and not tells(self._state):
+            return None
+        if self._part is None:
+            self._part = sketch(self._state, self.language, plain=self._plain)
+        fading = self._drafts and trio.current_time() - self._last_at >= self._pace.draft_s
+        return self._part if fading or self._part != self._last else None
+
+    async def _show(self, part: Part) -> bool:
+        """Show the text. Return True if it is in the chat now."""
+        drafted = self._drafts
+        try:
+            if drafted:
+                await self._unless_over(partial(self._to.draft, self.message or 1, part))
+            elif self.shown is None:
+                await with_grace(partial(self._send, part), self._pace.mark_s)
+            else:
+                await self._edit(self.shown, part)
+        except TelegramError as error:
+            await self._failed(error, drafted)
+            if drafted and not self._to.wire.drafts and self._to.closed_until <= trio.current_time():
+                return await self._show(part)  # in the other way, and at once
+            return False
+        return True
+
+    async def _send(self, part: Part) -> None:
+        """Begin a message, and store its number for a later process."""
+        bounds = self._to.wire.bounds
+        self.shown = await self._to.send(part, self.origin, bounds.preview_s)
+        await self._note(self.shown.id if self._to.has(self.shown) else None)
+
+    async def _edit(self, shown: Sent, part: Part) -> None:
+        answered = False
+
+        async def edit() -> None:
+            nonlocal answered
+            await self._to.edit(shown, part, self._to.wire.bounds.preview_s)
+            answered = True
+
+        try:
+            await with_grace(edit, self._pace.mark_s)
+        except TelegramError:
+            answered = True
+            raise
+        finally:
+            self.doubtful = self.doubtful or not answered
+
+    async def _note(self, shown: int | None) -> None:
+        with trio.move_on_after(self._pace.mark_s):
+            try:
+                await self._journal.ask(Previewed(self.message, shown))
+            except ActorError:
+                logger.warning("a preview could not be noted")
+
+    async def _failed(self, error: TelegramError, drafted: bool) -> None:
+        logger.info("a preview was not shown: %s", in_words(error))
+        if self._to.learn(error):
+            if isinstance(error, ChatMigrated):
+                self.shown = None  # it stayed in the old group
+            return
+        match refusal_of(error):
+            case Refusal.ENTITIES if not self._plain:
+                self._plain, self._part = True, None
+            case Refusal.GONE:
+                self._given_up = True
+            case _ if drafted:
+                if isinstance(error, BadRequest | InvalidToken):
+                    self._to.wire.drafts = False  # this server does not offer them
+            case None if never_left(error):
+                pass
+            case None if self.shown is not None:
+                self.doubtful = True
+            case None:
+                self._given_up = True  # an unknown message may be there: make no second one
+            case Refusal.QUOTED:
+                self.origin = None
+            case _:
+                self._given_up = True
+                self.doubtful = self.shown is not None

@@ -1,0 +1,307 @@
+"""A turn's question in the chat: with two buttons while it waits, with the verdict afterwards.
+
+It is the one message of a running turn that must be seen, so it is sent like a reply: in its turn, and again
+after errors, for as long as it waits. If an answer of Telegram's is lost, the question may be there twice;
+then the buttons of either count.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from random import Random
+from typing import Final
+
+import trio
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity
+from telegram.error import ChatMigrated, TelegramError
+
+from rumi import texts
+from rumi.agent import ConfirmationAsked
+from rumi.channels.telegram.api.bot import in_words
+from rumi.channels.telegram.api.refusals import Refusal, refusal_of
+from rumi.channels.telegram.callback import data_of
+from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.formatting.characters import clean
+from rumi.channels.telegram.formatting.cutting import characters_within
+from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.sending.delivery import REMOVALS, Patience
+from rumi.channels.telegram.sending.destination import Destination, Sent
+from rumi.channels.telegram.sending.preview import Preview
+from rumi.texts import Language, Verdict
+
+logger = logging.getLogger(__name__)
+
+ROOM_UNITS: Final = 64
+"""The maximum size of a verdict below a question."""
+
+FINISH_ATTEMPTS: Final = 6
+"""How often removing the buttons may fail before it is abandoned."""
+
+FINISH_S: Final = 180.0
+"""How long that may take in all, including the wait for the chat's turn."""
+
+
+class Questions:
+    """A chat's questions that wait for an answer, or do not show their verdict yet.
+
+    `start` starts a task, `changed` is called when one is complete, `gone` when the chat cannot be reached,
+    `shown` with the id of one that can be read, and its message.
+    """
+
+    def __init__(
+        self,
+        to: Destination,
+        *,
+        start: Callable[[Callable[[], Awaitable[None]]], None],
+        changed: Callable[[], None],
+        gone: Callable[[], None],
+        shown: Callable[[str, int], None],
+        random: Random,
+        patience: Patience,
+    ) -> None:
+        self._to = to
+        self._shown = shown
+        self._start = start
+        self._changed = changed
+        self._gone = gone
+        self._random = random
+        self._patience = patience
+        self._questions: dict[str, Question] = {}
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._questions)
+
+    def find(self, id: str) -> "Question | None":
+        """Return the question with that name, if there is one."""
+        return self._questions.get(id)
+
+    @property
+    def settling(self) -> bool:
+        """True if there is a verdict that could be shown."""
+        return any(not question.open for question in self._questions.values())
+
+    def ask(self, asked: ConfirmationAsked, above: Preview) -> None:
+        """Ask. A turn asks one question at a time: an earlier one no longer waits."""
+        self.close()
+        question = Question(
+            self._to,
+            asked,
+            above,
+            gone=self._gone,
+            shown=self._shown,
+            random=self._random,
+            patience=self._patience,
+        )
+        self._questions[asked.id] = question
+        self._start(partial(self._see_through, question))
+
+    def settle(self, id: str, verdict: Verdict) -> bool:
+        """A question has its answer. Return True if it is one of these."""
+        question = self._questions.get(id)
+        if question is not None:
+            question.end(verdict)
+        return question is not None
+
+    def close(self) -> None:
+        """End all questions, because no question outlives its turn."""
+        for question in self._questions.values():
+            question.end("no")
+
+    def moved(self) -> None:
+        """The group has another number: messages there come after each question that was sent by now."""
+        for question in self._questions.values():
+            if question.open and question.sent:
+                self._shown(question.id, 0)
+
+    async def _see_through(self, question: "Question") -> None:
+        await question.run()
+        del self._questions[question.id]
+        self._changed()
+
+
+class Question:
+    """One question, from the time when it is asked until the chat shows its verdict.
+
+    `above` is the turn's preview so far: it is deleted, and the next one stands below the question. `gone` is
+    called when the chat cannot be reached.
+    """
+
+    def __init__(
+        self,
+        to: Destination,
+        asked: ConfirmationAsked,
+        above: Preview,
+        *,
+        gone: Callable[[], None],
+        shown: Callable[[str, int], None],
+        random: Random,
+        patience: Patience,
+    ) -> None:
+        self._shown = shown
+        self.id = asked.id
+        self._to = to
+        self._above = above
+        self._gone = gone
+        self._random = random
+        self._patience = patience
+        self._language: Language = above.language
+        self._origin = above.origin
+        self._part = question_part(asked.text, above.language)
+        self._verdict: Verdict | None = None
+        self._ended = trio.Event()
+        self._waiting = trio.CancelScope()
+        self._armed: deque[Sent] = deque()  # messages that have buttons
+        self._finished: set[Sent] = set()
+
+    @property
+    def open(self) -> bool:
+        """True if it waits for an answer."""
+        return self._verdict is None
+
+    @property
+    def sent(self) -> bool:
+        """True if a message shows it."""
+        return bool(self._armed)
+
+    def end(self, verdict: Verdict) -> None:
+        """It waits no more. If it is not in the chat by now, it is not sent any more."""
+        if self._verdict is None:
+            self._verdict = verdict
+            self._ended.set()
+            self._waiting.cancel()
+
+    def stands_at(self, message: Sent) -> None:
+        """Note a message that shows it, known or not: the verdict is shown on a copy as well."""
+        if message not in self._armed and message not in self._finished:
+            self._armed.append(message)
+
+    async def run(self) -> None:
+        """Ask, wait for `end`, and show the verdict. Raises nothing."""
+        try:
+            cleared = await self._above.vanish()
+            await self._ask()
+            async with trio.open_nursery() as nursery:
+                if not cleared:
+                    nursery.start_soon(self._clear)
+                await self._ended.wait()
+                await self._mend()
+        except Exception:
+            logger.exception("a question failed")
+
+    async def _clear(self) -> None:
+        """Delete a preview that could not be deleted at first, in a few attempts."""
+        for attempt in range(1, REMOVALS + 1):
+            await self._pause(attempt)
+            if await self._above.vanish():
+                return
+
+    async def _ask(self) -> None:
+        failures = 0
+        while self.open:
+            try:
+                with trio.CancelScope() as self._waiting:
+                    await self._to.turn()
+                if self.open:
+                    message = await self._to.send(self._part, self._origin, keyboard=self._keyboard())
+                    self.stands_at(message)
+                    self._shown(self.id, message.id if self._to.has(message) else 0)
+                return
+            except TelegramError as error:
+                failures += 1
+                await self._not_asked(error, failures)
+
+    def _keyboard(self) -> InlineKeyboardMarkup:
+        buttons = [
+            InlineKeyboardButton(
+                texts.answer_button(self._language, yes), callback_data=data_of(self.id, yes)
+            )
+            for yes in (True, False)
+        ]
+        return InlineKeyboardMarkup([buttons])
+
+    async def _not_asked(self, error: TelegramError, failures: int) -> None:
+        """Decide from an error what the next attempt does differently, and wait if that helps."""
+        logger.warning("a question was not sent: %s", in_words(error))
+        learned = self._to.learn(error)  # what it says about the chat also holds for the next attempt
+        if not self.open:
+            return
+        if learned:
+            if isinstance(error, ChatMigrated):
+                self._origin = None
+            return
+        match refusal_of(error):
+            case Refusal.QUOTED if self._origin is not None:
+                self._origin = None
+            case Refusal.ENTITIES if self._part.entities:
+                self._part = self._part.plain()
+            case refusal:
+                if refusal is Refusal.GONE:
+                    self._gone()
+                with trio.CancelScope() as self._waiting:
+                    await self._pause(failures)
+
+    async def _mend(self) -> None:
+        """Remove the buttons and show the verdict, in every copy. Failures are retried a few times."""
+        assert self._verdict is not None
+        ending = f"\n\n{texts.verdict(self._language, self._verdict)}"
+        failures = 0
+        with trio.move_on_after(FINISH_S):
+            while self._armed and failures < FINISH_ATTEMPTS:
+                message = self._armed[0]
+                try:
+                    await self._to.turn()
+                    await self._to.edit(message, Part(self._part.text + ending, self._part.entities))
+                except TelegramError as error:
+                    failures += 1
+                    logger.warning("a question kept its buttons: %s", in_words(error))
+                    if not await self._again(error, failures):
+                        self._done(message)
+                else:
+                    self._done(message)
+
+    async def _again(self, error: TelegramError, failures: int) -> bool:
+        """Return True if another attempt may help, when it is time for it."""
+        if isinstance(error, ChatMigrated):  # messages stay in the old group
+            return False
+        if self._to.learn(error):
+            return True
+        if refusal_of(error) is Refusal.ENTITIES and self._part.entities:
+            self._part = self._part.plain()
+            return True
+        if refusal_of(error) is not None:
+            return False
+        await self._pause(failures)
+        return True
+
+    async def _pause(self, failures: int) -> None:
+        await trio.sleep(self._patience.backoff_s(failures, self._random))
+
+    def _done(self, message: Sent) -> None:
+        self._armed.remove(message)
+        self._finished.add(message)
+
+
+def question_part(text: str, language: Language) -> Part:
+    """Return a question as a message. The first line asks; the lines below are code, so that Telegram
+    makes no links and commands of them. A long question is cut in its middle, with a note.
+    """
+    shown = _cut(clean(text).strip(), LIMIT_UNITS - ROOM_UNITS, language)
+    first, *details = shown.split("\n")
+    entities, offset = [], units(first) + 1
+    for line in details:
+        indent = len(line) - len(line.lstrip())
+        if length := units(line.strip()):
+            entities.append(MessageEntity(MessageEntity.CODE, offset + indent, length))
+        offset += units(line) + 1
+    return Part(shown, tuple(entities))
+
+
+def _cut(text: str, limit: int, language: Language) -> str:
+    if units(text) <= limit:
+        return text
+    half = (limit - ROOM_UNITS) // 2
+    head = text[: characters_within(text, half)]
+    tail = text[len(text) - characters_within(text[::-1], half) :]
+    return head + texts.left_out(language, len(text) - len(head) - len(tail)) + tail

@@ -1,0 +1,316 @@
+"""The sender: delivers the outbox to Telegram, in order, and no chat waits for another."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from random import Random
+from typing import TypeAlias
+
+import trio
+from telegram import Bot
+from telegram.error import TelegramError
+
+from actors import Actor, ActorError, ActorRef, Refused, answers
+from rumi import texts
+from rumi.agent import TurnFinished
+from rumi.channels.telegram.address import Address, address_of
+from rumi.channels.telegram.api.bot import in_words
+from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.messages import Flush, Pressed, Say, SenderMessage, SendFile, Toast
+from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.sending.delivery import Patience
+from rumi.channels.telegram.sending.destination import Bounds, Destination, Sent, Statistics, Wire
+from rumi.channels.telegram.sending.lane import Lane
+from rumi.channels.telegram.sending.limits import Limits
+from rumi.channels.telegram.sending.preview import Pace
+from rumi.channels.telegram.sending.toasts import Toasts
+from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
+from rumi.errors import RumiError
+from rumi.journal import (
+    Delivered,
+    Moved,
+    MovedGroups,
+    PartSent,
+    Previewed,
+    Undeliverable,
+    Undelivered,
+    Waiting,
+)
+
+logger = logging.getLogger(__name__)
+
+Outbox: TypeAlias = ActorRef[
+    Delivered | Moved | MovedGroups | PartSent | Previewed | Undeliverable | Undelivered | Waiting
+]
+
+SAY_S = 5.0
+"""How long words that are not in the outbox wait for their turn."""
+
+LOOK_S = 0.5
+"""How often a caller without a place in the queue looks again."""
+
+
+class Sender(Actor[SenderMessage]):
+    """Sends final replies from the outbox, shows running turns, and uploads files.
+
+    Its `ChildSpec` needs `shutdown=Sender.SHUTDOWN_S`. `ended` is called for a chat that cannot be
+    reached any more, in a separate task. `moves`, `limits` and `statistics` should outlive an incarnation,
+    because Telegram remembers them too.
+
+    There is a lane for each chat with something to send or with a turn; nothing is kept of the others.
+    """
+
+    concurrency = 1024
+    SHUTDOWN_S = 10.0
+
+    def __init__(
+        self,
+        bot: Bot,
+        journal: Outbox,
+        hub: Hub,
+        ended: Callable[[str], Awaitable[None]],
+        *,
+        moves: Moves | None = None,
+        limits: Limits | None = None,
+        statistics: Statistics | None = None,
+        bounds: Bounds | None = None,
+        pace: Pace | None = None,
+        patience: Patience | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.statistics = statistics or Statistics()
+        self._wire = Wire(
+            bot,
+            Limits() if limits is None else limits,
+            bounds or Bounds(),
+            self.statistics,
+            Moves() if moves is None else moves,
+        )
+        self._toasts = Toasts(self._wire)
+        self._journal = journal
+        self._hub = hub
+        self._ended = ended
+        self._pace = pace or Pace()
+        self._patience = patience or Patience()
+        self._random = random or Random()
+        self._lanes: dict[str, Lane] = {}
+        self._ending: set[str] = set()
+        self._change = trio.Event()
+
+    # Life
+
+    async def started(self) -> None:
+        """Listen, and then look for waiting replies of an earlier time: in this order nothing is missed."""
+        self._wire.moves.on_move = self._moved
+        self._wire.moves.load(await self._journal.ask(MovedGroups()))
+        await self.start(self._listen)
+        await self._look()
+
+    async def receive(self, message: SenderMessage) -> None:
+        """Send words that are not in the outbox."""
+        match message:
+            case Say():
+                await self._say(message)
+            case Toast(query, text):
+                await self._toasts.say(query, text)
+            case Pressed():
+                await self._answer(message)
+
+    def doing(self) -> str:
+        """Return how many replies wait, and which chats wait for what."""
+        lanes = [lane for lane in self._lanes.values() if lane.waiting]
+        if not lanes:
+            return f"{len(self._lanes)} chats at work" if self._lanes else ""
+        words = [
+            f"{_count(sum(lane.waiting for lane in lanes), 'reply waits', 'replies wait')} in"
+            f" {_count(len(lanes), 'chat', 'chats')}"
+        ]
+        for lane in lanes:
+            rests = lane.rests
+            if rests is not None:
+                words.append(f"{lane.chat} waits {rests.until - trio.current_time():.0f} s: {rests.why}")
+                break
+        return "; ".join(words)
+
+    def figures(self) -> Mapping[str, object]:
+        """Return chats at work, waiting replies, and the counters since the process began."""
+        waiting = sum(lane.waiting for lane in self._lanes.values())
+        return {"chats": len(self._lanes), "waiting": waiting, **asdict(self.statistics)}
+
+    # Lanes
+
+    async def _listen(self, task_status: trio.TaskStatus[None]) -> None:
+        with self._hub.listening() as events:
+            task_status.started()
+            while True:
+                self._take(await events.receive())
+
+    def _take(self, event: ChatEvent) -> None:
+        """Give an event to its chat's lane. Only a beginning and a reply open one."""
+        match event.what:
+            case Replied() as replied:
+                if (lane := self._lane(event.chat)) is not None:
+                    lane.replied(replied)
+            case TurnStarted():
+                if (lane := self._lane(event.chat)) is not None:
+                    lane.begin(event)
+            case TurnFinished():
+                if (lane := self._lanes.get(event.chat)) is not None:
+                    lane.finished(event.turn)
+            case _:
+                if (lane := self._lanes.get(event.chat)) is not None:
+                    lane.happened(event)
+
+    async def _look(self) -> None:
+        """Open a lane for each chat with a waiting reply."""
+        for chat in await self._journal.ask(Waiting()):
+            if (lane := self._lane(chat)) is not None:
+                lane.look()
+
+    def _lane(self, chat: str) -> Lane | None:
+        """Return the chat's lane; open one if there is none; None for a chat that is not on Telegram."""
+        lane = self._lanes.get(chat)
+        if lane is None and (to := self._destination(chat)) is not None:
+            lane = self._lanes[chat] = Lane(
+                chat,
+                to,
+                self._journal,
+                start=self.start_soon,
+                changed=self._changed,
+                gone=self._gone,
+                shown=self._hub.has_shown,
+                random=self._random,
+                pace=self._pace,
+                patience=self._patience,
+            )
+            self.start_soon(self._drive, lane)
+        return lane
+
+    async def _drive(self, lane: Lane) -> None:
+        await lane.run()
+        # There was no await since it found that it is not needed: a later event opens another.
+        del self._lanes[lane.chat]
+        self._changed()
+
+    def _destination(self, chat: str) -> Destination | None:
+        address = address_of(chat)
+        return None if address is None else Destination(self._wire, address)
+
+    def _changed(self) -> None:
+        self._change.set()
+        self._change = trio.Event()
+
+    # Groups that have another number
+
+    def _moved(self, old: int, new: int) -> None:
+        """Store the move, and let a typed answer count: the new group numbers messages from 1."""
+        for lane in self._lanes.values():
+            address = address_of(lane.chat)
+            if address is not None and address.number == old:
+                lane.questions.moved()
+        self.start_soon(self._note_move, old, new)
+
+    async def _note_move(self, old: int, new: int) -> None:
+        try:
+            ours = await self._journal.ask(Moved(old, new, Address(new).chat))
+        except ActorError:  # Telegram reports it again, at the next attempt to send there
+            logger.warning("a group's new number could not be noted")
+        else:
+            if ours:
+                self._wire.moves.learn(old, new)
+
+    # Chats that are gone
+
+    def _gone(self, chat: str) -> None:
+        if chat not in self._ending:
+            self._ending.add(chat)
+            self.start_soon(self._end, chat)
+
+    async def _end(self, chat: str) -> None:
+        """Report that the chat is gone. Its last reply comes back here, so no lane may wait for this."""
+        try:
+            await self._ended(chat)
+        except Exception:
+            logger.exception("%s could not be ended", chat)
+        finally:
+            self._ending.discard(chat)
+
+    # Requests
+
+    async def _say(self, say: Say) -> None:
+        """Try once, and only if no reply has to wait for it. No log contains the recipient."""
+        to = self._destination(say.chat)
+        if to is None:
+            return
+        with trio.move_on_after(SAY_S) as patience:
+            while not to.take():  # noqa: ASYNC110  # words that may be lost do not queue
+                await trio.sleep(LOOK_S)
+        if patience.cancelled_caught:
+            logger.info("words were not said: there was too much to say")
+            return
+        try:
+            await to.send(Part(say.text, ()), say.reply_to)
+        except TelegramError as error:
+            to.learn(error)
+            logger.info("words were not said: %s", in_words(error))
+        except Exception:  # words that may be lost must not cause other losses
+            logger.exception("words were not said")
+
+    async def _answer(self, press: Pressed) -> None:
+        """Show the result of a press. A question that no turn waits for loses its buttons; an earlier
+        process left it.
+        """
+        lane, to = self._lanes.get(press.chat), self._destination(press.chat)
+        message = Sent(press.number, press.message)
+        question = None if lane is None else lane.questions.find(press.question)
+        if press.counts:
+            words = texts.verdict(press.language, "yes" if press.yes else "no")
+        elif question is not None and question.open:
+            words = texts.not_your_question(press.language)
+        else:
+            words = texts.question_closed(press.language)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._toasts.say, press.query, words)
+            if question is not None:
+                question.stands_at(message)
+            elif to is not None:
+                nursery.start_soon(self._toasts.disarm, to, message)
+
+    @answers(SendFile)
+    async def send_file(self, file: SendFile) -> None:
+        """Send it after everything that waits for the chat."""
+        if address_of(file.chat) is None:
+            raise Refused(RumiError(f"{file.chat} is not a Telegram chat."))
+        before = await self._last_reply(file.chat)
+        lane = self._lane(file.chat)
+        assert lane is not None
+        try:
+            await lane.upload(file.name, file.content, before)
+        except RumiError as error:
+            raise Refused(error) from error
+        except Exception as error:
+            logger.exception("a file for %s was not sent", file.chat)
+            raise Refused(RumiError(f"The file could not be sent: {type(error).__name__}.")) from None
+
+    async def _last_reply(self, chat: str) -> int:
+        """Return the last delivery that waits for the chat, announced or not; 0 if there is none."""
+        try:
+            stored = await self._journal.ask(Undelivered(chat))
+        except ActorError:
+            return 0
+        return stored[-1].delivery if stored else 0
+
+    @answers(Flush)
+    async def flush(self, message: Flush) -> None:
+        """Wait until no reply waits that could be sent now, including unannounced ones."""
+        try:
+            await self._look()
+        except ActorError:
+            logger.warning("the journal did not say what waits")
+        while any(lane.sendable for lane in self._lanes.values()):
+            with trio.move_on_after(LOOK_S):
+                await self._change.wait()
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -1,0 +1,76 @@
+"""Short notices for a person who presses a button; they also end the button's animation."""
+
+import logging
+from typing import Final
+
+import trio
+from telegram.error import BadRequest, RetryAfter, TelegramError
+
+from rumi.channels.telegram.api.bot import in_words, wait_of
+from rumi.channels.telegram.sending.destination import Destination, Sent, Wire, bounded, timeouts
+
+logger = logging.getLogger(__name__)
+
+TOAST_S: Final = 5.0
+"""The time limit of one attempt."""
+
+ATTEMPTS: Final = 3
+PAUSE_S: Final = 1.0
+
+MOST: Final = 64
+"""The maximum number under way, so that a crowd that presses buttons does not delay others."""
+
+
+class Toasts:
+    """Shows the notices, all at once. Neither method raises."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._under_way = 0
+
+    async def say(self, query: str, text: str) -> None:
+        """Show the text to the person who pressed, in a few attempts; Telegram forgets a press soon."""
+        if self._under_way >= MOST:
+            logger.info("a press was not answered: too many are")
+            return
+        self._under_way += 1
+        try:
+            for attempt in range(ATTEMPTS):
+                pause_s = await self._attempt(query, text)
+                if pause_s is None or attempt + 1 == ATTEMPTS:
+                    return
+                await trio.sleep(pause_s)
+        finally:
+            self._under_way -= 1
+
+    async def _attempt(self, query: str, text: str) -> float | None:
+        """Return None if nothing is left to do, otherwise how long to wait before the next attempt."""
+        call = self._wire.bot.answer_callback_query(query, text=text, **timeouts(TOAST_S))
+        try:
+            await bounded(TOAST_S, call)
+        except BadRequest as error:
+            logger.info("a press was not answered: %s", in_words(error))
+        except TelegramError as error:
+            logger.info("a press was not answered yet: %s", in_words(error))
+            return min(wait_of(error), TOAST_S) if isinstance(error, RetryAfter) else PAUSE_S
+        except Exception:  # a notice may fail
+            logger.exception("a press was not answered")
+        return None
+
+    async def disarm(self, to: Destination, message: Sent) -> None:
+        """Remove the buttons of a message that no turn waits for, in a few attempts."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await to.turn()
+                await to.disarm(message)
+            except TelegramError as error:
+                logger.info("a message kept its buttons: %s", in_words(error))
+                if isinstance(error, BadRequest):
+                    return
+                to.learn(error)
+                await trio.sleep(PAUSE_S * attempt)
+            except Exception:
+                logger.exception("a message kept its buttons")
+                return
+            else:
+                return

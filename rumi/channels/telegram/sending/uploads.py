@@ -1,0 +1,44 @@
+"""Uploads of files, in order with the chat's other messages."""
+
+from dataclasses import dataclass, field
+
+import trio
+from telegram.error import RetryAfter, TelegramError
+
+from rumi.channels.telegram.api.bot import in_words, wait_of
+from rumi.channels.telegram.sending.delivery import LIMIT, Rest
+from rumi.channels.telegram.sending.destination import Destination
+from rumi.errors import RumiError
+
+UPLOAD_WAIT_S = 60.0
+"""How long a file waits when Telegram asks the bot to wait, because the file is in memory meanwhile."""
+
+
+@dataclass(slots=True, eq=False)
+class Upload:
+    """A file's turn in the chat's output: its own task takes it, and gives it back."""
+
+    begun: trio.Event = field(default_factory=trio.Event)
+    over: trio.Event = field(default_factory=trio.Event)
+
+    async def bring(self, to: Destination, name: str, content: bytes, rest: Rest) -> None:
+        """Send the file when its turn has come. Cancelled, the upload ends.
+
+        Raises:
+            RumiError: Telegram does not have it. The error gives the reason.
+        """
+        try:
+            await self.begun.wait()
+            while True:
+                try:
+                    await to.turn()
+                    return await to.upload(name, content)
+                except TelegramError as error:
+                    if not to.learn(error):
+                        raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
+                    if isinstance(error, RetryAfter):
+                        if wait_of(error) > UPLOAD_WAIT_S:
+                            raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
+                        await rest(wait_of(error), LIMIT)
+        finally:
+            self.over.set()

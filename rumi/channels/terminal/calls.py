@@ -1,0 +1,36 @@
+"""What came of a tool call, in few words, and the first lines of what it said."""
+
+from rumi.channels.terminal.clean import clean
+from rumi.channels.terminal.words import Words
+from rumi.texts import short_duration, told
+from rumi.tools import ToolResult
+
+LINE_CHARS = 160
+"""How much of a line an excerpt shows."""
+
+
+def outcome_of(result: ToolResult, words: Words) -> str:
+    """`exit 0 · 12 ms`, `failed · 3.0 s`, or empty where there is nothing to tell."""
+    parts = []
+    if not result.ok:
+        parts.append(words.failed)
+    if result.exit_code is not None:
+        parts.append(words.exit_code.format(code=result.exit_code))
+    if result.duration_ms is not None:
+        parts.append(short_duration(result.duration_ms / 1000))
+    if result.truncated:
+        parts.append(words.truncated)
+    return " · ".join(parts)
+
+
+def excerpt_of(result: ToolResult, words: Words, lines: int = 5) -> list[str]:
+    """At most `lines` lines of what the tool said, the last one telling how many were left out."""
+    content = result.content if result.ok else told(words.language, result.content)
+    said = [line.rstrip() for line in clean(content).expandtabs(4).split("\n")]
+    if result.ok and result.exit_code is not None:
+        # A command's content opens with its exit code and duration, which `outcome_of` shows.
+        said = [line for line in said[1:] if line not in ("output:", "(no output)")]
+    said = [line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…" for line in said if line]
+    if len(said) <= lines:
+        return said
+    return [*said[: lines - 1], words.more_lines.format(count=len(said) - lines + 1)]

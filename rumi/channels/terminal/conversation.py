@@ -1,0 +1,281 @@
+"""One side of a conversation with a chat: what was sent, what is still unanswered, what is shown."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
+from rumi.channels.terminal.words import Words, is_stop
+from rumi.chats import ChatEvent, ChatPort, Moved, Replied, TurnStarted, TurnState, turn_of
+from rumi.errors import NotTaken
+from rumi.journal import Enclosure
+from rumi.texts import told_error
+
+_KEPT_RESULTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The final reply to a message. `finished` is the end of its turn; None where there was no turn."""
+
+    reply: Replied
+    finished: TurnFinished | None
+
+
+class View(Protocol):
+    """Shows a conversation. Each call returns when what it shows has been written."""
+
+    async def event(self, event: ChatEvent) -> None:
+        """Something happened; never a `Replied`."""
+        ...
+
+    async def reply(self, event: ChatEvent, settled: Settled) -> None:
+        """A final reply."""
+        ...
+
+    async def earlier(self, reply: Replied) -> None:
+        """A final reply of an earlier time, which no one has seen yet."""
+        ...
+
+    async def elsewhere(self, text: str) -> None:
+        """A message became a turn that was sent by somebody else than this conversation."""
+        ...
+
+    async def stopping(self, presses: int) -> None:
+        """The user wants what is running to stop, for the first, second… time."""
+        ...
+
+    async def notice(self, text: str) -> None:
+        """Something the terminal itself has to say."""
+        ...
+
+
+class Conversation:
+    """Sends messages and shows what comes back, until it is cancelled.
+
+    Others may write in the same chat. A person is shown their turns too, though not their commands;
+    a conversation that is `alone` shows only what belongs to its own messages. With `yes` the questions of
+    its own turns are answered with yes.
+
+    `busy` says whether a message is unanswered or a turn runs, `owing` whether that is one of its own;
+    `confirming` what the turn wants to know, `sent` how many messages went out.
+    """
+
+    def __init__(
+        self, port: ChatPort, view: View, words: Words, *, yes: bool = False, alone: bool = False
+    ) -> None:
+        self.view = view
+        self.confirming: ConfirmationAsked | None = None
+        self.not_taken = 0
+        self.sent = 0
+        self._port = port
+        self._words = words
+        self._yes = yes
+        self._alone = alone
+        self._sending = 0
+        self._open: dict[int, str] = {}
+        self._own: OrderedDict[int, str] = OrderedDict()
+        self._results: OrderedDict[int, Settled] = OrderedDict()
+        self._seen: set[int] = set()
+        self._turn = TurnState()
+        self._turn_is_own = False
+        self._judged = ("", False)
+        self._presses = 0
+        self._changed = trio.Event()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is still to be answered."""
+        return bool(self._open or self._sending or self._turn.turn)
+
+    @property
+    def owing(self) -> bool:
+        """Whether something of its own is still to be answered."""
+        return bool(self._open or self._sending or (self._turn.turn and self._turn_is_own))
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Show earlier replies, then all that happens. Runs until cancelled.
+
+        Raises:
+            OutputClosedError: nobody reads what is shown.
+        """
+        subscription = self._port.subscribe()
+        try:
+            for reply in await self._port.undelivered():
+                if reply.delivery not in self._seen:
+                    self._seen.add(reply.delivery)
+                    await self.view.earlier(reply)
+                    await self._port.delivered(reply.delivery)
+            task_status.started()
+            while True:
+                await self._take(await subscription.receive())
+        finally:
+            subscription.close()
+
+    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+        """Send a message, a command, or a yes or no; its number."""
+        self._sending += 1
+        self.sent += 1
+        try:
+            number = await self._port.send(text, enclosures)
+            self._open[number] = self._own[number] = text
+            while len(self._own) > _KEPT_RESULTS:
+                self._own.popitem(last=False)
+        finally:
+            self._sending -= 1
+            self._notify()
+        return number
+
+    async def say(self, text: str) -> None:
+        """Send it. One that is not taken is told, and the conversation goes on."""
+        try:
+            await self.send(text)
+        except NotTaken as error:
+            self.not_taken += 1
+            await self.view.notice(told_error(self._words.language, error))
+
+    async def answer(self, yes: bool) -> None:
+        """Say yes or no to what the turn asks."""
+        self.confirming = None
+        await self.say(self._words.yes if yes else self._words.no)
+
+    async def interrupt(self) -> bool:
+        """What Ctrl-C means while the chat is busy: stop, then patience; True the third time, to leave."""
+        self._presses += 1
+        presses = self._presses
+        await self.view.stopping(presses)
+        if presses == 1 and not any(is_stop(text) for text in self._open.values()):
+            await self.say("/stop")
+        return presses >= 3
+
+    async def settled(self, number: int) -> Settled:
+        """The reply to that message, as soon as it has been shown."""
+        while number not in self._results:
+            await self.changed()
+        return self._results[number]
+
+    async def quiet(self) -> None:
+        """Return when nothing of its own is unanswered."""
+        while self.owing:
+            await self.changed()
+
+    async def changed(self) -> None:
+        """Return after the next change of what this object tells."""
+        await self._changed.wait()
+
+    def _notify(self) -> None:
+        if not self.busy:
+            self._presses = 0
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _moved(self, moved: Moved) -> None:
+        """The chat is told by another process: what ran has ended, and its replies come from that one."""
+        if moved.note:
+            await self.view.notice(moved.note)
+        self.confirming = None
+        if not moved.back:
+            return
+        if self._turn.turn and not self._turn_is_own:
+            ended = TurnFinished("interrupted", "")
+            await self.view.event(ChatEvent(self._port.chat, self._turn.turn, time.time(), ended))
+            self._turn = TurnState()
+        for reply in await self._port.undelivered():
+            own = next((number for number in reply.messages if number in self._open), None)
+            if own is None:
+                self._seen.add(reply.delivery)
+                await self.view.earlier(reply)
+                await self._port.delivered(reply.delivery)
+                continue
+            turn = turn_of(reply.messages[0]) if reply.reason is not None else ""
+            if reply.reason is not None:
+                ended = TurnFinished(reply.reason, reply.text)
+                await self._take(ChatEvent(self._port.chat, turn, time.time(), ended))
+            await self._take(ChatEvent(self._port.chat, turn, time.time(), reply))
+
+    async def _take(self, event: ChatEvent) -> None:
+        if isinstance(event.what, Moved):
+            await self._moved(event.what)
+            self._notify()
+            return
+        if isinstance(event.what, TurnFinished) and self._is_settled(event.turn):
+            return  # told by the process that is gone, and once more by the one that took its place
+        own = await self._is_own(event)
+        if not own and (self._alone or not event.turn):
+            return
+        before, self._turn = self._turn, self._turn.apply(event)
+        if self._turn.turn != before.turn:
+            self._turn_is_own = own
+        match event.what:
+            case Replied() as reply:
+                await self._reply(event, reply, before)
+            case TurnStarted(text):
+                if not own:
+                    await self.view.elsewhere(text)
+                await self.view.event(event)
+            case TurnFinished():
+                self.confirming = None
+                await self.view.event(event)
+            case ConfirmationAsked() as asked:
+                await self.view.event(event)
+                self._port.shown(asked.id)
+                if self._yes and own:
+                    await self.view.notice(self._words.confirmed)
+                    await self.answer(True)
+                else:  # not sooner: nobody is to answer what has not been shown
+                    self.confirming = asked
+            case ConfirmationEnded(id, _):
+                if self.confirming is not None and self.confirming.id == id:
+                    self.confirming = None
+                await self.view.event(event)
+            case _:
+                await self.view.event(event)
+        self._notify()
+
+    def _is_settled(self, turn: str) -> bool:
+        return any(turn_of(number) == turn for number in self._results)
+
+    async def _is_own(self, event: ChatEvent) -> bool:
+        """Whether it belongs to a message of this conversation.
+
+        What is being sent has no number yet, and may be answered before it is told its own.
+        """
+        numbers = event.what.messages if isinstance(event.what, Replied) else ()
+        if event.turn == self._judged[0] and not numbers:
+            return self._judged[1]
+        while True:
+            own = any(event.turn == turn_of(number) or number in numbers for number in self._own)
+            if own or not self._sending:
+                break
+            await self.changed()
+        if not numbers:
+            self._judged = (event.turn, own)
+        return own
+
+    async def _reply(self, event: ChatEvent, reply: Replied, turn: TurnState) -> None:
+        finished = await self._end_of_turn(event, reply, turn)
+        settled = Settled(reply, finished)
+        if reply.delivery not in self._seen:
+            self._seen.add(reply.delivery)
+            await self.view.reply(event, settled)
+            await self._port.delivered(reply.delivery)
+        for number in reply.messages:
+            if self._open.pop(number, None) is not None:
+                self._results[number] = settled
+        while len(self._results) > _KEPT_RESULTS:
+            self._results.popitem(last=False)
+
+    async def _end_of_turn(self, event: ChatEvent, reply: Replied, turn: TurnState) -> TurnFinished | None:
+        """How the turn ended that this reply belongs to; None for a reply without a turn."""
+        if not event.turn or event.turn != turn.turn:
+            return None
+        if turn.finished is not None:
+            return turn.finished.what
+        # No event reported the end of this turn: its chat was restarted and replied in its place.
+        finished = TurnFinished("crashed", reply.text)
+        await self.view.event(ChatEvent(event.chat, event.turn, event.time, finished))
+        return finished

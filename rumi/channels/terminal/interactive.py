@@ -1,0 +1,131 @@
+"""The whole terminal chat: a person types, sees the answer grow, and can stop it at any moment."""
+
+import math
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import trio
+
+from rumi.channels.terminal.conversation import Conversation
+from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
+from rumi.channels.terminal.live import LiveView
+from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.paint import Painter
+from rumi.channels.terminal.prompt import PromptScreen
+from rumi.channels.terminal.stops import INTERRUPTED, Asked, until_stopped
+from rumi.channels.terminal.streams import Streams
+from rumi.channels.terminal.words import LEAVING, Words, words_for
+from rumi.chats import ChatPort
+from rumi.errors import RumiError
+from rumi.texts import told_error
+
+
+async def interact(
+    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+) -> int:
+    """Talk until the person leaves; the exit code.
+
+    What is typed goes to the chat at once, also during a turn: the chat knows what it can take then
+    (`/stop`, `/status`, a yes or a no) and says that it is busy to everything else.
+
+    Raises:
+        OutputClosedError: the terminal is gone.
+    """
+    words = words_for(options.language)
+    about = [part for part in (options.model, options.engine, port.chat) if part]
+
+    def toolbar() -> str:
+        return " " + " · ".join([*about, view.last_turn] if view.last_turn else about)
+
+    glance = Glance(
+        toolbar=toolbar,
+        asking=lambda: conversation.confirming is not None,
+        working=lambda: conversation.busy,
+    )
+    screen = PromptScreen(streams, words, options.history_path, glance)
+    view = LiveView(screen, Painter(), words, prompted=True)
+    conversation = Conversation(port, view, words, yes=options.yes)
+    # Without a limit: what is typed must never wait, and a person types little.
+    send, typed = trio.open_memory_channel[_Input](math.inf)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(screen.run, send)
+        nursery.start_soon(view.run)
+        await view.notice(words.greeting)
+        await nursery.start(conversation.run)
+        nursery.start_soon(_forward, signals, send)
+        code = await _serve(conversation, view, words, typed, send)
+        with trio.move_on_after(1):
+            await view.clear()
+        nursery.cancel_scope.cancel()
+    return code
+
+
+@dataclass(frozen=True, slots=True)
+class _Leave:
+    """A signal that ends the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """Nothing runs any more."""
+
+
+_Input: TypeAlias = Typed | _Leave | _Quiet
+
+
+async def _forward(signals: AsyncIterator[int], send: trio.MemorySendChannel[_Input]) -> None:
+    async for number in signals:
+        send.send_nowait(Interrupt() if Asked.of(number) is Asked.STOP else _Leave())
+
+
+async def _serve(
+    conversation: Conversation,
+    view: LiveView,
+    words: Words,
+    typed: trio.MemoryReceiveChannel[_Input],
+    send: trio.MemorySendChannel[_Input],
+) -> int:
+    """Do what is typed until it is time to leave; the exit code.
+
+    A turn that was begun here and runs then is stopped first; one that somebody else began goes on.
+    """
+    code: int | None = None
+
+    async def tell_when_quiet() -> None:
+        await until_stopped(conversation, words)
+        send.send_nowait(_Quiet())
+
+    async with trio.open_nursery() as nursery:
+        async for what in typed:
+            leaving = None
+            match what:
+                case Line(text) if text.lower() in LEAVING:
+                    leaving = 0
+                case Line(text):
+                    await view.typed(text)
+                    try:
+                        await conversation.say(text)
+                    except RumiError as error:  # the person is still there, and can send it again
+                        await view.notice(told_error(words.language, error))
+                case Interrupt(cleared):
+                    if not conversation.busy:
+                        if not cleared:
+                            await view.notice(words.leave_hint)
+                    elif await conversation.interrupt():
+                        code = INTERRUPTED
+                        break
+                case End():
+                    leaving = 0
+                case _Leave():
+                    leaving = INTERRUPTED
+                case _Quiet():
+                    break
+            if leaving is not None and code is None:
+                code = leaving
+                if not conversation.owing:
+                    break
+                await conversation.interrupt()
+                nursery.start_soon(tell_when_quiet)
+        nursery.cancel_scope.cancel()
+    return 0 if code is None else code

@@ -1,0 +1,206 @@
+"""What a person sees and presses: live region, input line, completion, keys, the line at the bottom."""
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import BufferControl, FormattedTextControl, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from rumi.channels.terminal.words import Words
+
+_MAX_INPUT_ROWS = 10
+_STYLE = Style.from_dict(
+    {
+        "prompt": "bold ansicyan",
+        "toolbar": "ansibrightblack",
+        "completion-menu": "noinherit",
+        "completion-menu.completion.current": "noinherit reverse",
+        "completion-menu.meta.completion": "noinherit ansibrightblack",
+        "completion-menu.meta.completion.current": "noinherit reverse",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A message was sent; it may have several lines."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Ctrl-C. `cleared` says that it took away what stood in the input line."""
+
+    cleared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Ctrl-D, or the terminal is gone."""
+
+
+Typed: TypeAlias = Line | Interrupt | End
+
+
+class CommandCompleter(Completer):
+    """Completes chat commands, in the first word only."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """The commands that begin with what stands before the cursor."""
+        before = document.text_before_cursor
+        if not before.startswith("/") or "\n" in document.text:
+            return
+        for command, meaning in self._words.commands:
+            if command.startswith(before.lower()) and command != before:
+                yield Completion(command, start_position=-len(before), display_meta=meaning)
+
+
+def open_history(path: Path | None) -> History:
+    """The history file, readable by its owner only; in memory where there is none or it can't be used."""
+    if path is None:
+        return InMemoryHistory()
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return _History(str(path))
+
+
+class _History(FileHistory):
+    """What was typed. A full disk costs a line of it, and nothing else."""
+
+    def store_string(self, string: str) -> None:
+        """Append a line, as far as the disk takes it."""
+        with suppress(OSError):
+            super().store_string(string)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What the interface looks at while it draws, from its own thread: functions that only read.
+
+    `toolbar` is the line at the bottom, `asking` whether a yes or a no is awaited, `working` whether
+    Ctrl-C is meant for the turn rather than for the input line.
+    """
+
+    toolbar: Callable[[], str]
+    asking: Callable[[], bool]
+    working: Callable[[], bool]
+
+
+class Interface:
+    """Shows the lines in `live` above the input line and passes on what is typed."""
+
+    def __init__(
+        self, words: Words, history_path: Path | None, glance: Glance, post: Callable[[Typed], None]
+    ) -> None:
+        self.live: list[str] = []
+        self._words = words
+        self._history_path = history_path
+        self._glance = glance
+        self._post = post
+
+    def application(self) -> Application[None]:
+        """The whole of it, for one run."""
+        buffer = Buffer(
+            multiline=True,
+            history=open_history(self._history_path),
+            completer=CommandCompleter(self._words),
+            complete_while_typing=True,
+        )
+        search = SearchToolbar()
+        entry = Window(
+            BufferControl(buffer, search_buffer_control=search.control),
+            height=lambda: Dimension(min=1, max=_MAX_INPUT_ROWS),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=self._prefix,
+        )
+
+        def visible() -> list[str]:
+            # What does not fit gives way at its upper end; the input line stays.
+            taken = min(_MAX_INPUT_ROWS, buffer.document.line_count) + 2
+            room = app.output.get_size().rows - taken
+            return self.live[max(0, len(self.live) - room) :]
+
+        def toolbar() -> StyleAndTextTuples:
+            return [("class:toolbar", self._glance.toolbar()[: max(0, app.output.get_size().columns - 1)])]
+
+        interface = HSplit(
+            [
+                Window(
+                    FormattedTextControl(lambda: ANSI("\n".join(visible()))),
+                    height=lambda: Dimension.exact(len(visible())),
+                    dont_extend_height=True,
+                ),
+                entry,
+                search,
+                CompletionsMenu(max_height=6, extra_filter=has_focus(buffer)),
+                Window(FormattedTextControl(toolbar), height=1, dont_extend_height=True),
+            ],
+            align=VerticalAlign.TOP,
+        )
+        app: Application[None] = Application(
+            layout=Layout(interface, focused_element=entry),
+            key_bindings=self._keys(buffer),
+            style=_STYLE,
+            erase_when_done=True,
+            terminal_size_polling_interval=0.2,
+        )
+        return app
+
+    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        if line or wrapped:
+            return [("", "  ")]
+        label = f"({self._words.yes_or_no}) › " if self._glance.asking() else "› "
+        return [("class:prompt", label)]
+
+    def _keys(self, buffer: Buffer) -> KeyBindings:
+        keys = KeyBindings()
+        typing = has_focus(buffer)
+        empty = Condition(lambda: not buffer.text)
+
+        @keys.add("enter", filter=typing)
+        def _send(event: KeyPressEvent) -> None:
+            text = buffer.text.strip()
+            if text:
+                buffer.append_to_history()
+                self._post(Line(text))
+            buffer.reset()
+
+        @keys.add("escape", "enter", filter=typing)
+        def _new_line(event: KeyPressEvent) -> None:
+            buffer.insert_text("\n")
+
+        @keys.add("c-c", filter=typing)
+        def _interrupt(event: KeyPressEvent) -> None:
+            if self._glance.working():
+                self._post(Interrupt())
+            else:
+                self._post(Interrupt(cleared=bool(buffer.text)))
+                buffer.reset()
+
+        @keys.add("c-d", filter=typing & empty)
+        def _end(event: KeyPressEvent) -> None:
+            self._post(End())
+
+        return keys

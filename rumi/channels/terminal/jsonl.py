@@ -1,0 +1,101 @@
+"""Events as JSON lines, for programs: one object a line, nothing else on standard output.
+
+Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RFC 3339, UTC). The events:
+
+- `turn_started`
+- `text`: `delta`
+- `tool_call`: `id`, `name`, `arguments`, an object
+- `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`
+- `confirm`: `id`, `text`; a line with yes or no on standard input answers it
+- `turn_finished`: `reason`, `answer`, `usage` with `prompt_tokens`, `completion_tokens` and `cached_tokens`,
+  those of the prompt that the server had in its cache
+- `reply`: `text`, the reply to a message that was no turn, such as a command
+"""
+
+import json
+import re
+from datetime import UTC, datetime
+
+from rumi.agent import ToolFinished
+from rumi.channels.terminal.clean import clean
+from rumi.channels.terminal.conversation import Settled
+from rumi.channels.terminal.streams import Writer
+from rumi.channels.terminal.words import Words
+from rumi.chats import ChatEvent, Replied, picked
+from rumi.models import Discarded, Waiting
+
+# `json` escapes C0 only. These are valid in JSON, but a terminal would obey them, some readers take
+# U+2028 for the end of a line, and halves of surrogate pairs can't be encoded.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_OUTCOME = "result.ok result.content result.exit_code result.duration_ms result.truncated"
+
+PRINTED = {
+    "turn_started": "turn_started",
+    "text": "text delta=text",
+    "tool_call": "tool_call call.id call.name arguments",
+    "tool_result": f"tool_result call.id {_OUTCOME}",
+    "confirm": "confirm id text",
+    "turn_finished": "turn_finished reason answer usage",
+    "reply": "reply text",
+}
+"""What is printed of each kind of event, as `picked` reads it."""
+
+
+def encode(value: object) -> str:
+    """`value` as one line of JSON that is safe to print."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def printed(event: ChatEvent) -> dict[str, object] | None:
+    """The event as a printed object; None for what is not among the printed events."""
+    fields = picked(event, PRINTED)
+    if fields is None:
+        return None
+    what, time = event.what, datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+    if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
+        for name in ("exit_code", "duration_ms", "truncated"):
+            del fields[name]
+    return fields | {"time": time.replace("+00:00", "Z")}
+
+
+class JsonView:
+    """Events on `output`, one JSON object a line; what is none of them goes to `errors` as text."""
+
+    def __init__(self, output: Writer, errors: Writer, words: Words) -> None:
+        self._output = output
+        self._errors = errors
+        self._words = words
+
+    async def event(self, event: ChatEvent) -> None:
+        """One line, if the event is one of those that are printed."""
+        fields = printed(event)
+        if fields is not None:
+            await self._output.write(encode(fields) + "\n")
+        elif isinstance(event.what, Waiting):
+            wait = event.what
+            await self.notice(self._words.waiting.format(why=wait.why, seconds=round(wait.seconds)))
+        elif isinstance(event.what, Discarded):
+            await self.notice(self._words.discarded)
+
+    async def reply(self, event: ChatEvent, settled: Settled) -> None:
+        """A turn's reply is the answer of its `turn_finished`; only what was no turn is printed."""
+        if settled.finished is None:
+            await self._output.write(encode(printed(event)) + "\n")
+
+    async def earlier(self, reply: Replied) -> None:
+        """A reply of an earlier time: a notice."""
+        await self.notice(f"{self._words.earlier} {reply.text}")
+
+    async def elsewhere(self, text: str) -> None:
+        """A notice."""
+        await self.notice(f"{self._words.elsewhere} {text}")
+
+    async def stopping(self, presses: int) -> None:
+        """A notice."""
+        await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
+
+    async def notice(self, text: str) -> None:
+        """A line on the error output."""
+        await self._errors.write(clean(text).rstrip("\n") + "\n")

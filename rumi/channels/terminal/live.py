@@ -1,0 +1,331 @@
+"""The view for a terminal that can be drawn on.
+
+What is final is printed once and scrolls away like all output; below it a live region shows what still
+changes: the last block of the answer while it grows, what runs, and for how long. The live region is
+always smaller than the screen, whatever the length of the answer.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import trio
+from rich.console import RenderableType
+from rich.text import Text
+
+from rumi.agent import (
+    ConfirmationAsked,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from rumi.channels.terminal.called import Called
+from rumi.channels.terminal.clean import clean, one_line
+from rumi.channels.terminal.conversation import Settled
+from rumi.channels.terminal.growing import GrowingAnswer
+from rumi.channels.terminal.paint import Answer, Painter, hanging
+from rumi.channels.terminal.words import Words
+from rumi.chats import ChatEvent, Replied, TurnStarted, TurnState, title_of
+from rumi.models import Discarded, TextDelta
+from rumi.texts import short_duration
+
+TICK_S = 0.1
+_LONG = 4000
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
+_WARNING = "yellow"
+
+
+class Screen(Protocol):
+    """A terminal with a live region at its lower end."""
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows, now."""
+        ...
+
+    async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
+        """Print the lines `above` for good, above the live region, which then shows `live`.
+
+        Lines have no more cells than there are columns. Returns when it is written.
+
+        Raises:
+            OutputClosedError: the terminal is gone.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Something to print for good; nothing but an empty line where `what` is None."""
+
+    what: RenderableType | None
+    gap: bool = False
+    characters: int = 0
+
+
+class LiveView:
+    """Draws a conversation on a `Screen`. `run` must be running: it moves what moves.
+
+    `prompted` says that an input line stands below, which is kept apart from replies by an empty line.
+    """
+
+    def __init__(self, screen: Screen, painter: Painter, words: Words, *, prompted: bool = False) -> None:
+        self._prompted = prompted
+        self.last_turn = ""
+        self._screen = screen
+        self._painter = painter
+        self._words = words
+        self._lock = trio.Lock()
+        self._pieces: list[_Piece] = []  # what is to be printed for good, in order
+        self._aside: list[_Piece] = []  # what was said while a block of the answer grows: printed behind it
+        self._drawn: list[str] = []
+        self._after_blank = True  # of what was laid out; the holder of the lock changes it
+        self._after_tool = False  # tool calls that follow each other stand together
+        self._turn = TurnState()
+        self._stopping = False
+        self._answer = GrowingAnswer()
+
+    async def run(self) -> None:
+        """Redraw what moves, until cancelled."""
+        while True:
+            await self._draw()
+            await trio.sleep(TICK_S)
+
+    async def event(self, event: ChatEvent) -> None:
+        """Change what is shown; drawn with the next tick, or now when something became final."""
+        before = self._turn
+        self._turn = before.apply(replace(event, time=trio.current_time()))
+        match event.what:
+            case TurnStarted():
+                self._answer.begin()
+            case Thinking() | ToolStarted():
+                self._end_piece()
+            case TextDelta(text):
+                self._answer.add(text)
+            case Discarded():
+                if self._answer.discard():
+                    self._print(Text(self._words.discarded, style="dim"), gap=True)
+            case ToolFinished(call, result):
+                title = title_of(before.called(call), one_line)
+                self._print(Called(title, result, self._words), gap=not self._after_tool)
+                self._after_tool = True
+            case ConfirmationAsked(_, text):
+                self._end_piece()
+                self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
+            case TurnFinished() as finished:
+                self._finish(finished)
+            case _:
+                return
+        if self._pieces:
+            await self._draw()
+
+    async def reply(self, event: ChatEvent, settled: Settled) -> None:
+        """What the reply says beyond the words that were shown as they came."""
+        text = clean(settled.reply.text).strip()
+        self._stopping = False
+        if settled.finished is None:
+            self._print_aside(Answer(text), gap=True, characters=len(text))
+        else:
+            reason = settled.finished.reason
+            rest = self._answer.missing(text)
+            if reason == "complete":
+                self._print_answer(rest)
+            elif reason in ("max_turns", "repeated_call", "consecutive_errors", "timeout"):
+                # The warning is the last paragraph; what was found so far comes before it.
+                found, _, warning = rest.rpartition("\n\n")
+                self._print_answer(found)
+                self._print(Text(warning, style=_WARNING), gap=True)
+            else:
+                self._print(Text(rest, style=_STYLES.get(reason, _WARNING)), gap=True)
+        await self._end()
+
+    async def earlier(self, reply: Replied) -> None:
+        """A reply of an earlier time."""
+        self._print(Text(self._words.earlier, style="dim"), gap=True)
+        self._print(Answer(reply.text))
+        await self._end()
+
+    async def elsewhere(self, text: str) -> None:
+        """What somebody else sent."""
+        said = Text.assemble((clean(text), "bold"), f"  {self._words.elsewhere}", style="dim")
+        self._print(hanging(Text("› ", "dim"), said), gap=True)
+        await self._draw()
+
+    async def typed(self, text: str) -> None:
+        """What the person sent."""
+        self._print_aside(hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
+        await self._draw()
+
+    async def stopping(self, presses: int) -> None:
+        """Show at once that it stops."""
+        self._stopping = True
+        if presses > 1:
+            self._print_aside(Text(self._words.still_stopping, style="dim"))
+        await self._draw()
+
+    async def notice(self, text: str) -> None:
+        """A dim line."""
+        self._print_aside(Text(clean(text), style="dim"), gap=not self._answer.empty)
+        await self._end()
+
+    async def clear(self) -> None:
+        """End with an empty live region."""
+        self._end_piece()
+        self._turn = TurnState()
+        await self._draw()
+
+    # What is final
+
+    def _print(self, what: RenderableType, *, gap: bool = False) -> None:
+        """Print for good with the next drawing; with `gap`, an empty line stands before it."""
+        self._pieces.append(_Piece(what, gap))
+        self._after_tool = False
+
+    def _print_aside(self, what: RenderableType, *, gap: bool = False, characters: int = 0) -> None:
+        """Print what is not part of the answer: behind the block that grows, and below it until then."""
+        self._print_finished_blocks()
+        if self._answer.empty:
+            self._pieces += self._take_aside()
+            self._pieces.append(_Piece(what, gap, characters))
+            self._after_tool = False
+        else:
+            self._aside.append(_Piece(what, gap, characters))
+
+    def _take_aside(self) -> list[_Piece]:
+        aside, self._aside = self._aside, []
+        if aside:
+            self._after_tool = False
+        return aside
+
+    def _print_answer(self, text: str) -> None:
+        if text.strip():
+            self._pieces.append(_Piece(Answer(text), gap=True, characters=len(text)))
+            self._after_tool = False
+
+    async def _end(self) -> None:
+        """Draw; what was printed last stands alone."""
+        if self._prompted and not self._works:
+            self._pieces.append(_Piece(None, gap=True))
+        await self._draw()
+
+    def _lay_out(self, pieces: list[_Piece], width: int) -> list[str]:
+        """The pieces as lines, without empty ones at the beginning and the end of each."""
+        above: list[str] = []
+        for piece in pieces:
+            lines = [] if piece.what is None else self._painter.paint(piece.what, width)
+            while lines and not lines[-1]:
+                lines.pop()
+            while lines and not lines[0]:
+                lines.pop(0)
+            if piece.gap and not self._after_blank and (lines or piece.what is None):
+                above.append("")
+                self._after_blank = True
+            if lines:
+                above += lines
+                self._after_blank = False
+        return above
+
+    def _print_finished_blocks(self) -> None:
+        if not self._answer.empty and (text := self._answer.take_finished()):
+            self._print_answer(text)
+            self._pieces += self._take_aside()
+
+    def _end_piece(self) -> None:
+        """The words of one model call are complete: print what is left of them."""
+        if not self._answer.empty:
+            self._print_finished_blocks()
+            self._print_answer(self._answer.take_rest())
+        self._pieces += self._take_aside()
+
+    def _finish(self, finished: TurnFinished) -> None:
+        self._end_piece()
+        self._stopping = False
+        tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
+        began = self._turn.started  # unknown for the turn of an earlier process
+        parts = [] if began is None else [short_duration(trio.current_time() - began.time)]
+        self.last_turn = " · ".join([*parts, *([f"{tokens} tokens"] if tokens else [])])
+
+    # What moves
+
+    async def _draw(self) -> None:
+        async with self._lock:
+            self._print_finished_blocks()
+            pieces, self._pieces = self._pieces, []
+            width = self._screen.size()[0]
+            if sum(piece.characters for piece in pieces) > _LONG:
+                # Painting a thousand lines takes a second, which nobody else should have to wait for.
+                above = await trio.to_thread.run_sync(self._lay_out, pieces, width)
+            else:
+                above = self._lay_out(pieces, width)
+            live = self._live()
+            if above or live != self._drawn:
+                self._drawn = live
+                await self._screen.draw(above, live)
+            else:
+                await trio.lowlevel.checkpoint()
+
+    def _live(self) -> list[str]:
+        """The live region: the end of the last block, and a line about what goes on."""
+        if not self._works:
+            return []
+        width, rows = self._screen.size()
+        room = max(1, rows - 6 - len(self._turn.calls))
+        aside: list[str] = []
+        for piece in self._aside:
+            aside += [""] if aside and piece.gap else []
+            aside += self._painter.paint(piece.what, width) if piece.what is not None else []
+        if len(aside) > (most := room // 2):
+            aside = [*aside[: max(0, most - 1)], "…"]
+        room = max(1, room - len(aside) - 1) if aside else room
+        lines: list[str] = []
+        if not self._answer.empty:
+            lines = self._painter.paint(Answer(self._answer.end(room, width)), width)[-room:]
+        while lines and not lines[0]:
+            lines.pop(0)
+        if lines and aside:
+            lines.append("")
+        lines += aside
+        if lines and not self._after_blank:
+            lines.insert(0, "")
+        return [*lines, *([""] if lines or not self._after_blank else []), *self._status_lines(width)]
+
+    @property
+    def _works(self) -> bool:
+        return bool(self._turn.turn) and self._turn.finished is None
+
+    def _label(self) -> tuple[str, float]:
+        """What the turn does while no tool runs, and since when."""
+        turn, words = self._turn, self._words
+        if turn.question is not None:
+            return words.awaited, turn.question.time
+        if turn.waiting is not None:
+            return one_line(turn.waiting.what.why), turn.waiting.time
+        if not self._answer.empty:
+            return words.writing, turn.said_at
+        begun = turn.thinking or turn.started
+        return words.starting if turn.thinking is None else words.thinking, begun.time if begun else 0.0
+
+    def _status_lines(self, width: int) -> list[str]:
+        label, since = self._label()
+        waiting = self._turn.waiting
+        now = trio.current_time()
+        spinner = _SPINNER[int(now / TICK_S) % len(_SPINNER)]
+        lines = []
+        for called in self._turn.calls.values():
+            line = Text.assemble((f"{spinner} ", "cyan"), title_of(called.what, one_line))
+            line.truncate(width - 10, overflow="ellipsis")
+            line.append(f"  {int(now - called.time)} s", "dim")
+            lines.append(line)
+        if self._stopping:
+            lines.append(Text.assemble((f"{spinner} ", "cyan"), (f"{self._words.stopping}…", "yellow")))
+        elif waiting is not None and (left := math.ceil(since + waiting.what.seconds - now)) > 0:
+            lines.append(Text(self._words.waiting.format(why=label, seconds=left), style="yellow"))
+        elif not self._turn.calls:
+            line = Text.assemble((f"{spinner} ", "cyan"), f"{label} ")
+            line.append(f"{int(now - since)} s · {self._words.stop_hint}", "dim")
+            lines.append(line)
+        for line in lines:
+            line.truncate(width, overflow="ellipsis")
+        return [painted for line in lines for painted in self._painter.paint(line, width)[:1]]

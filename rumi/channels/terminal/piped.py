@@ -1,0 +1,81 @@
+"""What `-p` sends: its text, and data that is piped beside it, read within bounds of time and length.
+
+It is read before the home is held or a window is opened: who waits for a pipe keeps nobody waiting.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from rumi.channels.terminal.once import COMMAND
+from rumi.channels.terminal.streams import Input, Streams
+from rumi.channels.terminal.words import Words, words_for
+from rumi.errors import UsageError
+from rumi.journal import Enclosure
+from rumi.texts import Language
+
+SILENT_S: Final = 3.0
+"""How long the first of it may take: many programs pass on a pipe that no one writes to or closes."""
+
+PAUSE_S: Final = 10.0
+"""How long it may pause once it has begun."""
+
+SOURCE: Final = "standard input"
+
+
+async def what_to_send(
+    prompt: str, streams: Streams, language: Language, max_chars: int
+) -> tuple[str, tuple[Enclosure, ...]]:
+    """The text of a single turn (`-` reads it from standard input), and what is piped beside it.
+
+    A command takes no data, and nothing is waited for.
+
+    Raises:
+        UsageError: there is nothing to send.
+    """
+    words, text = words_for(language), prompt.strip()
+
+    async def warn(line: str) -> None:
+        await streams.errors.write(f"{line}\n")
+
+    enclosures: tuple[Enclosure, ...] = ()
+    if text == "-":
+        text = (await streams.input.everything()).strip()
+    elif text and not COMMAND.fullmatch(text):
+        enclosures = await _piped(streams.input, max_chars, words, warn)
+    if not text:
+        raise UsageError(words.nothing_to_send)
+    return text, enclosures
+
+
+async def _piped(
+    source: Input, max_chars: int, words: Words, tell: Callable[[str], Awaitable[None]]
+) -> tuple[Enclosure, ...]:
+    """What a pipe or a file on standard input says, at most `max_chars` of it; nothing where there is none.
+
+    `tell` says what was left out. Cancelled, what was read is lost.
+    """
+    if not source.piped:
+        return ()
+    pieces: list[str] = []
+    length, silent = 0, False
+    while length <= max_chars and not silent:
+        with trio.move_on_after(PAUSE_S if pieces else SILENT_S) as patience:
+            piece = await source.more()
+            if piece is None:
+                break
+            pieces.append(piece)
+            length += len(piece)
+        silent = patience.cancelled_caught
+    text = "".join(pieces)
+    if silent:
+        await tell(
+            (words.input_paused if text else words.input_silent).format(seconds=SILENT_S, pause=PAUSE_S)
+        )
+    elif length > max_chars:
+        await tell(words.input_cut.format(count=max_chars))
+    if not text.strip():
+        return ()
+    cut = silent or length > max_chars
+    return (Enclosure("words", source=SOURCE, text=text[:max_chars], cut=cut),)

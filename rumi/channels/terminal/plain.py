@@ -1,0 +1,189 @@
+"""Pipes and dumb terminals: no colours, nothing that moves, and input line by line.
+
+Answers go to standard output; what happens on the way (tool calls, waits, notices) goes to the error output.
+"""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
+from rumi.channels.terminal.calls import excerpt_of, outcome_of
+from rumi.channels.terminal.clean import clean, one_line
+from rumi.channels.terminal.conversation import Conversation, Settled
+from rumi.channels.terminal.stops import INTERRUPTED, Asked, until_stopped
+from rumi.channels.terminal.streams import Lines, Writer
+from rumi.channels.terminal.words import LEAVING, Words, is_answer, is_stop
+from rumi.chats import ChatEvent, Replied, TurnState, title_of
+from rumi.models import Waiting
+
+FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
+"""Ends of a turn without an answer."""
+
+PROMPT = "› "
+
+
+class PlainView:
+    """Replies on `output`, everything else in short lines on `errors`.
+
+    With `failures_apart`, a reply that says why there is no answer goes to `errors` too.
+    """
+
+    def __init__(self, output: Writer, errors: Writer, words: Words, *, failures_apart: bool = False) -> None:
+        self._output = output
+        self._errors = errors
+        self._words = words
+        self._failures_apart = failures_apart
+        self._turn = TurnState()
+
+    async def event(self, event: ChatEvent) -> None:
+        """Tool calls, waits and questions; the answer comes whole, with the reply."""
+        before = self._turn
+        self._turn = before.apply(event)
+        match event.what:
+            case ToolStarted() as started:
+                await self.notice(title_of(started, one_line))
+            case ToolFinished(call, result):
+                title = title_of(before.called(call), one_line)
+                outcome = outcome_of(result, self._words)
+                if not result.ok:
+                    outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._words))
+                if outcome:
+                    await self.notice(f"  {outcome}  ({title})" if self._turn.calls else f"  {outcome}")
+            case Waiting(seconds, why):
+                await self.notice(self._words.waiting.format(why=why, seconds=round(seconds)))
+            case ConfirmationAsked(_, text):
+                await self.notice(f"{self._words.asked} {text} ({self._words.yes_or_no})")
+            case _:
+                pass  # only the final text is written, so there is nothing to take back
+
+    async def reply(self, event: ChatEvent, settled: Settled) -> None:
+        """The reply's text and a newline."""
+        failed = settled.finished is not None and settled.finished.reason in FAILURES
+        writer = self._errors if failed and self._failures_apart else self._output
+        await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
+
+    async def earlier(self, reply: Replied) -> None:
+        """A reply of an earlier time. Behind a single turn's output stands only that turn's answer."""
+        writer = self._errors if self._failures_apart else self._output
+        await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
+
+    async def elsewhere(self, text: str) -> None:
+        """What somebody else sent."""
+        await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
+
+    async def stopping(self, presses: int) -> None:
+        """Say that the first Ctrl-C was heard, and what the next one does."""
+        await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
+
+    async def notice(self, text: str) -> None:
+        """A line on the error output."""
+        await self._errors.write(clean(text).rstrip("\n") + "\n")
+
+
+async def converse(
+    conversation: Conversation,
+    lines: Lines,
+    signals: AsyncIterator[int],
+    *,
+    words: Words,
+    prompt: Writer | None = None,
+) -> int:
+    """Send line after line, each when the turn before it has ended, `/stop` at once; the exit code.
+
+    While the turn asks for a yes or a no, the next line answers it; any other line, or the end of the
+    input, is a no. With `prompt` a person types at the other end: they are prompted, what they typed before
+    a question was there is no yes to it, and Ctrl-C stops the turn without leaving the chat.
+    """
+    code = 0
+    async with trio.open_nursery() as nursery:
+
+        async def watch_signals() -> None:
+            nonlocal code
+            async for number in signals:
+                stays = Asked.of(number) is Asked.STOP and prompt is not None
+                if not (conversation.busy if stays else conversation.owing):
+                    if stays and prompt is not None:
+                        await prompt.write(f"\n{PROMPT}")
+                        continue
+                    break
+                if await conversation.interrupt():
+                    break
+                if not stays:
+                    nursery.start_soon(leave_when_stopped)
+            code = INTERRUPTED
+            nursery.cancel_scope.cancel()
+
+        async def leave_when_stopped() -> None:
+            nonlocal code
+            await until_stopped(conversation, words)
+            code = INTERRUPTED
+            nursery.cancel_scope.cancel()
+
+        await nursery.start(conversation.run)
+        nursery.start_soon(watch_signals)
+        if prompt is not None:
+            nursery.start_soon(_keep_prompting, conversation, prompt)
+        await _send_lines(conversation, lines, words, prompt)
+        nursery.cancel_scope.cancel()
+    if conversation.not_taken and prompt is None:
+        return code or 1  # a program has to learn that a line of its was lost
+    return code
+
+
+async def _send_lines(conversation: Conversation, lines: Lines, words: Words, prompt: Writer | None) -> None:
+    """Send what is read until `/exit` or the end, and return when all of it has been answered."""
+    while True:
+        line = await lines.line()
+        text = None if line is None else line.strip()
+        if text == "":
+            if prompt is not None and not conversation.busy:
+                await prompt.write(PROMPT)
+        elif text is not None and is_stop(text):
+            await conversation.say(text)
+        elif await _answers_a_question(conversation, text, words, person=prompt is not None):
+            continue
+        elif text is None or text.lower() in LEAVING:
+            if text is None and prompt is not None:
+                await prompt.write("\n")
+            return
+        else:
+            await conversation.say(text)
+
+
+async def _answers_a_question(
+    conversation: Conversation, text: str | None, words: Words, *, person: bool
+) -> bool:
+    """Wait until the chat is idle; True when the line was used up as the answer to a question before that.
+
+    What a person typed before the question was there is no answer to it.
+    """
+    early = person and conversation.confirming is None
+    while conversation.owing if text is None else conversation.busy:
+        if conversation.confirming is None:
+            await conversation.changed()
+        elif text is not None and is_answer(text) and not early:
+            conversation.confirming = None
+            await conversation.say(text)
+            return True
+        else:
+            if text is None:
+                await conversation.view.notice(words.unconfirmed)
+            await conversation.answer(False)
+    return False
+
+
+async def _keep_prompting(conversation: Conversation, prompt: Writer) -> None:
+    """Show the prompt whenever it is the person's turn to type."""
+    shown: object = None
+    while True:
+        state: object = None
+        if conversation.confirming is not None:
+            state = conversation.confirming.id
+        elif not conversation.busy:
+            state = conversation.sent
+        if state is not None and state != shown:
+            await prompt.write(PROMPT)
+        if state == shown:
+            await conversation.changed()
+        shown = state

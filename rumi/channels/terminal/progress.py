@@ -1,0 +1,111 @@
+"""What happens before the chat begins (an image is built, a sandbox checked), on the error output.
+
+On a terminal one line with a spinner and the time; elsewhere one plain line for each step that takes long
+enough to be worth one.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from rumi.channels.terminal.clean import one_line
+from rumi.channels.terminal.streams import Output, capable
+from rumi.texts import Language, short_duration, told
+
+QUIET_S = 1.0
+"""Steps that are over sooner are not shown."""
+
+_TICK_S = 0.1
+_CLEAR = "\r\x1b[K"
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Progress:
+    """Steps, one after the other. `step` and `detail` return at once; what they say is shown soon after."""
+
+    def __init__(self, output: Output, *, moving: bool, language: Language = "en") -> None:
+        self._output = output
+        self._language: Language = language
+        self._moving = moving
+        self._step = ""
+        self._detail = ""
+        self._since = 0.0
+        self._shown = ""
+        self._over: list[tuple[str, float]] = []
+
+    def step(self, text: str) -> None:
+        """The next step begins, and the one before it has ended."""
+        self._end_step()
+        self._step, self._detail = one_line(told(self._language, text)), ""
+        self._since = trio.current_time()
+
+    def detail(self, text: str) -> None:
+        """What the step does right now, such as the last line of a build."""
+        self._detail = one_line(told(self._language, text))
+
+    def _end_step(self) -> None:
+        took = trio.current_time() - self._since
+        if self._step and took >= QUIET_S:
+            self._over.append((self._step, took))
+        self._step = ""
+
+    async def run(self) -> None:
+        """Show what changes, until cancelled."""
+        while True:
+            await self.show()
+            await trio.sleep(_TICK_S)
+
+    async def finish(self) -> None:
+        """Take the moving line away and leave the steps that took their time."""
+        self._end_step()
+        await self.show()
+
+    async def show(self) -> None:
+        """Write what has changed since the last time."""
+        text = ""
+        for step, took in self._over:
+            text += f"{_CLEAR if self._moving else ''}✓ {step} · {short_duration(took)}\n"
+        self._over.clear()
+        since = trio.current_time() - self._since
+        if self._moving:
+            text += self._line(since)
+        elif self._step and self._step != self._shown and since >= QUIET_S:
+            self._shown = self._step
+            text += f"{self._step}…\n"
+        await self._output.write(text)
+
+    def _line(self, since: float) -> str:
+        if not self._step or since < QUIET_S:
+            shown, self._shown = self._shown, ""
+            return f"{_CLEAR}\x1b[?25h" if shown else ""
+        from rich.text import Text
+
+        spinner = _SPINNER[int(trio.current_time() / _TICK_S) % len(_SPINNER)]
+        detail = f" · {self._detail}" if self._detail else ""
+        line = Text(f"{spinner} {self._step} {int(since)} s{detail}")
+        line.truncate(self._output.columns_and_rows()[0] - 1, overflow="ellipsis")
+        self._shown = line.plain
+        return f"{_CLEAR}\x1b[?25l{line.plain}"
+
+
+@asynccontextmanager
+async def show_progress(
+    language: Language = "en", *, moving: bool | None = None, output: Output | None = None
+) -> AsyncIterator[Progress]:
+    """Show the steps of the block. `moving` defaults to whether the error output is a capable terminal."""
+    target = Output(2, required=False) if output is None else output
+    shown = Progress(target, moving=capable(target) if moving is None else moving, language=language)
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(shown.run)
+        try:
+            yield shown
+        except Exception as error:  # noqa: BLE001 - raised below, as it was: not in the nursery's group
+            failure = error
+        finally:
+            nursery.cancel_scope.cancel()
+            with trio.CancelScope(shield=True), trio.move_on_after(1):
+                await shown.finish()
+    if failure is not None:
+        raise failure

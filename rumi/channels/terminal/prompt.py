@@ -1,0 +1,225 @@
+"""The terminal that a person types into: an input line below a live region, always there.
+
+prompt_toolkit owns the terminal while this runs. It needs an asyncio loop, so it lives in a thread of its
+own, which draws what it is told and posts what is typed; no other module meets asyncio. The terminal is in
+raw mode, so Ctrl-C is a key like any other and is read in every phase of a turn.
+"""
+
+import asyncio
+import os
+import termios
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+from prompt_toolkit.application import Application, create_app_session
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from rumi.channels.terminal.interface import End, Glance, Interface, Typed
+from rumi.channels.terminal.screen import BEGIN, END
+from rumi.channels.terminal.streams import OutputClosedError, Streams
+from rumi.channels.terminal.words import Words
+
+_CLOSING_S = 2.0
+
+
+@dataclass(slots=True, eq=False)
+class _Drawing:
+    """One call of `draw`: when it is over, and whether it could be drawn."""
+
+    over: trio.Event = field(default_factory=trio.Event)
+    drawn: bool = False
+
+
+class PromptScreen:
+    """A `Screen` with an input line. `run` must be running; what is typed goes to its channel."""
+
+    def __init__(self, streams: Streams, words: Words, history_path: Path | None, glance: Glance) -> None:
+        self._streams = streams
+        self._words = words
+        self._history_path = history_path
+        self._glance = glance
+        self._lock = threading.Lock()  # guards the next three, which both threads touch
+        self._above: list[str] = []
+        self._live: list[str] = []
+        self._drawings: list[_Drawing] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event | None = None
+        self._ended = False
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows, now."""
+        return self._streams.output.columns_and_rows()
+
+    async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
+        """Print `above` for good and show `live` between it and the input line."""
+        drawing = _Drawing()
+        with self._lock:
+            if self._ended:
+                raise OutputClosedError
+            self._above += above
+            self._live = list(live)
+            self._drawings.append(drawing)
+        self._poke()
+        await drawing.over.wait()
+        if not drawing.drawn:
+            raise OutputClosedError
+
+    async def run(
+        self,
+        typed: trio.MemorySendChannel[Typed],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Own the terminal until the person ends the input, or until cancelled; it is left as it was found.
+
+        `typed` needs an unlimited buffer: a person who types is never kept waiting.
+        """
+        token = trio.lowlevel.current_trio_token()
+        fd = self._streams.input.fd
+        before = termios.tcgetattr(fd)
+        ready, done = trio.Event(), trio.Event()
+
+        def post(what: Typed) -> None:
+            token.run_sync_soon(typed.send_nowait, what)
+
+        def begun() -> None:
+            token.run_sync_soon(ready.set)
+
+        async def thread(scope: trio.CancelScope) -> None:
+            try:
+                with scope:
+                    await trio.to_thread.run_sync(
+                        self._run_app,
+                        token,
+                        post,
+                        begun,
+                        abandon_on_cancel=True,
+                        limiter=trio.CapacityLimiter(1),
+                    )
+            finally:
+                done.set()
+                ready.set()
+
+        # The thread gets to restore the terminal before it is left, and not forever: a write to a terminal
+        # that was stopped with Ctrl-S returns no sooner than it is continued.
+        scope = trio.CancelScope(shield=True)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(thread, scope)
+                try:
+                    await ready.wait()
+                    task_status.started()
+                    await done.wait()
+                finally:
+                    self._finish()
+                    scope.deadline = trio.current_time() + _CLOSING_S
+        finally:
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(fd, termios.TCSANOW, before)
+
+    # Called from trio, seen by the thread
+
+    def _poke(self) -> None:
+        if self._loop is not None and self._wake is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._wake.set)
+            except RuntimeError:  # the loop has just been closed
+                return
+
+    def _finish(self) -> None:
+        with self._lock:
+            self._ended = True
+        self._poke()
+
+    # The thread
+
+    def _run_app(
+        self, token: trio.lowlevel.TrioToken, post: Callable[[Typed], None], begun: Callable[[], None]
+    ) -> None:
+        def size() -> Size:
+            columns, rows = self._streams.output.columns_and_rows()
+            return Size(rows=rows, columns=columns)
+
+        try:
+            with (
+                open(os.dup(self._streams.input.fd), encoding="utf-8", errors="replace") as stdin,
+                open(os.dup(self._streams.output.fd), "w", encoding="utf-8", errors="replace") as stdout,
+            ):
+                # The position of the cursor is not asked for: the answer would arrive between what is typed.
+                output = Vt100_Output(
+                    stdout,
+                    size,
+                    term=os.environ.get("TERM"),
+                    default_color_depth=ColorDepth.from_env(),  # NO_COLOR
+                    enable_cpr=False,
+                )
+                with create_app_session(input=Vt100Input(stdin), output=output):
+                    interface = Interface(self._words, self._history_path, self._glance, post)
+                    app = interface.application()
+
+                    def started() -> None:
+                        self._loop = asyncio.get_running_loop()
+                        self._wake = asyncio.Event()
+                        self._wake.set()
+                        app.create_background_task(self._keep_drawing(app, interface, token))
+                        begun()
+
+                    app.run(handle_sigint=False, set_exception_handler=False, pre_run=started)
+        except (EOFError, OSError):
+            pass  # the terminal is gone
+        finally:
+            with self._lock:
+                self._ended = True
+                waiting, self._drawings = self._drawings, []
+            try:
+                for drawing in waiting:
+                    token.run_sync_soon(drawing.over.set)
+                post(End())
+            except trio.RunFinishedError:
+                pass
+
+    async def _keep_drawing(
+        self, app: Application[None], interface: Interface, token: trio.lowlevel.TrioToken
+    ) -> None:
+        assert self._wake is not None
+        ended = False
+        while not ended:
+            await self._wake.wait()
+            self._wake.clear()
+            with self._lock:
+                above, self._above = self._above, []
+                drawings = list(self._drawings)
+                interface.live, ended = self._live, self._ended
+            try:
+                if above:
+                    self._print(app, above)
+            except Exception as error:  # noqa: BLE001 - ends the interface, which raises it in its thread
+                if not app.is_done:
+                    app.exit(exception=error)
+                return
+            app.invalidate()
+            with self._lock:
+                del self._drawings[: len(drawings)]
+            for drawing in drawings:
+                drawing.drawn = True
+                token.run_sync_soon(drawing.over.set)
+        interface.live = []
+        if not app.is_done:
+            app.exit()
+
+    def _print(self, app: Application[None], lines: list[str]) -> None:
+        """Print above the interface, which is taken away and drawn again below, in one go."""
+        app.output.write_raw(BEGIN)
+        app.renderer.erase()
+        app.output.write_raw("".join(f"{line}\r\n" for line in lines))
+        app.render_counter += 1  # what the interface shows is cached under this number
+        app.renderer.render(app, app.layout)
+        app.output.write_raw(END)
+        app.output.flush()

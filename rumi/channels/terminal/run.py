@@ -1,0 +1,98 @@
+"""The one entry: which kind of terminal chat this is, and what surrounds all kinds."""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+from rumi import texts
+from rumi.channels.terminal.conversation import Conversation, View
+from rumi.channels.terminal.jsonl import JsonView
+from rumi.channels.terminal.once import once
+from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.plain import PlainView, converse
+from rumi.channels.terminal.stops import SIGNALS
+from rumi.channels.terminal.streams import OutputClosedError, Streams, capable
+from rumi.channels.terminal.words import LEAVING, words_for
+from rumi.chats import ChatPort, asks_first
+from rumi.errors import UsageError, single
+
+
+async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Streams | None = None) -> int:
+    """Talk with a chat until the turn, the input or the person comes to an end; the process's exit code.
+
+    - `options.prompt`: one turn (see `once`).
+    - Standard input and output are a terminal that can be drawn on: the interactive chat.
+    - Otherwise, and always with `options.json`: line by line (see `plain.converse`).
+
+    SIGINT, SIGTERM and SIGHUP are taken care of while this runs; it must be called in the main thread.
+    An output that nobody reads any more ends it quietly. Cancelled, it leaves the terminal as it was.
+    """
+    streams = streams or Streams()
+    with trio.open_signal_receiver(*SIGNALS) as signals:
+        try:
+            return await _run(port, options, streams, signals)
+        except OutputClosedError:
+            return 0
+        except BaseExceptionGroup as group:
+            _, others = group.split(OutputClosedError)
+            if others is None:
+                return 0
+            # An error of the chat passes through nurseries on its way; the caller gets it as it was raised.
+            only = single(others)
+            raise only from only.__cause__
+
+
+async def _run(
+    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+) -> int:
+    words = words_for(options.language)
+    if options.prompt is not None:
+        return await _once(port, options, streams, signals)
+    if options.json:
+        view: View = JsonView(streams.output, streams.errors, words)
+    elif streams.input.terminal and capable(streams.output):
+        from rumi.channels.terminal.interactive import interact
+
+        return await interact(port, options, streams, signals)
+    else:
+        view = PlainView(streams.output, streams.errors, words)
+    person = streams.input.terminal and not options.json
+    conversation = Conversation(port, view, words, yes=options.yes, alone=not person)
+    prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
+    return await converse(conversation, streams.input, signals, words=words, prompt=prompt)
+
+
+async def _once(
+    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+) -> int:
+    words = words_for(options.language)
+    text, enclosures = options.prompt or "", options.enclosures
+    if text.lower() in LEAVING:
+        return 0
+    if asks_first(text) and not options.yes:
+        raise UsageError(*texts.reset_needs_yes(options.language))
+
+    def conversation(view: View) -> Conversation:
+        return Conversation(port, view, words, yes=options.yes, alone=True)
+
+    if options.json:
+        view: View = JsonView(streams.output, streams.errors, words)
+    elif not capable(streams.output):
+        view = PlainView(streams.output, streams.errors, words, failures_apart=True)
+    else:
+        from rumi.channels.terminal.live import LiveView
+        from rumi.channels.terminal.paint import Painter
+        from rumi.channels.terminal.screen import LiveScreen
+
+        screen = LiveScreen(streams.output)
+        live = LiveView(screen, Painter(), words)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(live.run)
+                code = await once(conversation(live), text, signals, words=words, enclosures=enclosures)
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True), trio.move_on_after(1):
+                await screen.close()
+        return code
+    return await once(conversation(view), text, signals, words=words, enclosures=enclosures)
