@@ -93,7 +93,7 @@ def read_books(home: Path) -> Books:
         try:
             if not db.execute("PRAGMA user_version").fetchone()[0]:
                 return Books()  # killed before it was made
-            updates = frozenset(number for (number,) in db.execute("SELECT id FROM updates"))
+            updates = frozenset(number for (number,) in db.execute("SELECT number FROM updates"))
             rows = db.execute("SELECT chat, text, turn, reason, reply, origin, preview FROM messages")
             messages = tuple(Accepted(*row) for row in rows)
             rows = db.execute("SELECT id, chat, text, delivered, parts, failure FROM outbox")

@@ -47,6 +47,7 @@ from rumi.journal.records import (
     Lesson,
     StoredReply,
     Summary,
+    Update,
 )
 from rumi.journal.schema import STATE
 from rumi.journal.store import JournalError, Unwritable
@@ -101,5 +102,6 @@ __all__ = [
     "Undeliverable",
     "Undelivered",
     "Unwritable",
+    "Update",
     "Waiting",
 ]

@@ -35,20 +35,22 @@ _OPEN: Final = "messages INDEXED BY messages_open"
 @do.register
 def accept(request: Accept, desk: Desk) -> tuple[Incoming | None, ...]:
     """Store a batch without what was seen before."""
-    if any(message.update for message in request.batch):
+    for source in {message.update.source for message in request.batch if message.update is not None}:
         desk.db.execute(
-            "DELETE FROM updates WHERE seen < ?"
-            " AND seen <= (SELECT seen FROM updates ORDER BY seen DESC LIMIT 1 OFFSET ?)",
-            (desk.now() - SEEN_S, SEEN_LEAST),
+            "DELETE FROM updates WHERE source = ?1 AND seen < ?2 AND seen <="
+            " (SELECT seen FROM updates WHERE source = ?1 ORDER BY seen DESC LIMIT 1 OFFSET ?3)",
+            (source, desk.now() - SEEN_S, SEEN_LEAST),
         )
     return tuple(_accept_new(message, desk) for message in request.batch)
 
 
 def _accept_new(message: Incoming, desk: Desk) -> Incoming | None:
     now = desk.now()
-    if message.update:
-        update = (message.update, now)
-        seen = desk.db.execute("INSERT OR IGNORE INTO updates (id, seen) VALUES (?, ?)", update)
+    if (update := message.update) is not None:
+        seen = desk.db.execute(
+            "INSERT OR IGNORE INTO updates (source, number, seen) VALUES (?, ?, ?)",
+            (update.source, update.number, now),
+        )
         if seen.rowcount == 0:
             return None
     if message.moved is not None:
@@ -82,19 +84,19 @@ def _accept_new(message: Incoming, desk: Desk) -> Incoming | None:
 
 @do.register
 def moved(request: Moved, desk: Desk) -> bool:
-    """Note a group's new number, unless that has a life of its own."""
+    """Note a group's new chat id, unless a chat of that id has messages of its own."""
     known = desk.db.execute(
-        "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?2"
-        " OR (chat > ?2 || '_' AND chat < ?2 || '`'))",
-        (request.new, request.chat),
+        "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"
+        " OR (chat > ?1 || '_' AND chat < ?1 || '`'))",
+        (request.new,),
     ).fetchone()
     if known[0] is None and not known[1]:
         _note_move(desk, request.old, request.new)
     return known[0] is not None or not known[1]
 
 
-def _note_move(desk: Desk, old: int, new: int) -> None:
-    """From now on the new number leads to the chat. What its messages were called there counts no more."""
+def _note_move(desk: Desk, old: str, new: str) -> None:
+    """Store that the new chat id leads to the old one. Forget the source's numbers of the chat's messages."""
     earlier = desk.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
     old = earlier[0] if earlier else old
     if old == new:
@@ -107,13 +109,13 @@ def _note_move(desk: Desk, old: int, new: int) -> None:
         "UPDATE messages SET preview = NULL, origin = 0 WHERE origin IS NOT NULL"
         " AND (chat = ?1 OR (chat > ?1 || '_' AND chat < ?1 || '`'))"
         " AND (reply IS NULL OR reply IN (SELECT id FROM outbox WHERE delivered IS NULL))",
-        (f"tg{old}",),
+        (old,),
     )
 
 
 @do.register
-def moves(request: MovedGroups, desk: Desk) -> tuple[tuple[int, int], ...]:
-    """All that moved."""
+def moves(request: MovedGroups, desk: Desk) -> tuple[tuple[str, str], ...]:
+    """Return all moves, oldest first."""
     return tuple(desk.db.execute("SELECT old, new FROM moved ORDER BY rowid").fetchall())
 
 

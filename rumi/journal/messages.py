@@ -43,7 +43,7 @@ class Accept(Request[tuple[Incoming | None, ...] | NotStored]):
     """Store messages before anything is done about them: the whole batch, or nothing of it.
 
     For each, in order: the message as it is stored, or None if its update was seen within `SEEN_S` or is one
-    of the last `SEEN_LEAST`, and then it is not stored again.
+    of the last `SEEN_LEAST` of its source, and then it is not stored again.
     """
 
     batch: tuple[Incoming, ...]
@@ -51,20 +51,18 @@ class Accept(Request[tuple[Incoming | None, ...] | NotStored]):
 
 @dataclass(frozen=True, slots=True)
 class Moved(Request[bool]):
-    """A group has another number since; whether messages from there belong to its chat.
+    """Messages from the chat id `new` belong to the chat `old` from now on; the reply is whether they do.
 
-    They do not where the new number has a chat of its own by now, called `chat`.
+    They do not if `new`, or a topic below it, has messages of its own.
     """
 
-    old: int
-    new: int
-    chat: str
+    old: str
+    new: str
 
 
 @dataclass(frozen=True, slots=True)
-class MovedGroups(Request[tuple[tuple[int, int], ...]]):
-    """The groups that have another number since: the number that names the chat, and the new one. Oldest
-    first."""
+class MovedGroups(Request[tuple[tuple[str, str], ...]]):
+    """Return the groups that moved: the id of the chat, and the one that leads to it. Oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

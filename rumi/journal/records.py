@@ -63,22 +63,30 @@ class Enclosure:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """The name of something that its source, such as `telegram`, may deliver more than once."""
+
+    source: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Incoming:
     """A message that came in: the same value from its front end to the chat that judges it.
 
-    `update` is the number by which a source that repeats things when in doubt knows it, 0 for other sources.
-    Without a `chat` only that is kept. Without a `language` it is answered in the configuration's. `admin`:
-    its sender may see how the whole process is. `origin` is what the source calls the message, `user` its
-    sender. An `answer` is its final reply, stored with it: then no chat hears of it. `moved` is a group's
-    number and the one that it has since. `unattended`: no front end shows its reply, which counts as
-    delivered, unless a message that somebody sent shares it.
+    A message with an `update` that was stored before is not stored again; None: its source repeats nothing.
+    Without a `chat` only the update is stored. Without a `language` it is answered in the configuration's.
+    `admin`: its sender may see how the whole process is. `origin` is what the source calls the message,
+    `user` its sender. An `answer` is its final reply, stored with it: then no chat hears of it. `moved` is
+    the chat id of a group, and the one that the group's new number would have. `unattended`: no front end
+    shows its reply, which counts as delivered, unless a message that somebody sent shares it.
 
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
     `reply`; 0 or empty where there is none.
     """
 
-    update: int = 0
+    update: Update | None = None
     chat: str = ""
     text: str = ""
     language: Language | None = None
@@ -87,7 +95,7 @@ class Incoming:
     enclosures: tuple[Enclosure, ...] = ()
     answer: str | None = None
     user: int | None = None
-    moved: tuple[int, int] | None = None
+    moved: tuple[str, str] | None = None
     unattended: bool = False
     id: int = 0
     before: int = 0

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -28,11 +28,13 @@ CREATE INDEX messages_of_reply ON messages (reply);
 CREATE INDEX messages_of_chat ON messages (chat, id);
 CREATE INDEX messages_to_retry ON messages (chat, session, id)
     WHERE reply IS NOT NULL AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL;
-CREATE TABLE updates (
-    id   INTEGER PRIMARY KEY,    -- the source's number of something that it may repeat
-    seen REAL NOT NULL
-);
-CREATE INDEX updates_by_age ON updates (seen);
+CREATE TABLE updates (           -- what a source may deliver twice
+    source TEXT NOT NULL,        -- a channel
+    number INTEGER NOT NULL,     -- the source's
+    seen   REAL NOT NULL,
+    PRIMARY KEY (source, number)
+) WITHOUT ROWID;
+CREATE INDEX updates_by_age ON updates (source, seen);
 CREATE TABLE outbox (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     chat      TEXT NOT NULL,
@@ -88,9 +90,9 @@ CREATE TABLE tainted_files (     -- chats with something in their files that cam
     chat  TEXT PRIMARY KEY,
     since REAL NOT NULL
 );
-CREATE TABLE moved (             -- groups that got another number when they became supergroups
-    old INTEGER NOT NULL,        -- what the chat is called here, for ever
-    new INTEGER NOT NULL UNIQUE  -- what Telegram calls it since
+CREATE TABLE moved (             -- groups that their channel calls by another number since
+    old TEXT NOT NULL,           -- the chat's id, for ever
+    new TEXT NOT NULL UNIQUE     -- the id that the new number would have: it leads to the chat
 );
 """
 
@@ -139,6 +141,20 @@ UPDATE summaries SET told = upto;
     4: """
 ALTER TABLE messages ADD COLUMN user INTEGER;
 ALTER TABLE messages ADD COLUMN admin INTEGER NOT NULL DEFAULT 0;
+""",
+    5: """
+ALTER TABLE updates RENAME TO numbers;
+DROP INDEX updates_by_age;
+CREATE TABLE updates (
+    source TEXT NOT NULL, number INTEGER NOT NULL, seen REAL NOT NULL, PRIMARY KEY (source, number)
+) WITHOUT ROWID;
+INSERT INTO updates SELECT 'telegram', id, seen FROM numbers;
+DROP TABLE numbers;
+CREATE INDEX updates_by_age ON updates (source, seen);
+ALTER TABLE moved RENAME TO renumbered;
+CREATE TABLE moved (old TEXT NOT NULL, new TEXT NOT NULL UNIQUE);
+INSERT INTO moved SELECT 'tg' || old, 'tg' || new FROM renumbered ORDER BY rowid;
+DROP TABLE renumbered;
 """,
 }
 """What leads from a version to the next one."""

@@ -13,6 +13,7 @@ from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply
 from rumi.texts import busy, gave_up
 from tests.chats.house import House, echo, house, reply_to
+from tests.journal.accepting import tg
 
 
 class Bang(Exception):
@@ -72,8 +73,8 @@ async def test_a_flood_that_fills_the_mailbox_is_judged_in_its_order(
 ) -> None:
     async with house(tmp_path, slow) as home:
         await home.inbox.open("cli")
-        flood = [Incoming(n, "cli", f"message {n}") for n in range(1, 301)]
-        await home.inbox.accept_all([*flood, Incoming(301, "cli", "/stop")])
+        flood = [Incoming(tg(n), "cli", f"message {n}") for n in range(1, 301)]
+        await home.inbox.accept_all([*flood, Incoming(tg(301), "cli", "/stop")])
         await settled(home)
         found = await replies(home, "cli")
         assert [each for each in found if each[1] == busy("en")] == [
@@ -140,8 +141,8 @@ async def test_behind_the_restart_limit_what_was_not_judged_is_answered(
     monkeypatch.setattr(module, "parse_chat_command", judge)
     async with house(tmp_path) as home:
         await home.inbox.open("cli")
-        await home.inbox.accept_all([Incoming(n, "cli", "bang") for n in (1, 2, 3, 4)])
-        await home.inbox.accept_all([Incoming(5, "cli", "hello")])
+        await home.inbox.accept_all([Incoming(tg(n), "cli", "bang") for n in (1, 2, 3, 4)])
+        await home.inbox.accept_all([Incoming(tg(5), "cli", "hello")])
         await settled(home)
         told = dict(await replies(home, "cli"))
         assert told[(4,)] == gave_up("en")

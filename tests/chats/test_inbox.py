@@ -10,12 +10,13 @@ import trio
 from trio.testing import MockClock
 
 from rumi.errors import RumiError
-from rumi.journal import Enclosure, Incoming, JournalError, Undelivered
+from rumi.journal import Enclosure, Incoming, JournalError, Undelivered, Update
 from rumi.journal.messages import SEEN_LEAST
 from rumi.marked import block
 from rumi.models import Emit, ModelRequest, Reply
 from rumi.texts import busy, crashed, restarted
 from tests.chats.house import House, InPlace, MemorySandboxes, house, reply_to
+from tests.journal.accepting import tg
 
 T = TypeVar("T")
 REPORT = Enclosure("file", "ref-1", "report.txt", "text/plain", 10)
@@ -44,7 +45,7 @@ async def test_a_batch_is_stored_and_every_message_in_it_answered(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path) as home:
-        batch = [Incoming(n, f"tg{n % 3}", f"message {n}") for n in range(1, 10)]
+        batch = [Incoming(tg(n), f"tg{n % 3}", f"message {n}") for n in range(1, 10)]
         assert await home.inbox.accept_all(batch) == [True] * 9
         await settled(home)
         assert sorted(stored(tmp_path, "text")) == sorted(arrival.text for arrival in batch)  # type: ignore[type-var]
@@ -56,13 +57,17 @@ async def test_an_update_that_comes_again_is_not_done_again(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path) as home:
-        assert await home.inbox.accept_all([Incoming(7, "tg1", "one"), Incoming(7, "tg1", "one")]) == [
+        assert await home.inbox.accept_all(
+            [Incoming(tg(7), "tg1", "one"), Incoming(tg(7), "tg1", "one")]
+        ) == [
             True,
             False,
         ]
         await settled(home)
     async with house(tmp_path) as home:
-        assert await home.inbox.accept_all([Incoming(7, "tg1", "one"), Incoming(8, "tg1", "two")]) == [
+        assert await home.inbox.accept_all(
+            [Incoming(tg(7), "tg1", "one"), Incoming(tg(8), "tg1", "two")]
+        ) == [
             False,
             True,
         ]
@@ -70,17 +75,28 @@ async def test_an_update_that_comes_again_is_not_done_again(
         assert stored(tmp_path, "text") == ["one", "two"]
 
 
+async def test_each_source_has_update_numbers_of_its_own(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with house(tmp_path, now=lambda: 1e9 + trio.current_time()) as home:
+        lines = Incoming(Update("lines", 7), "tg1", "two")
+        assert await home.inbox.accept_all([Incoming(tg(7), "tg1", "one"), lines]) == [True, True]
+        await trio.sleep(49 * 3600)
+        others = [Incoming(tg(number)) for number in range(100, 101 + SEEN_LEAST)]
+        assert all(await home.inbox.accept_all(others))
+        assert await home.inbox.accept_all([Incoming(tg(7), "tg1", "one"), lines]) == [True, False]
+        await settled(home)
+
+
 async def test_an_updates_number_may_be_used_again_after_two_days_and_many_others(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, now=lambda: 1e9 + trio.current_time()) as home:
-        assert await home.inbox.accept_all([Incoming(7, "tg1", "one")]) == [True]
+        assert await home.inbox.accept_all([Incoming(tg(7), "tg1", "one")]) == [True]
         await trio.sleep(47 * 3600)
-        others = [Incoming(number) for number in range(100, 101 + SEEN_LEAST)]
+        others = [Incoming(tg(number)) for number in range(100, 101 + SEEN_LEAST)]
         assert all(await home.inbox.accept_all(others))
-        assert await home.inbox.accept_all([Incoming(7, "tg1", "one")]) == [False]
+        assert await home.inbox.accept_all([Incoming(tg(7), "tg1", "one")]) == [False]
         await trio.sleep(2 * 3600)
-        assert await home.inbox.accept_all([Incoming(7, "tg1", "another")]) == [True]
+        assert await home.inbox.accept_all([Incoming(tg(7), "tg1", "another")]) == [True]
         await settled(home)
 
 
@@ -89,7 +105,7 @@ async def test_a_clock_that_jumps_ahead_lets_no_update_count_twice(
 ) -> None:
     ahead_s = 0.0
     async with house(tmp_path, now=lambda: 1e9 + trio.current_time() + ahead_s) as home:
-        batch = [Incoming(number, "tg1", f"message {number}") for number in range(1, 101)]
+        batch = [Incoming(tg(number), "tg1", f"message {number}") for number in range(1, 101)]
         assert all(await home.inbox.accept_all(batch))
         ahead_s = 30 * 86_400.0
         assert not any(await home.inbox.accept_all(batch))
@@ -101,8 +117,8 @@ async def test_of_what_has_no_chat_only_the_updates_number_is_kept(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path) as home:
-        assert await home.inbox.accept_all([Incoming(7), Incoming(8)]) == [True, True]
-        assert await home.inbox.accept_all([Incoming(7)]) == [False]
+        assert await home.inbox.accept_all([Incoming(tg(7)), Incoming(tg(8))]) == [True, True]
+        assert await home.inbox.accept_all([Incoming(tg(7))]) == [False]
         assert stored(tmp_path, "text") == []
         assert home.means.pending.untold == {}
 
@@ -112,13 +128,15 @@ async def test_an_answer_known_at_once_is_stored_with_its_message_and_starts_no_
 ) -> None:
     async with house(tmp_path) as home:
         with home.means.hub.listening("tg1") as events:
-            assert await home.inbox.accept_all([Incoming(7, "tg1", "[sticker]", answer="no stickers")]) == [
-                True
-            ]
+            assert await home.inbox.accept_all(
+                [Incoming(tg(7), "tg1", "[sticker]", answer="no stickers")]
+            ) == [True]
             assert await reply_to(events, 1) == "no stickers"
         assert home.inbox.lookup("tg1") is None
         assert await replies(home, "tg1") == ["no stickers"]
-        assert await home.inbox.accept_all([Incoming(7, "tg1", "[sticker]", answer="no stickers")]) == [False]
+        assert await home.inbox.accept_all([Incoming(tg(7), "tg1", "[sticker]", answer="no stickers")]) == [
+            False
+        ]
         assert await replies(home, "tg1") == ["no stickers"]
         await settled(home)
 
@@ -127,8 +145,8 @@ async def test_the_first_of_a_flood_is_worked_on_and_a_stop_at_its_end_stops_it(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        flood = [Incoming(n, "tg1", f"message {n}") for n in range(1, 301)]
-        await home.inbox.accept_all([*flood, Incoming(301, "tg1", "/stop")])
+        flood = [Incoming(tg(n), "tg1", f"message {n}") for n in range(1, 301)]
+        await home.inbox.accept_all([*flood, Incoming(tg(301), "tg1", "/stop")])
         started = trio.current_time()
         await settled(home)
         assert trio.current_time() - started < 50
@@ -154,10 +172,10 @@ async def test_nothing_is_stored_or_kept_of_a_batch_that_the_disk_refuses(
         assert await home.ask("hello") == "you said hello"
         disk.broken = True
         with pytest.raises(RumiError, match="could not be stored"):
-            await home.inbox.accept_all([Incoming(1, "tg1", "lost"), Incoming(2, "tg2", "lost")])
+            await home.inbox.accept_all([Incoming(tg(1), "tg1", "lost"), Incoming(tg(2), "tg2", "lost")])
         disk.broken = False
         assert home.means.pending.untold == {}
-        assert await home.inbox.accept_all([Incoming(1, "tg1", "found")]) == [True]
+        assert await home.inbox.accept_all([Incoming(tg(1), "tg1", "found")]) == [True]
         await settled(home)
         assert await replies(home, "tg1") == ["you said found"]
 
@@ -168,10 +186,10 @@ async def test_each_message_is_answered_in_its_senders_language(
     async with house(tmp_path, slow) as home:
         await home.inbox.accept_all(
             [
-                Incoming(1, "tg1", "trabajá", language="es"),
-                Incoming(2, "tg1", "hello?", language="en"),
-                Incoming(3, "tg1", "¿hola?", language="es"),
-                Incoming(4, "tg1", "/stop", language="en"),
+                Incoming(tg(1), "tg1", "trabajá", language="es"),
+                Incoming(tg(2), "tg1", "hello?", language="en"),
+                Incoming(tg(3), "tg1", "¿hola?", language="es"),
+                Incoming(tg(4), "tg1", "/stop", language="en"),
             ]
         )
         await settled(home)
@@ -191,8 +209,8 @@ async def test_after_a_restart_a_user_reads_what_was_lost_in_their_language(
 
     with trio.CancelScope() as killed:
         async with house(tmp_path, slow, bring=bring) as home:
-            await home.inbox.accept_all([Incoming(1, "tg1", "trabajá", language="es")])
-            await home.inbox.accept_all([Incoming(2, "tg2", "", language="en", enclosures=(REPORT,))])
+            await home.inbox.accept_all([Incoming(tg(1), "tg1", "trabajá", language="es")])
+            await home.inbox.accept_all([Incoming(tg(2), "tg2", "", language="en", enclosures=(REPORT,))])
             await trio.sleep(1)
             killed.cancel()
     async with house(tmp_path) as home:
@@ -215,12 +233,12 @@ async def test_what_comes_with_a_message_is_fetched_in_its_turn_and_again_at_a_r
         return "[saved as report.txt]"
 
     async with house(tmp_path, bring=bring) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", "sum it up", enclosures=(REPORT,))])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "sum it up", enclosures=(REPORT,))])
         await settled(home)
         assert await replies(home, "tg1") == [
             "❌ I could not get what you sent: The line was cut. Send /retry to try again."
         ]
-        await home.inbox.accept_all([Incoming(2, "tg1", "/retry")])
+        await home.inbox.accept_all([Incoming(tg(2), "tg1", "/retry")])
         await settled(home)
         assert (await replies(home, "tg1"))[1] == "you said sum it up"
         assert fetched == [("tg1", "ref-1"), ("tg1", "ref-1")]
@@ -247,9 +265,9 @@ async def test_a_stop_ends_the_fetching_of_what_came_with_a_message(
         raise AssertionError
 
     async with house(tmp_path, bring=bring) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", enclosures=(REPORT,))])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", enclosures=(REPORT,))])
         await trio.sleep(5)
-        await home.inbox.accept_all([Incoming(2, "tg1", "/stop")])
+        await home.inbox.accept_all([Incoming(tg(2), "tg1", "/stop")])
         await settled(home)
         assert await replies(home, "tg1") == ["⏹ Stopped."]
         assert ended == ["tg1"]
@@ -261,7 +279,7 @@ async def test_a_caption_is_no_command(autojump_clock: MockClock, tmp_path: Path
         return "[saved]"
 
     async with house(tmp_path, bring=bring) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", "/help", enclosures=(REPORT,))])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "/help", enclosures=(REPORT,))])
         await settled(home)
         assert await replies(home, "tg1") == ["you said /help"]
 
@@ -274,7 +292,7 @@ async def test_winding_down_lets_turns_finish_and_interrupts_the_rest_with_a_rep
         return Reply("done")
 
     async with house(tmp_path, by_words) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", "5"), Incoming(2, "tg2", "500")])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "5"), Incoming(tg(2), "tg2", "500")])
         await trio.sleep(1)
         before = trio.current_time()
         await home.inbox.wind_down(20, 10)
@@ -293,7 +311,7 @@ async def test_a_chat_that_nobody_can_be_reached_in_ends_with_its_turn(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", "work"), Incoming(2, "tg2", "work")])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "work"), Incoming(tg(2), "tg2", "work")])
         await trio.sleep(1)
         await home.inbox.end("tg1")
         assert home.inbox.lookup("tg1") is None
@@ -306,7 +324,7 @@ async def test_a_chat_that_nobody_can_be_reached_in_ends_with_its_turn(
 async def test_only_an_admin_is_shown_the_whole_house(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path, whole_status=lambda: "the tree") as home:
         await home.inbox.accept_all(
-            [Incoming(1, "tg1", "/status", admin=True), Incoming(2, "tg2", "/status", user=7)]
+            [Incoming(tg(1), "tg1", "/status", admin=True), Incoming(tg(2), "tg2", "/status", user=7)]
         )
         await settled(home)
         assert (await replies(home, "tg1"))[0].endswith("\n\nthe tree")
@@ -317,7 +335,7 @@ async def test_a_stop_from_outside_leaves_the_shared_reply_to_the_chats_own_fron
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", "work", origin=55)])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "work", origin=55)])
         await trio.sleep(1)
         assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
         (reply,) = await home.means.journal.ask(Undelivered("tg1"))
@@ -346,7 +364,7 @@ async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
         await trio.sleep(1)  # what the journal does at its start is done
         disk.works = trio.Event()
         with trio.move_on_after(1):
-            await home.inbox.accept_all([Incoming(1, "tg1", "hello")])
+            await home.inbox.accept_all([Incoming(tg(1), "tg1", "hello")])
         assert trio.current_time() < 10
         assert not home.means.pending.untold
         # It was written all the same: then the chat works on it when it comes, and who listens hears of it.
@@ -359,11 +377,11 @@ async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
 async def test_a_chat_that_ends_answers_what_still_comes(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path, slow) as home, trio.open_nursery() as nursery:
         home.sandboxes.quiet_s = 1
-        await home.inbox.accept_all([Incoming(1, "tg1", "work")])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "work")])
         await trio.sleep(1)
         nursery.start_soon(home.inbox.end, "tg1")
         await trio.sleep(0.9)
-        await home.inbox.accept_all([Incoming(2, "tg1", "hello?")])
+        await home.inbox.accept_all([Incoming(tg(2), "tg1", "hello?")])
         await settled(home)
         assert trio.current_time() < 10
         assert sorted(await replies(home, "tg1")) == sorted([busy("en"), "⏹ Stopped."])
@@ -374,7 +392,7 @@ async def test_what_a_chat_that_ends_leaves_unanswered_is_answered_by_its_next_s
 ) -> None:
     async with house(tmp_path, slow) as home:
         home.sandboxes.quiet_s = 1000
-        await home.inbox.accept_all([Incoming(1, "tg1", "work")])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "work")])
         await trio.sleep(1)
         await home.inbox.end("tg1")
         home.sandboxes.quiet_s = 0
@@ -419,7 +437,7 @@ async def test_a_reply_that_was_written_when_the_disk_failed_is_told_also_where_
             return done
 
     async with house(tmp_path, slow) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", "hello")])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "hello")])
         await trio.sleep(1)
     disk = FailsAfterTheReply()
     async with house(tmp_path, slow, offload=disk) as home:
@@ -453,7 +471,7 @@ async def test_a_command_from_outside_that_stops_a_turn_leaves_the_reply_to_who_
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        await home.inbox.accept_all([Incoming(1, "tg1", "work", origin=5)])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "work", origin=5)])
         await trio.sleep(1)
         assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
         (reply,) = await home.means.journal.ask(Undelivered("tg1"))

@@ -38,7 +38,7 @@ from rumi.journal import (
 from rumi.journal.history import dump_message, load_message
 from rumi.journal.store import Store
 from rumi.models import Message, ToolCall
-from tests.journal.accepting import accept
+from tests.journal.accepting import accept, tg
 from tests.journal.earlier import SCHEMAS
 
 
@@ -201,7 +201,7 @@ def test_what_was_said_to_be_stored_survives_a_kill_at_any_step(tmp_path: Path) 
 
 def test_what_comes_with_a_message_is_kept_for_its_turn_and_for_a_retry(store: Store) -> None:
     report = Enclosure("file", "ref", "report \ud800.pdf", "application/pdf", 12)
-    do(store, Accept((Incoming(5, "a", "look", "es", enclosures=(report,), user=7, admin=True),)))
+    do(store, Accept((Incoming(tg(5), "a", "look", "es", enclosures=(report,), user=7, admin=True),)))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
     assert (found.language, found.enclosures[0].reference, found.user, found.admin) == ("es", "ref", 7, True)
     do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "model_error", 1), accept("a", "/retry"))
@@ -230,7 +230,10 @@ def test_what_an_earlier_version_stored_with_a_message_is_read(store: Store) -> 
 
 
 def test_a_reply_knows_what_its_messages_are_called_and_how_far_it_got(store: Store) -> None:
-    do(store, Accept((Incoming(5, "a", "hi", origin=70), Incoming(6, "a", "/stop", origin=71))))
+    do(
+        store,
+        Accept((Incoming(tg(5), "a", "hi", origin=70), Incoming(tg(6), "a", "/stop", origin=71))),
+    )
     do(store, Previewed(1, 900), Settle("a", (1, 2), "long"))
     (reply,) = do(store, Undelivered("a"))  # type: ignore[misc]
     assert (reply.origin, reply.preview, reply.parts) == (70, 900, 0)
@@ -285,7 +288,7 @@ def test_a_file_of_the_first_schema_is_taken_over_with_all_that_is_in_it(tmp_pat
     store = Store(path)
     assert do(store, OpenChats()) == ("cli",)
     assert do(store, Load("cli", 10)).open[0].text == "hello"  # type: ignore[attr-defined]
-    do(store, Accept((Incoming(9, "tg1", "new", "es"),)), Settle("cli", (4,), "bye"))
+    do(store, Accept((Incoming(tg(9), "tg1", "new", "es"),)), Settle("cli", (4,), "bye"))
     columns = {
         table: {row[1] for row in store._db.execute(f"PRAGMA table_info({table})")}
         for table in ("messages", "outbox", "updates", "history", "tainted_files")

@@ -45,7 +45,7 @@ from rumi.reserve import Reserve, free_bytes
 from rumi.texts import told
 from tests.chats.house import InPlace
 from tests.conftest import ROOT
-from tests.journal.accepting import accept
+from tests.journal.accepting import accept, tg
 
 
 @asynccontextmanager
@@ -126,12 +126,12 @@ async def test_new_messages_are_refused_at_once_while_the_disk_is_full(
         while await journal.ask(accept("a", "x" * 5000)) != NotStored("full"):
             number += 1
         begun = trio.current_time()
-        assert await journal.ask(Accept((Incoming(7, "a", "hi"),))) == NotStored("full")
+        assert await journal.ask(Accept((Incoming(tg(7), "a", "hi"),))) == NotStored("full")
         assert (await journal.ask(Count())).last_message == number - 1
         assert trio.current_time() - begun < 1
         filler.unlink()
         await until(lambda: shelf.trouble is None)
-        assert await journal.ask(Accept((Incoming(7, "a", "hi"),))) != NotStored("full")
+        assert await journal.ask(Accept((Incoming(tg(7), "a", "hi"),))) != NotStored("full")
 
 
 async def test_without_a_reserve_what_is_to_be_written_waits_until_there_is_room(

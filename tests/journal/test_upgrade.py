@@ -6,12 +6,13 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
-from rumi.journal import JournalError
+from rumi.journal import Accept, Incoming, JournalError, MovedGroups, Update
 from rumi.journal.schema import SCHEMA_VERSION
 from rumi.journal.store import Store
 from tests.cli.program import Program
@@ -38,6 +39,22 @@ def test_a_file_of_an_earlier_schema_becomes_what_a_new_one_is_and_a_copy_stays(
     assert kept(copy) == (version, content)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert {each.name for each in tmp_path.iterdir()} == {"state.db", "new.db", copy.name}
+
+
+def test_updates_and_moves_of_an_earlier_file_are_telegrams(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    make(path, 5)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("INSERT INTO updates VALUES (7, ?)", (time.time(),))
+        db.execute("INSERT INTO moved VALUES (-6, -1006), (-5, -1005), (-5, -2005)")
+    store = Store(path)
+    assert store.run([MovedGroups()]) == [
+        (("tg-6", "tg-1006"), ("tg-5", "tg-1005"), ("tg-5", "tg-2005")),
+    ]
+    again, other = Update("telegram", 7), Update("lines", 7)
+    ((first, second),) = store.run([Accept((Incoming(again, "tg1", "x"), Incoming(other, "a", "x")))])  # type: ignore[misc]
+    assert (first, second.text) == (None, "x")
+    store.close()
 
 
 def test_the_copy_of_an_earlier_upgrade_goes_when_another_has_succeeded(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from actors import ActorError, ActorRef, ChildSpec, Supervisor
 from rumi.agent import Thinking, ToolFinished, ToolStarted, TurnFinished
 from rumi.channels.telegram.api.guarded import Guarded
 from rumi.channels.telegram.messages import Flush, SenderMessage
+from rumi.channels.telegram.polling.updates import update_of
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats import ChatEvent, Happening, Hub, Replied, TurnStarted
 from rumi.journal import (
@@ -80,7 +81,7 @@ class PostOffice:
 
     async def asked(self, chat: str, *, origin: int | None = 1) -> int:
         """Store a message of somebody's; its number."""
-        message = Incoming(next(self._numbers), chat, "hi", "en", origin=origin)
+        message = Incoming(update_of(next(self._numbers)), chat, "hi", "en", origin=origin)
         (stored,) = await self.journal.ask(Accept((message,)))  # type: ignore[misc]
         return stored.id  # type: ignore[union-attr]
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from rumi.channels.telegram.polling.updates import update_of
 from rumi.errors import NotTaken
 from rumi.journal import Enclosure, Incoming
 from rumi.journal import store as store_module
@@ -156,12 +157,12 @@ async def test_a_stop_that_brings_something_along_stops_nothing_on_a_full_disk(
         file = Enclosure("file", "ref", "a.txt")
         with pytest.raises(NotTaken):
             for number in range(100):  # until the last page of the log is full as well
-                sent = Incoming(number + 1, f"tg{ANA}", "/stop", enclosures=(file,))
+                sent = Incoming(update_of(number + 1), f"tg{ANA}", "/stop", enclosures=(file,))
                 await house.inbox.accept_all([sent])
         await trio.sleep(60)
         assert model.stopped == 0
         with pytest.raises(NotTaken):
-            await house.inbox.accept_all([Incoming(1000, f"tg{ANA}", "/stop")])
+            await house.inbox.accept_all([Incoming(update_of(1000), f"tg{ANA}", "/stop")])
         await trio.sleep(1)
         assert model.stopped == 1
         filler.unlink()

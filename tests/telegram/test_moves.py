@@ -11,6 +11,7 @@ from trio.testing import MockClock
 
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.moves import Moves, moves_in
+from rumi.channels.telegram.polling.updates import update_of
 from rumi.channels.telegram.sending.destination import Destination, Wire
 from rumi.channels.telegram.sending.limits import Limits, Rate
 from rumi.journal import Accept, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered
@@ -255,19 +256,23 @@ async def test_who_waits_for_a_turn_while_the_group_moves_waits_for_one_in_the_n
 
 def test_a_move_is_stored_with_its_update_once_and_chains_lead_to_the_first(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db")
-    move = (OLD, NEW)
-    store.run([Accept((Incoming(1, moved=move), Incoming(2, moved=move)))])
-    store.run([Accept((Incoming(1, moved=move), Incoming(3, moved=(NEW, -2005))))])
-    assert store.run([MovedGroups()]) == [((OLD, NEW), (OLD, -2005))]
-    store.run([Accept((Incoming(4, moved=(NEW, OLD)),))])
-    assert store.run([MovedGroups()]) == [((OLD, NEW), (OLD, -2005))]
+    old, new, newest = "tg-5", "tg-1005", "tg-2005"
+    store.run([Accept((Incoming(update_of(1), moved=(old, new)), Incoming(update_of(2), moved=(old, new))))])
+    store.run(
+        [Accept((Incoming(update_of(1), moved=(old, new)), Incoming(update_of(3), moved=(new, newest))))]
+    )
+    assert store.run([MovedGroups()]) == [((old, new), (old, newest))]
+    store.run([Accept((Incoming(update_of(4), moved=(new, old)),))])
+    assert store.run([MovedGroups()]) == [((old, new), (old, newest))]
     store.close()
 
 
 def test_what_a_message_was_called_in_the_old_group_counts_no_more(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db")
-    store.run([Accept((Incoming(1, "tg-5", "hi", origin=50), Incoming(2, "tg-55", "hi", origin=50)))])
-    store.run([Previewed(1, 51), Previewed(2, 51), Accept((Incoming(3, moved=(OLD, NEW)),))])
+    store.run([Accept(tuple(Incoming(None, chat, "hi", origin=50) for chat in ("tg-5", "tg-55")))])
+    store.run(
+        [Previewed(1, 51), Previewed(2, 51), Accept((Incoming(update_of(3), moved=("tg-5", "tg-1005")),))]
+    )
     store.run([Settle("tg-5", (1,), "done"), Settle("tg-55", (2,), "done")])
     ((moved,), (other,)) = store.run([Undelivered("tg-5"), Undelivered("tg-55")])  # type: ignore[misc]
     assert (moved.origin, moved.preview) == (0, None)
@@ -279,11 +284,11 @@ def test_a_new_number_with_messages_of_its_own_keeps_its_chat_after_a_refusal(
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path / "state.db")
-    store.run([Accept((Incoming(1, "tg-1005_7", "hi"), Incoming(2, "tg-2006x", "hi")))])
-    assert store.run([Moved(OLD, NEW, "tg-1005")]) == [False]
-    assert store.run([Moved(-6, -2006, "tg-2006")]) == [True]
-    assert store.run([Moved(-6, -2006, "tg-2006")]) == [True]
-    assert store.run([MovedGroups()]) == [((-6, -2006),)]
+    store.run([Accept((Incoming(update_of(1), "tg-1005_7", "hi"), Incoming(update_of(2), "tg-2006x", "hi")))])
+    assert store.run([Moved("tg-5", "tg-1005")]) == [False]
+    assert store.run([Moved("tg-6", "tg-2006")]) == [True]
+    assert store.run([Moved("tg-6", "tg-2006")]) == [True]
+    assert store.run([MovedGroups()]) == [(("tg-6", "tg-2006"),)]
     store.close()
 
 

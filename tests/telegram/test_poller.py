@@ -21,9 +21,10 @@ from rumi.channels.telegram.polling.poller import Poller, PollerMemory
 from rumi.channels.telegram.polling.presses import Presses
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.polling.strangers import Strangers
+from rumi.channels.telegram.polling.updates import update_of
 from rumi.chats import Inbox
 from rumi.errors import RumiError
-from rumi.journal import Incoming
+from rumi.journal import Incoming, Update
 from tests.chats.house import house
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_account import WEBHOOK
@@ -51,7 +52,7 @@ class Shelf:
     """An inbox that keeps what it accepts, as the house's does: each number once."""
 
     batches: list[list[Incoming]] = field(default_factory=list)
-    seen: set[int] = field(default_factory=set)
+    seen: set[Update | None] = field(default_factory=set)
     open: trio.Event = field(default_factory=trio.Event)
     failures: int = 0
     attempts: int = 0
@@ -246,7 +247,7 @@ async def test_what_is_ignored_leaves_its_number_only(
     api.say(api.people[ANA], "to nobody in particular", group)
     async with polling(api, shelf):
         await shelf.until(lambda: bool(shelf.batches))
-        assert shelf.batches == [[Incoming(500_000_000)]]
+        assert shelf.batches == [[Incoming(update_of(500_000_000))]]
 
 
 async def test_a_stranger_is_told_once_and_their_words_are_not_stored(

@@ -19,7 +19,8 @@ from rumi.channels.telegram.messages import Pressed, Toast
 from rumi.channels.telegram.polling.presses import ANSWER_S, MOST, Press, Presses, read_press, read_presses
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.polling.strangers import Strangers
-from rumi.journal import Incoming
+from rumi.channels.telegram.polling.updates import update_of
+from rumi.journal import Incoming, Update
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Doubled, Redelivered
 from tests.fakes.bot_api_world import Json, Message
@@ -281,7 +282,7 @@ class Judge(Shelf):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[tuple[str, str, bool, int | None]] = []
-        self.stored: list[set[int]] = []
+        self.stored: list[set[Update | None]] = []
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
         await trio.lowlevel.checkpoint()
@@ -303,9 +304,9 @@ async def test_the_number_of_a_press_is_stored_and_nothing_else_before_it_is_jud
     number = ana_presses(api)
     async with polling(api, shelf) as poller:
         await trio.sleep(1)
-        assert shelf.batches == [[Incoming(number)]]
+        assert shelf.batches == [[Incoming(update_of(number))]]
         assert shelf.asked == [("tg11", ID, True, ANA)]
-        assert shelf.stored == [{number}]
+        assert shelf.stored == [{update_of(number)}]
         assert [type(said) for said in poller.said] == [Pressed]
         assert not api.pending
 

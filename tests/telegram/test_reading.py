@@ -17,6 +17,7 @@ from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling.content import Intake
 from rumi.channels.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
+from rumi.channels.telegram.polling.updates import update_of
 from rumi.journal import Enclosure, Incoming
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person
@@ -47,7 +48,9 @@ class World:
         """What the last update means, by both ways."""
         raw = self.updates()[-1]
         found = read_update(raw, ME, who, intake or Intake())
-        assert read_batch([raw], ME, who, intake or Intake()) == [found or Incoming(raw["update_id"])]
+        assert read_batch([raw], ME, who, intake or Intake()) == [
+            found or Incoming(update_of(raw["update_id"]))
+        ]
         return found
 
     def comes(self, person: Person, **fields: Any) -> int:
@@ -66,6 +69,14 @@ def world() -> World:
     return World()
 
 
+def number(read: Incoming | Stranger) -> int:
+    """Return the number of the update."""
+    if isinstance(read, Stranger):
+        return read.update
+    assert read.update is not None
+    return read.update.number
+
+
 def arrival(read: Read | None) -> Incoming:
     assert isinstance(read, Incoming)
     return read
@@ -76,7 +87,7 @@ def arrival(read: Read | None) -> Incoming:
 
 def test_a_private_message_of_somebody_on_the_list_arrives(world: World) -> None:
     message = world.api.say(world.ana, "hola")
-    assert world.last() == Incoming(500_000_000, "tg11", "hola", "es", origin=message.id, user=ANA)
+    assert world.last() == Incoming(update_of(500_000_000), "tg11", "hola", "es", origin=message.id, user=ANA)
 
 
 def test_admins_may_talk_without_being_on_the_list(world: World) -> None:
@@ -134,15 +145,15 @@ def test_edits_and_channel_posts_are_not_listened_to(world: World) -> None:
     world.api.edit(message, "hola!")
     assert world.last() is None
     post = {**world.updates()[0]["message"], "chat": {"id": -5, "type": "channel", "title": "C"}}
-    assert read_batch([{"update_id": 9, "channel_post": post}], ME, WHO, Intake()) == [Incoming(9)]
-    assert read_batch([{"update_id": 9, "message": post}], ME, WHO, Intake()) == [Incoming(9)]
+    assert read_batch([{"update_id": 9, "channel_post": post}], ME, WHO, Intake()) == [Incoming(update_of(9))]
+    assert read_batch([{"update_id": 9, "message": post}], ME, WHO, Intake()) == [Incoming(update_of(9))]
 
 
 def test_the_direct_messages_of_a_channel_are_not_one_group(world: World) -> None:
     world.api.say(world.ana, "/status", world.group)
     update = copy.deepcopy(world.updates()[-1])
     update["message"]["chat"]["is_direct_messages"] = True
-    assert read_batch([update], ME, WHO, Intake()) == [Incoming(update["update_id"])]
+    assert read_batch([update], ME, WHO, Intake()) == [Incoming(update_of(update["update_id"]))]
 
 
 @pytest.mark.parametrize(
@@ -320,7 +331,7 @@ def test_a_file_comes_with_its_caption(world: World) -> None:
     message = world.api.send_document(world.ana, "report.pdf", b"%PDF", caption="what is this?")
     file = Enclosure("file", next(iter(world.api.files)), "report.pdf", "application/pdf", 4)
     assert world.last() == Incoming(
-        500_000_000, "tg11", "what is this?", "es", origin=message.id, enclosures=(file,), user=ANA
+        update_of(500_000_000), "tg11", "what is this?", "es", origin=message.id, enclosures=(file,), user=ANA
     )
 
 
@@ -574,7 +585,7 @@ def test_an_origin_that_is_not_known_yet_is_one_all_the_same(world: World, odd: 
 @pytest.mark.parametrize("field", ["forward_origin", "via_bot", "quote", "external_reply"])
 def test_a_mark_that_is_odd_is_no_reason_to_take_the_words_for_own(world: World, field: str) -> None:
     world.comes(world.ana, text="theirs", **{field: "?"})
-    assert world.all() == [Incoming(500_000_000)]
+    assert world.all() == [Incoming(update_of(500_000_000))]
 
 
 def message_class_reads(world: World) -> bool:
@@ -610,7 +621,7 @@ def test_a_batch_keeps_its_order_and_every_number(world: World) -> None:
     world.api.say(world.ana, "three", world.group)
     world.api.say(world.ana, "four")
     read = world.all()
-    assert [one.update for one in read] == [update["update_id"] for update in world.updates()]
+    assert [number(one) for one in read] == [update["update_id"] for update in world.updates()]
     assert [type(one) for one in read] == [Incoming, Stranger, Incoming, Incoming]
     assert [arrival(read[place]).text for place in (0, 2, 3)] == ["one", "", "four"]
 
@@ -643,10 +654,10 @@ def test_an_album_is_one_message_with_all_its_files(world: World) -> None:
         world.ana, [("a.txt", b"1"), ("b.txt", b"2"), ("c.txt", b"3")], caption="these"
     )
     *first, last = world.all()
-    assert first == [Incoming(500_000_000), Incoming(500_000_001)]
+    assert first == [Incoming(update_of(500_000_000)), Incoming(update_of(500_000_001))]
     found = arrival(last)
     assert [file.name for file in found.enclosures] == ["a.txt", "b.txt", "c.txt"]
-    assert (found.update, found.text, found.origin) == (500_000_002, "these", album[0].id)
+    assert (found.update, found.text, found.origin) == (update_of(500_000_002), "these", album[0].id)
 
 
 def test_an_albums_caption_may_stand_on_any_of_it(world: World) -> None:
@@ -708,7 +719,7 @@ def test_an_update_that_cannot_be_read_is_passed_over_and_keeps_its_number(
     with caplog.at_level(logging.WARNING):
         read = read_batch([first, poison, second], ME, WHO, Intake())
     assert [arrival(one).text for one in read] == ["before", "", "after"]
-    assert read[1] == Incoming(7)
+    assert read[1] == Incoming(update_of(7))
     assert "7" in caplog.text
     assert "secret" not in caplog.text
 
@@ -735,7 +746,9 @@ def test_odd_fields_make_no_message(world: World, place: tuple[str, ...], value:
     for name in place[:-1]:
         spot = spot[name]
     spot[place[-1]] = value
-    assert read_batch([update], ME, Who(frozenset({ANA, 1})), Intake()) == [Incoming(update["update_id"])]
+    assert read_batch([update], ME, Who(frozenset({ANA, 1})), Intake()) == [
+        Incoming(update_of(update["update_id"]))
+    ]
 
 
 @pytest.mark.parametrize(("offset", "length"), [(-1, 5), (0, 0), (0, 900), (10**9, 14), (5, -2)])
@@ -796,7 +809,7 @@ def test_whatever_comes_each_number_is_kept_once_and_all_can_be_stored(
     for place, update in enumerate(updates):
         update["update_id"] = place
     read = read_batch(updates, ME, WHO, Intake())
-    assert [one.update for one in read] == list(range(len(updates)))
+    assert [number(one) for one in read] == list(range(len(updates)))
     for one in read:
         if isinstance(one, Incoming) and one.chat:
             assert isinstance(one.text, str)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import Address, address_of
 from rumi.channels.telegram.polling.fields import OddField, number, number_or_none, record, record_or_none
 from rumi.channels.telegram.polling.updates import RawUpdate
 from rumi.journal import MOST_MOVED
@@ -22,10 +22,11 @@ class Moves:
         self._now: dict[int, int] = {}
         self._chat: dict[int, int] = {}
 
-    def load(self, moves: Iterable[tuple[int, int]]) -> None:
-        """Load the moves that the journal knows, oldest first."""
-        for old, new in moves:
-            self._now[old], self._chat[new] = new, old
+    def load(self, moves: Iterable[tuple[str, str]]) -> None:
+        """Load the moves that the journal knows, as chat ids, oldest first."""
+        for old, new in ((address_of(old), address_of(new)) for old, new in moves):
+            if old is not None and new is not None:
+                self._now[old.number], self._chat[new.number] = new.number, old.number
 
     def now(self, number: int) -> int:
         """Return the current Telegram number of the chat with that number."""

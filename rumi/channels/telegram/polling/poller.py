@@ -16,6 +16,7 @@ from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, Ti
 
 from actors import Actor, Backoff, answers
 from rumi import texts
+from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
 from rumi.channels.telegram.messages import PollerMessage, Say, StopPolling
 from rumi.channels.telegram.moves import Moves, moves_in
@@ -24,7 +25,7 @@ from rumi.channels.telegram.polling.presses import Presses, read_presses
 from rumi.channels.telegram.polling.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.polling.registration import register_commands
 from rumi.channels.telegram.polling.strangers import Strangers
-from rumi.channels.telegram.polling.updates import RawUpdate, ends_in_album, raw_updates
+from rumi.channels.telegram.polling.updates import RawUpdate, ends_in_album, number_of, raw_updates, update_of
 from rumi.errors import NotTaken
 from rumi.journal import Incoming
 
@@ -260,8 +261,14 @@ class Poller(Actor[PollerMessage]):
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
         read = read_batch(updates, me, self._who, self._intake, self._moves)
-        messages = [Incoming(one.update) if isinstance(one, Stranger) else one for one in read]
-        messages = [replace(each, moved=moves.get(each.update)) for each in messages]
+        moved = {number: (Address(old).chat, Address(new).chat) for number, (old, new) in moves.items()}
+        numbers = list(dict.fromkeys(number_of(update) for update in updates))
+        messages = [
+            replace(
+                Incoming(update_of(number)) if isinstance(one, Stranger) else one, moved=moved.get(number)
+            )
+            for number, one in zip(numbers, read, strict=True)
+        ]
         presses = read_presses(updates, self._who, self._moves.here)
         try:
             new = await self._inbox.accept_all(messages)
@@ -269,12 +276,12 @@ class Poller(Actor[PollerMessage]):
             for each in messages:
                 self._tell_not_taken(each, error)
             raise
-        for one, is_new in zip(read, new, strict=True):
+        for number, one, is_new in zip(numbers, read, new, strict=True):
             if is_new and isinstance(one, Stranger):
                 self._strangers.meet(one)
-            elif is_new and one.update in presses:
-                self._presses.take(presses[one.update], self.start_soon)
-        self._offset = max(each.update for each in messages) + 1
+            elif is_new and number in presses:
+                self._presses.take(presses[number], self.start_soon)
+        self._offset = max(numbers) + 1
         self._repeated = 0 if any(new) else self._repeated + 1
         self._last = trio.current_time()
         self._doing = "polling"

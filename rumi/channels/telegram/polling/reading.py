@@ -25,7 +25,7 @@ from rumi.channels.telegram.polling.fields import (
     text_or_none,
 )
 from rumi.channels.telegram.polling.origins import made_by, quoted_in
-from rumi.channels.telegram.polling.updates import RawUpdate, number_of
+from rumi.channels.telegram.polling.updates import RawUpdate, number_of, update_of
 from rumi.channels.telegram.polling.wording import Words, read_words
 from rumi.journal import Enclosure, Incoming
 from rumi.texts import Language
@@ -126,7 +126,7 @@ def read_batch(
         found: Read | None = None
         if letter is not None and (album := albums[_together(letter)])[-1] is letter:
             found = _judge(album, who)
-        read.append(found or Incoming(update_id))
+        read.append(found or Incoming(update_of(update_id)))
     return read
 
 
@@ -239,7 +239,7 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
     if answer is None and not enclosures and not speaking.text.strip():
         answer = texts.greeting(last.language)  # only the bot's name
     return Incoming(
-        update=last.update,
+        update=update_of(last.update),
         chat=chat,
         text=speaking.text,
         language=last.language,

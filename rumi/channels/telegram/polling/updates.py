@@ -9,6 +9,7 @@ from telegram.error import NetworkError
 
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.polling.fields import Fields, OddField, number
+from rumi.journal import Update
 
 RawUpdate: TypeAlias = Fields
 """An update as it came: it has a number, and may have any other content."""
@@ -53,6 +54,11 @@ def number_of(update: RawUpdate) -> int:
         OddField: It has none, so it is not an update.
     """
     return number(update, "update_id")
+
+
+def update_of(number: int) -> Update:
+    """Return the name that the journal has for the update with that number."""
+    return Update("telegram", number)
 
 
 def _is_numbered(update: object) -> bool:

@@ -212,7 +212,7 @@ class Sender(Actor[SenderMessage]):
 
     async def _note_move(self, old: int, new: int) -> None:
         try:
-            ours = await self._journal.ask(Moved(old, new, Address(new).chat))
+            ours = await self._journal.ask(Moved(Address(old).chat, Address(new).chat))
         except ActorError:  # Telegram reports it again, at the next attempt to send there
             logger.warning("a group's new number could not be noted")
         else:
