@@ -1,16 +1,16 @@
 """A running Rumi: starts everything and ends it."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import trio
 
 from rumi import texts
 from rumi.building import sandbox_limits
+from rumi.channels import BUILT_IN, Channel, Process
 from rumi.chats import Inbox, LocalChat, Means
 from rumi.config import Loaded
 from rumi.home import Home
@@ -25,10 +25,6 @@ from rumi.status import StatusSource
 from rumi.tree import Tree
 from rumi.windows import Windows
 
-if TYPE_CHECKING:
-    from rumi.channels.page import Entrance, Page
-    from rumi.channels.telegram import Telegram
-
 
 @dataclass(frozen=True, slots=True)
 class App:
@@ -42,8 +38,6 @@ class App:
     status: StatusSource
     windows: Windows
     notes: tuple[str, ...] = ()
-    telegram: "Telegram | None" = None
-    page: "Page | None" = None
 
     def chat(self, chat_id: str) -> LocalChat:
         """Return a chat for a front end."""
@@ -56,16 +50,15 @@ async def open_app(
     loaded: Loaded,
     engine: Engine,
     *,
-    telegram: bool = False,
+    channels: Sequence[Channel] = (),
     project: Path | None = None,
-    entrance: "Entrance | None" = None,
     full: bool = False,
 ) -> AsyncIterator[App]:
     """Start everything; end everything, including the engine, when the block ends.
 
-    The caller holds the home and has prepared the engine. With `telegram`, the bot is served as well; the
-    skills of the `project` folder count, if it is given; with an `entrance`, the page is served. `full`: the
-    disk is full and the reserve was deleted.
+    The caller holds the home and has prepared the engine. Each of the `channels` gets its connections and its
+    place in the tree; the caller introduces it and ends it (`rumi.channels.serving`). The skills of the
+    `project` folder count, if it is given. `full`: the disk is full and the reserve was deleted.
 
     Raises:
         RumiError: Something cannot be started. The error says what to do.
@@ -91,15 +84,12 @@ async def open_app(
             notes.append(how_to_make_room(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:
-                room = None
-                if telegram:
-                    from rumi.channels.telegram import open_telegram
-
-                    room = await stack.enter_async_context(
-                        open_telegram(home, loaded, sandbox_limits(loaded), engine.user, language)
-                    )
+                process = Process(home, loaded, language, sandbox_limits(loaded), engine.user)
+                for channel in channels:
+                    await stack.enter_async_context(channel.open(process))
+                ids = BUILT_IN.including(channel.prefix for channel in channels)
                 tree = Tree(
-                    home, loaded, models, engine, language, redactor, room, project, entrance, full=full
+                    home, loaded, models, engine, language, redactor, channels, ids, project, full=full
                 )
                 stack.enter_context(closing(tree.means.audit))
                 await stack.enter_async_context(tree.root.running())
@@ -112,8 +102,6 @@ async def open_app(
                     tree.status,
                     tree.windows,
                     tuple(notes),
-                    room,
-                    tree.page,
                 )
     finally:
         with trio.move_on_after(5, shield=True):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import trio
 
-from rumi.chats import Inbox, check_chat_id
+from rumi.chat_ids import check_chat_id
+from rumi.chats import Inbox
 from rumi.control import Call
 from rumi.errors import UsageError
 from rumi.status import StatusSource

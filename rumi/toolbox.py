@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from rumi.chat_ids import ChatIds
 from rumi.chats import ChatView
 from rumi.memory import Ask as AskMemory
-from rumi.memory import owner_of
 from rumi.models import Message, Model, ModelRequest
 from rumi.skills import Ask as AskSkills
 from rumi.skills import CodeRunner
@@ -18,25 +18,26 @@ from rumi.web import Web
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The services that tools use, and the additional tools of a front end."""
+    """The services that tools use, and the additional tools of a channel."""
 
     web: Web
+    ids: ChatIds
     memory: AskMemory
     skills: AskSkills
     runner: CodeRunner
     workspaces: Path
     model_for: Callable[[str, Language], Model]
-    of_front_end: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
+    of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
-        chat, owner = view.chat, owner_of(view.chat)
+        chat, owner = view.chat, self.ids.owner_of(view.chat)
         tools: tuple[Tool, ...] = (
             WebFetch(partial(self.web.fetch, chat)),
             WebSearch(partial(self.web.search, chat)),
             RememberTool(self.memory, owner, chat, view.tainted, view.language),
             ForgetTool(self.memory, owner, view.language),
-            *self.of_front_end(chat),
+            *self.of_channel(chat),
         )
         return (*tools, self._use_skill(view, ("bash", *(tool.spec.name for tool in tools))))
 

@@ -8,27 +8,28 @@ rumi             rest_for_one: each child depends on the children above it
 ├── models       permits for model calls, shared between chats
 ├── intents      names of boxes that may exist
 ├── sandboxes    keyed: one child per chat
-├── sender       replies to Telegram                (rumi telegram)
+├── sender       sends replies                      (a channel)
 ├── learner      extracts facts from sessions that have ended
 ├── recovery     starts chats with open messages
 ├── chats        keyed: one child per chat
-├── poller       messages from Telegram             (rumi telegram)
+├── poller       receives messages                  (a channel)
 ├── control      the control socket
-└── page         the page                           (rumi telegram --web)
+└── page         shows all of it                    (a channel)
 """
 
 import logging
 import os
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
 from rumi.building import sandbox_limits
+from rumi.channels import Channel
+from rumi.chat_ids import ChatIds
 from rumi.chats import Hub, Inbox, Means, PendingMessages, add_chats
 from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
@@ -49,10 +50,6 @@ from rumi.toolbox import Toolbox
 from rumi.web import add_fetcher
 from rumi.windows import About, Live, Windows, of_the_tree
 
-if TYPE_CHECKING:
-    from rumi.channels.page import Entrance, Page
-    from rumi.channels.telegram import Telegram
-
 logger = logging.getLogger(__name__)
 
 JOURNAL_SHUTDOWN_S = 10.0
@@ -61,7 +58,9 @@ DAY_S = 86_400.0
 
 
 class Tree:
-    """The actors and their connections. `project` is the folder whose skills count as well."""
+    """The actors and their connections. `ids` are the chat ids of all channels, also of channels that do not
+    run; `project` is the folder whose skills count as well.
+    """
 
     inbox: Inbox
 
@@ -73,15 +72,15 @@ class Tree:
         engine: Engine,
         language: texts.Language,
         redactor: Redactor,
-        telegram: "Telegram | None",
+        channels: Sequence[Channel],
+        ids: ChatIds,
         project: Path | None,
-        entrance: "Entrance | None" = None,
         *,
         full: bool = False,
     ) -> None:
         settings = loaded.settings
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
-        self.page: Page | None = None
+        self._channels = tuple(channels)
         self._reserve = Reserve(home.reserve)
         self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
         journal = self._add_journal(home, settings.session.keep_days * DAY_S)
@@ -92,20 +91,21 @@ class Tree:
         permits = self.root.add(models.spec())
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
         hub = Hub()
-        if telegram is not None:
-            telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
+        for channel in channels:
+            channel.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
 
         def model_for(chat: str, spoken: texts.Language) -> Model:
             return models.bind(chat, permits, language=spoken)
 
         toolbox = Toolbox(
             web=web,
+            ids=ids,
             memory=asking(memory),
             skills=skills.ask,
             runner=CodeRunner(trusted, Threads()),
             workspaces=home.workspaces,
             model_for=model_for,
-            of_front_end=telegram.tools_for if telegram is not None else lambda chat: (),
+            of_channel=lambda chat: self._channel_of(chat).tools_for(chat),
         )
         self.means = Means(
             journal=journal,
@@ -121,6 +121,7 @@ class Tree:
             pending=PendingMessages(),
             limits=chat_limits_of(loaded, models.context_tokens),
             language=language,
+            ids=ids,
             workspaces=home.workspaces,
             now=time.time,
             offload=Threads(),
@@ -131,12 +132,11 @@ class Tree:
             memory=asking(memory),
             skills=skills.ask,
             extract=extract if settings.memory.extract else None,
+            bring=lambda chat, enclosure: self._channel_of(chat).bring(chat, enclosure),
         )
-        if telegram is not None:
-            self.means = replace(self.means, bring=telegram.bring)
         self.inbox = add_chats(self.root, self.means)
-        if telegram is not None:
-            telegram.add_poller(self.root, self.inbox)
+        for channel in channels:
+            channel.add_receiver(self.root, self.inbox, self.means)
         self.status = StatusSource(
             self.root.status,
             {
@@ -147,19 +147,22 @@ class Tree:
             files=(home.state_db, home.memory_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.means.failed.items()},
         )
-        more = {"memory": memory_calls(asking(memory), self.inbox.learn_of)}
+        more = {"memory": memory_calls(asking(memory), self.inbox.learn_of, ids)}
         calls = Switchboard(self.status, self.inbox, more).calls()
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
-        about = About(models.name, engine.kind, str(project or ""), service=telegram is not None)
+        about = About(models.name, engine.kind, str(project or ""), service=bool(channels))
         self.windows = Windows(self.inbox, self.means, about)
         self._live = Live(hub)
         streams = {"window": self.windows.serve, "events": self._live.serve}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
-        if entrance is not None:
-            from rumi.channels.page import add_page
+        for channel in channels:
+            channel.add_view(self.root, self.inbox, self.means, self.status.dump)
 
-            self.page = add_page(self.root, entrance, self.inbox, self.means, self.status.dump)
+    def _channel_of(self, chat: str) -> Channel:
+        """Return the channel that the chat belongs to; one that does nothing for the chats of no channel."""
+        of_chat = (each for each in self._channels if each.prefix is not None and each.prefix.owns(chat))
+        return next(of_chat, Channel())
 
     def _happened(self, event: TreeEvent) -> None:
         """Publish an event of the tree to subscribers, and log errors."""
@@ -168,8 +171,8 @@ class Tree:
             name, chat, more = told
             self.means.audit.write(name, chat_id=chat, **more)
         self._live.tree_happened(event)
-        if self.page is not None:
-            self.page.tree_happened(event)
+        for channel in self._channels:
+            channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
         """Report that nothing can be written, or that writing works again: running turns wait for it."""

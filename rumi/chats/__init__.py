@@ -21,7 +21,6 @@ from rumi.chats.events import (
     turn_of,
 )
 from rumi.chats.hub import Hub, HubSubscription, reply_to
-from rumi.chats.ids import check_chat_id, check_chosen_chat_id
 from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.leaving import leave
 from rumi.chats.local import ChatPort, LocalChat, Subscription
@@ -52,8 +51,6 @@ __all__ = [
     "TurnState",
     "add_chats",
     "asks_first",
-    "check_chat_id",
-    "check_chosen_chat_id",
     "ended",
     "from_json",
     "gist",

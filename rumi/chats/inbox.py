@@ -9,11 +9,11 @@ import trio
 
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, Supervisor
 from rumi import texts
+from rumi.chat_ids import DEFAULT_CHAT
 from rumi.chats.chat import Answer, ChatMessage, EndTurn
 from rumi.chats.dispatcher import Dispatcher, is_stop
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
-from rumi.chats.ids import DEFAULT_CHAT
 from rumi.chats.jobs import EndedBy
 from rumi.chats.learning import Learner, learn_now, learn_of, look
 from rumi.chats.means import Means

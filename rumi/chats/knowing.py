@@ -11,7 +11,7 @@ from rumi import texts
 from rumi.chats.means import Means
 from rumi.chats.noting import Told, note
 from rumi.errors import RumiError
-from rumi.memory import Block, Facts, memory_block, memory_command, owner_of
+from rumi.memory import Block, Facts, memory_block, memory_command
 from rumi.models import context_of
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
@@ -57,7 +57,7 @@ async def _facts(means: Means, chat: str, language: Language, context_tokens: in
         return Block()
     try:
         with trio.move_on_after(FACTS_S):
-            facts = await means.memory(Facts(owner_of(chat)))
+            facts = await means.memory(Facts(means.ids.owner_of(chat)))
             most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
             return memory_block(
                 language, facts, max_facts=means.limits.max_facts, max_tokens=most, told=told.facts
@@ -89,7 +89,7 @@ async def about_memory(means: Means, chat: str, language: Language, rest: str) -
         return texts.not_yet(language, "/memory")
     try:
         with trio.move_on_after(FACTS_S):
-            return await memory_command(means.memory, owner_of(chat), language, rest)
+            return await memory_command(means.memory, means.ids.owner_of(chat), language, rest)
     except RumiError as error:
         return f"❌ {texts.told_error(language, error)}"
     return f"❌ {texts.told(language, 'The memory does not answer. Try again in a moment.')}"

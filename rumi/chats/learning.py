@@ -16,7 +16,7 @@ import trio
 from actors import Actor, ActorError, ActorStopped, MailboxFull, Request, answers
 from rumi.errors import RumiError
 from rumi.journal import AskToLearn, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
-from rumi.memory import Facts, Learn, Learned, owner_of
+from rumi.memory import Facts, Learn, Learned
 from rumi.models import Message, ModelError, context_of, message_tokens
 from rumi.texts import Language
 
@@ -180,7 +180,7 @@ class Learner(Actor[LearnerMessage]):
         if not lesson.messages or await means.memory(Learned(chat, session, lesson.upto)):
             return 0
         language: Language = "es" if lesson.language == "es" else "en" if lesson.language else means.language
-        owner = owner_of(chat)
+        owner = means.ids.owner_of(chat)
         known = await means.memory(Facts(owner))
         model = means.model_for(chat, language)
         messages = _latest(lesson.messages, context_of(model, means.limits.context_tokens) // 2)
@@ -226,7 +226,7 @@ async def learn_of(means: "Means", owner: str) -> int:
 
     async def sessions() -> set[tuple[str, int]]:
         found = await means.journal.ask(ToLearn(going_on=True))
-        return {key for key in found.now if owner_of(key[0]) == owner}
+        return {key for key in found.now if means.ids.owner_of(key[0]) == owner}
 
     if not means.learns:
         return 0

@@ -10,10 +10,10 @@ import trio
 from actors import ActorRef
 from rumi.agent import Limits
 from rumi.audit import AuditLog
+from rumi.chat_ids import ChatIds
 from rumi.chats.hub import Hub
 from rumi.chats.learning import LearnerMessage
 from rumi.chats.pending import PendingMessages
-from rumi.errors import RumiError
 from rumi.journal import Enclosure, JournalMessage, Offload
 from rumi.memory import Ask, Fact, NewFact
 from rumi.models import Message, Model
@@ -93,11 +93,6 @@ class ChatLimits:
     """How much of what a message hands on, in others' words, is kept."""
 
 
-async def _bring_nothing(chat: str, enclosure: Enclosure) -> str:
-    await trio.lowlevel.checkpoint()
-    raise RumiError(f"This front end cannot fetch {enclosure.name}.")
-
-
 @dataclass(frozen=True, slots=True)
 class Failed:
     """A chat that crashed once too often. `time` is seconds since 1970, `error` one line."""
@@ -118,9 +113,12 @@ class Means:
     pending: PendingMessages
     limits: ChatLimits
     language: Language
+    ids: ChatIds
     workspaces: Path
     now: Callable[[], float]
     offload: Offload
+    bring: Callable[[str, Enclosure], Awaitable[str]]
+    """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
     thinks: bool = False
     """Whether the model thinks: otherwise nothing is learned from sessions, and no summary is made."""
     memory: Ask | None = None
@@ -133,8 +131,6 @@ class Means:
     """Learns from sessions that end; `add_chats` makes it where there is a memory."""
     tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
     """The tools that a chat has besides its sandbox."""
-    bring: Callable[[str, Enclosure], Awaitable[str]] = field(default=_bring_nothing)
-    """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
     how_to_make_room: Callable[[str, Language], str] = field(default=lambda trouble, language: "")
     """What to do about a trouble of the disk's, for who owns it."""
     whole_status: Callable[[], str] = field(default=lambda: "")

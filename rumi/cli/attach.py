@@ -127,7 +127,7 @@ def _do(home: Home, call: str, chat: str) -> str:
     """Change the files of a home that no process holds. No turn runs there, so there is nothing to stop."""
 
     from rumi import texts
-    from rumi.chats import check_chat_id
+    from rumi.chat_ids import check_chat_id
     from rumi.config import load_settings
 
     check_chat_id(chat)

@@ -94,13 +94,13 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
     import trio
 
     from rumi import texts
+    from rumi.channels import BUILT_IN
     from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
-    from rumi.chats import check_chosen_chat_id
     from rumi.config import home_from, load_settings
     from rumi.home import Home
     from rumi.windows import LastingChat, Wish
 
-    check_chosen_chat_id(chat_id)
+    BUILT_IN.check_chosen(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
     language = texts.detect_language(loaded.settings.language, os.environ)

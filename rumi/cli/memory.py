@@ -85,6 +85,7 @@ def extract(owner: str, as_json: bool) -> None:
 def _ask(do: str, **fields: object) -> dict[str, Any]:
     """Send a request to the memory of this home: through its holder, or directly to the file."""
 
+    from rumi.channels import BUILT_IN
     from rumi.config import home_from
     from rumi.home import Home
     from rumi.memory import check
@@ -92,7 +93,7 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
     home = Home(home_from(os.environ)).make()
     here = _extract_here if do == "extract" else _do
     request = {"do": do, **fields}
-    check(request)
+    check(request, BUILT_IN)
     return cast("dict[str, Any]", run_async(_when_free, home, here, request))
 
 
@@ -125,6 +126,7 @@ async def _call(home: "Home", request: dict[str, object]) -> object:
 
 async def _do(home: "Home", request: dict[str, object]) -> object:
     """Work on the database file of a home that no process holds."""
+    from rumi.channels import BUILT_IN
     from rumi.memory import memory_calls, open_memory
 
     async def learn(owner: str) -> int:
@@ -132,7 +134,7 @@ async def _do(home: "Home", request: dict[str, object]) -> object:
 
     with home.hold("rumi memory"):
         async with open_memory(home.memory_db) as ask:
-            return await memory_calls(ask, learn)(request)
+            return await memory_calls(ask, learn, BUILT_IN)(request)
 
 
 async def _extract_here(home: "Home", request: dict[str, object]) -> object:

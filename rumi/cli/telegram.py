@@ -3,7 +3,8 @@
 import gc
 import os
 import resource
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ import click
 from rumi.cli import run_async
 
 if TYPE_CHECKING:
-    from rumi.channels.page import Entrance
+    from rumi.channels import Channel
     from rumi.config import Loaded
     from rumi.home import Home
     from rumi.texts import Language
@@ -54,7 +55,8 @@ async def _serve(web: str | None) -> None:
     from rumi import texts
     from rumi.app import open_app
     from rumi.building import ready_engine
-    from rumi.channels.telegram import listening_to_signals, serve
+    from rumi.channels.serving import listening_to_signals, serve
+    from rumi.channels.telegram import Telegram
     from rumi.channels.terminal import show_progress
     from rumi.config import home_from, load_settings
     from rumi.home import Home
@@ -65,42 +67,38 @@ async def _serve(web: str | None) -> None:
     loaded = load_settings(home.root, os.environ, {})
     require_model(loaded)
     language = texts.detect_language(loaded.settings.language, os.environ)
-    with home.hold("rumi telegram"), _entrance(web, language, home, loaded) as entrance:
+    with home.hold("rumi telegram"), _page(web, language, home, loaded) as page:
         full = require_room(home, language)
         async with show_progress(language) as steps:
             engine = await ready_engine(home, loaded, steps.step, for_many=True)
+        channels = (*page, Telegram())
         async with (
             listening_to_signals() as told,
-            open_app(home, loaded, engine, telegram=True, entrance=entrance, full=full) as app,
+            open_app(home, loaded, engine, channels=channels, full=full) as app,
         ):
             for note in app.notes:
                 _say(texts.told(language, note))
-            assert app.telegram is not None
             look_for_cycles_seldom()
-            if entrance is not None:
-                entrance.introduce()
-
-            def wind_down() -> None:
-                app.windows.wind_down()
-                if app.page is not None:
-                    app.page.wind_down()
-
             app.windows.open()
-            await serve(app.telegram, app.inbox, language, _say, told, wind_down)
+            await serve(channels, app.inbox, language, _say, told, app.windows.wind_down)
             with trio.move_on_after(1):
                 await app.windows.done()
 
 
-def _entrance(
+@contextmanager
+def _page(
     web: str | None, language: "Language", home: "Home", loaded: "Loaded"
-) -> "AbstractContextManager[Entrance | None]":
-    """Open the place where the page listens, if there is to be a page."""
+) -> "Iterator[tuple[Channel, ...]]":
+    """Open the place where the page listens; yield the page, if there is to be one."""
     if web is None:
-        return nullcontext()
-    from rumi.channels.page import open_entrance
+        yield ()
+        return
+    from rumi.channels.page import Page, open_entrance
 
     sessions = home.run / "page-sessions.json"
-    return open_entrance(web, language, _say, sessions, ask_browsers=loaded.settings.language == "auto")
+    auto = loaded.settings.language == "auto"
+    with open_entrance(web, language, _say, sessions, ask_browsers=auto) as entrance:
+        yield (Page(entrance),)
 
 
 def _say(line: str) -> None:

@@ -1,5 +1,6 @@
 """Memory: facts that last, each with one owner, and their extraction from a session."""
 
+from rumi.chat_ids import LOCAL
 from rumi.memory.actor import Ask, Memory, asking, open_memory
 from rumi.memory.block import Block, memory_block, told_facts
 from rumi.memory.command import memory_command
@@ -7,7 +8,6 @@ from rumi.memory.extractor import extract
 from rumi.memory.schema import MEMORY
 from rumi.memory.serving import check, memory_calls
 from rumi.memory.types import (
-    LOCAL,
     MAX_FACTS,
     MAX_KEY_CHARS,
     MAX_VALUE_CHARS,
@@ -22,7 +22,6 @@ from rumi.memory.types import (
     NewFact,
     Remember,
     Source,
-    owner_of,
 )
 from rumi.memory.writing import checked, written
 
@@ -54,7 +53,6 @@ __all__ = [
     "memory_calls",
     "memory_command",
     "open_memory",
-    "owner_of",
     "told_facts",
     "written",
 ]

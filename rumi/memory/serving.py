@@ -4,7 +4,6 @@
 `extract` extracts facts from the owner's words now, also if the session continues.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -12,9 +11,10 @@ from typing import Final, TypeAlias
 
 import trio
 
+from rumi.chat_ids import LOCAL, ChatIds
 from rumi.errors import UsageError
 from rumi.memory.actor import Ask
-from rumi.memory.types import LOCAL, Fact, Facts, Forget, Remember, owner_of
+from rumi.memory.types import Fact, Facts, Forget, Remember
 from rumi.memory.writing import checked, written
 
 Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
@@ -25,12 +25,15 @@ PAGE_CHARS: Final = 100_000
 EXTRACT_S: Final = 50.0
 """How long an answer waits for the extraction, which then continues in the background."""
 
-_NUMBER: Final = re.compile(r"-?[0-9]{1,20}")
-_OWNER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
+def memory_calls(ask: Ask, learn: Learn, ids: ChatIds) -> Serve:
+    """Return the function that serves such requests. `learn` extracts facts, also after its cancellation.
 
-def memory_calls(ask: Ask, learn: Learn) -> Serve:
-    """Return the function that serves such requests. `learn` extracts facts, also after its cancellation."""
+    `ids` know the owners.
+    """
+
+    def owner_in(request: Mapping[str, object]) -> str:
+        return ids.owner(request.get("owner", LOCAL))
 
     async def serve(request: Mapping[str, object]) -> object:
         """Execute a request.
@@ -42,14 +45,14 @@ def memory_calls(ask: Ask, learn: Learn) -> Serve:
         """
         match request.get("do"):
             case "list":
-                return await _list(ask, _owner(request), request.get("after"))
+                return await _list(ask, owner_in(request), request.get("after"))
             case "set":
-                return await _set(ask, _owner(request), _text(request, "key"), _text(request, "value"))
+                return await _set(ask, owner_in(request), _text(request, "key"), _text(request, "value"))
             case "forget":
                 key = _text(request, "key")
-                return {"key": written(key), "forgotten": await ask(Forget(_owner(request), key))}
+                return {"key": written(key), "forgotten": await ask(Forget(owner_in(request), key))}
             case "extract":
-                return await _extract(learn, _owner(request))
+                return await _extract(learn, owner_in(request))
             case _:
                 raise UsageError(
                     "The memory does not know this request.", "It can list, set, forget and extract."
@@ -58,9 +61,9 @@ def memory_calls(ask: Ask, learn: Learn) -> Serve:
     return serve
 
 
-def check(request: Mapping[str, object]) -> None:
+def check(request: Mapping[str, object], ids: ChatIds) -> None:
     """Raise `UsageError` for an invalid request."""
-    _owner(request)
+    ids.owner(request.get("owner", LOCAL))
     for name in {"key", "value"} & request.keys():
         _text(request, name)
 
@@ -98,18 +101,6 @@ def as_json(owner: str, fact: Fact) -> dict[str, object]:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _owner(request: Mapping[str, object]) -> str:
-    owner = request.get("owner", LOCAL)
-    if not isinstance(owner, str) or _OWNER.fullmatch(owner) is None:
-        raise UsageError(
-            "This is not a valid owner.",
-            "Owners are local, and Telegram's users and groups, such as tg11111111.",
-        )
-    if _NUMBER.fullmatch(owner):  # the spelling of Telegram, the configuration and the bot itself
-        return f"tg{owner}"
-    return owner_of(owner) if owner.startswith("tg") else owner
 
 
 def _text(request: Mapping[str, object], name: str) -> str:

@@ -9,9 +9,6 @@ from rumi.errors import RumiError, UsageError
 Source: TypeAlias = Literal["explicit", "auto"]
 """Stated by the user, or extracted from a conversation."""
 
-LOCAL = "local"
-"""The owner of the terminal's chats."""
-
 MAX_KEY_CHARS = 100
 MAX_VALUE_CHARS = 1000
 MAX_FACTS = 1000
@@ -28,14 +25,6 @@ class MemoryUnwritable(MemoryUnavailable, UsageError):
 
 class FactRefused(RumiError):
     """A fact that is not stored, and why."""
-
-
-def owner_of(chat: str) -> str:
-    """Return the owner of a chat's facts: a Telegram user, a group, or the terminal.
-
-    The topics of one Telegram chat share its owner: `tg-100777_5` belongs to `tg-100777`.
-    """
-    return chat.partition("_")[0] if chat.startswith("tg") else LOCAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from rumi.chats import (
     Inbox,
     LocalChat,
     Means,
-    check_chosen_chat_id,
     plain,
     to_json,
 )
@@ -151,7 +150,7 @@ class Windows:
             )
         if not self._taking:
             raise _Ending
-        chat = check_chosen_chat_id(str(request.get("chat")))
+        chat = self._means.ids.check_chosen(str(request.get("chat")))
         self._about.check("--model", request.get("model"), self._about.model)
         self._about.check("--sandbox", request.get("sandbox"), self._about.engine)
         language: Language = "es" if request.get("language") == "es" else "en"

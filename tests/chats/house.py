@@ -13,6 +13,7 @@ from actors import ActorCrashed, ChildSpec, Supervisor
 from rumi import chats
 from rumi.agent import Limits, TurnFinished
 from rumi.audit import AuditLog
+from rumi.channels import BUILT_IN, Channel
 from rumi.chats import (
     ChatEvent,
     ChatLimits,
@@ -25,7 +26,7 @@ from rumi.chats import (
     add_chats,
 )
 from rumi.journal import Journal, Offload, OpenChats
-from rumi.memory import Facts, Memory, asking, extract, owner_of
+from rumi.memory import Facts, Memory, asking, extract
 from rumi.models import Emit, Model, ModelRequest, Reply
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
@@ -119,7 +120,7 @@ class House:
     async def facts(self, chat: str = "cli") -> list[tuple[str, str]]:
         """What is known in the chat, the oldest first."""
         assert self.means.memory is not None
-        known = await self.means.memory(Facts(owner_of(chat)))
+        known = await self.means.memory(Facts(self.means.ids.owner_of(chat)))
         return [(fact.key, fact.value) for fact in sorted(known, key=lambda fact: fact.created)]
 
     def chat(self, chat: str = "cli") -> LocalChat:
@@ -186,10 +187,11 @@ async def house(
         pending=PendingMessages(),
         limits=ChatLimits(limits or Limits(), session_ttl_s, history_messages, context_tokens, 30),
         language="en",
+        ids=BUILT_IN,
         workspaces=path / "workspace",
         now=now,
         offload=offload,
-        **more,
+        **{"bring": Channel().bring, **more},
     )
     inbox = add_chats(root, means)
     try:

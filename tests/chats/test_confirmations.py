@@ -19,6 +19,7 @@ from rumi.texts import Verdict
 from rumi.tools import Question, Tool, ToolResult
 from tests.chats.house import House, house
 from tests.fakes.tools import Unasked
+from tests.journal.accepting import tg
 
 
 @dataclass
@@ -108,7 +109,8 @@ class Asking:
                     return finished, what
 
     async def say(self, text: str, user: int = 7, origin: int | None = None) -> None:
-        await self.house.inbox.accept_all([Incoming(next(UPDATES), "tg7", text, user=user, origin=origin)])
+        message = Incoming(tg(next(UPDATES)), "tg7", text, user=user, origin=origin)
+        await self.house.inbox.accept_all([message])
 
 
 @asynccontextmanager
@@ -329,7 +331,7 @@ async def test_the_same_update_is_heard_once(tmp_path: Path, autojump_clock: Moc
     async with asking(tmp_path) as home:
         await home.say(LEAK)
         await home.asked()
-        arrival = Incoming(next(UPDATES), "tg7", "no", user=7)
+        arrival = Incoming(tg(next(UPDATES)), "tg7", "no", user=7)
         assert await home.house.inbox.accept_all([arrival]) == [True]
         assert await home.house.inbox.accept_all([arrival]) == [False]
         assert len((await home.replied())[1].messages) == 2

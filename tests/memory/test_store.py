@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rumi.channels import BUILT_IN
 from rumi.memory import (
     LOCAL,
     MAX_FACTS,
@@ -22,7 +23,6 @@ from rumi.memory import (
     NewFact,
     Remember,
     Source,
-    owner_of,
 )
 from rumi.memory.schema import SCHEMA_VERSION
 from rumi.memory.store import Store
@@ -47,7 +47,7 @@ def pairs(store: Store, owner: str = LOCAL) -> list[tuple[str, str]]:
 
 
 def test_a_chat_works_with_the_facts_of_its_owner() -> None:
-    assert [owner_of(chat) for chat in ("cli", "work", "tg12", "tg-100777_5", "tg-100777")] == [
+    assert [BUILT_IN.owner_of(chat) for chat in ("cli", "work", "tg12", "tg-100777_5", "tg-100777")] == [
         LOCAL, LOCAL, "tg12", "tg-100777", "tg-100777",
     ]  # fmt: skip
 

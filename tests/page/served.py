@@ -17,7 +17,7 @@ import trio
 
 from rumi.agent import TurnFinished
 from rumi.app import App, open_app
-from rumi.channels.page import open_entrance
+from rumi.channels.page import Page, open_entrance
 from rumi.chats import ChatEvent
 from rumi.config import Loaded, load_settings
 from rumi.home import Home
@@ -80,6 +80,7 @@ class Served:
         self.said: list[str] = []
         self.url = ""
         self.app: App
+        self.page: Page
         self._engine = engine
         self._model = model
         self._where = where
@@ -138,7 +139,8 @@ class Served:
                     ask_browsers=loaded.settings.language == "auto",
                 )
             )
-            self.app = await stack.enter_async_context(open_app(home, loaded, engine, entrance=entrance))
+            self.page = Page(entrance)
+            self.app = await stack.enter_async_context(open_app(home, loaded, engine, channels=(self.page,)))
             self.url = entrance.bound.url
             entrance.introduce()
             self._ready.set()
@@ -159,8 +161,7 @@ class Served:
 
     def new_link(self) -> str:
         """One that may be used now."""
-        assert self.app.page is not None
-        self.do(self.app.page.entrance.door.offer)
+        self.do(self.page.entrance.door.offer)
         return self.link
 
     def say(self, chat: str, text: str) -> None:
@@ -176,9 +177,8 @@ class Served:
 
     def crash_page(self) -> None:
         """Make the page's server crash: by an event that is none."""
-        assert self.app.page is not None
         nonsense = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
-        self.do(self.app.page.events.put, nonsense)
+        self.do(self.page.events.put, nonsense)
 
     def restarts(self, id: str) -> int:
         """Of that child of the root's, and of those below it."""

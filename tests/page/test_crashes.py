@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Supervisor, TreeEvent
 from rumi.agent import TurnFinished
-from rumi.channels.page import add_page, open_entrance
+from rumi.channels.page import Page, open_entrance
 from rumi.chats import ChatEvent, Hub
 
 NONSENSE = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
@@ -27,7 +27,8 @@ async def test_crashes_of_the_page_never_end_the_process(autojump_clock: MockClo
     means: Any = SimpleNamespace(hub=Hub(), limits=SimpleNamespace(history_messages=1))
     inbox: Any = None
     with open_entrance("127.0.0.1:0", "en", lambda line: None, tmp_path / "sessions") as entrance:
-        page = add_page(root, entrance, inbox, means, dict)
+        page = Page(entrance)
+        page.add_view(root, inbox, means, dict)
         async with root.running():
             waits = []
             for _ in range(8):

@@ -170,8 +170,7 @@ def test_a_websocket_of_another_site_is_refused(served: Served) -> None:
 
 
 def said(served: Served) -> str:
-    assert served.app.page is not None
-    return "\n".join(entry.growing for entry in served.app.page.transcript.entries.values())
+    return "\n".join(entry.growing for entry in served.page.transcript.entries.values())
 
 
 def test_the_page_speaks_the_browsers_language_where_none_is_set(tmp_path: Path) -> None:
@@ -301,8 +300,7 @@ def test_a_session_ends_when_its_person_logs_out(client: httpx.Client) -> None:
 def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path: Path) -> None:
     begun = []
     with Served(tmp_path / "home") as served:
-        page = served.app.page
-        assert page is not None
+        page = served.page
         with httpx.Client(base_url=served.url, headers={"Origin": served.url}) as client:
             client.get(served.link)
             (cookie,) = client.cookies.items()
@@ -316,7 +314,7 @@ def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path
                 for _ in range(8):  # more than the kernel keeps for one that does not read
                     client.post("/chat/send", json={"text": f"shows {'x' * 90_000}"})
                     served.until(lambda: not served.app.means.pending.untold)
-                words = served.app.page and served.do(lambda: len(page.transcript.entries))
+                words = served.do(lambda: len(page.transcript.entries))
                 assert words == 16
                 told = ""
                 for piece in events.iter_text():

@@ -7,6 +7,7 @@ from pathlib import Path
 import trio
 
 from actors import ActorError, RestartLimitExceeded
+from rumi.channels.serving import wind_down
 from rumi.errors import RumiError
 from rumi.home import Home
 from rumi.journal import Unwritable
@@ -222,7 +223,7 @@ class History:
         failed = True
         try:
             async with process.running():
-                await process.telegram.introduce()
+                await process.telegram.introduce(lambda line: None)
                 await self._until(process, end, last)
             failed = False
         except Exception as error:  # noqa: BLE001  # judged below
@@ -285,7 +286,7 @@ class History:
         self._told_at = trio.current_time()
         hurry_s = random.choice((math.inf, math.inf, 0.1, 5)) if not last else math.inf
         with trio.move_on_after(hurry_s):  # a second signal
-            await process.telegram.wind_down(process.inbox)
+            await wind_down((process.telegram,), process.inbox)
 
     async def _press_what_stands(self) -> Sequence[Query]:
         """Press the buttons that are left though nothing is asked any more; a live process leaves none."""

@@ -16,6 +16,7 @@ from telegram import Bot
 from actors import ChildSpec, Supervisor, TreeEvent
 from rumi.agent import Limits as TurnLimits
 from rumi.audit import AuditLog
+from rumi.channels import BUILT_IN
 from rumi.channels.telegram.room import Telegram
 from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
 from rumi.home import Home
@@ -122,9 +123,9 @@ class Process:
             Line(self.life, setting.api, setting.latency, setting.witness.typing) for _ in range(2)
         ]
         bot = Bot(TOKEN, request=self._lines[0], get_updates_request=self._lines[1])
-        self.telegram = Telegram(
-            bot, WHO, cast(Any, Files(self.life, setting.api)), setting.home, voice=False
-        )
+        self.telegram = Telegram()
+        files = cast(Any, Files(self.life, setting.api))
+        self.telegram.connect(bot, WHO, files, setting.home, voice=False)
         self.telegram._reading = cast(Any, disk)
         if world.random.random() < 0.8:
             self.telegram._memory.registered = True  # the same calls each time: some processes are enough
@@ -171,6 +172,7 @@ class Process:
                 CONFIRM_S,
             ),
             language="en",
+            ids=BUILT_IN,
             workspaces=home.workspaces,
             now=world.now,
             offload=disk,
@@ -185,7 +187,7 @@ class Process:
             thinks=True,
         )
         self.inbox: Inbox = add_chats(self.root, self.means)
-        self.telegram.add_poller(self.root, self.inbox)
+        self.telegram.add_receiver(self.root, self.inbox, self.means)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -26,7 +26,8 @@ from rumi.channels.telegram.sending.preview import Preview
 from rumi.channels.telegram.sending.questions import Question
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.channels.telegram.sending.toasts import Toasts
-from rumi.chats import Hub, Inbox, Replied, learning, recovery
+from rumi.chat_ids import ChatIds
+from rumi.chats import Hub, Inbox, Replied, recovery
 from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.jobs import Job
@@ -181,7 +182,7 @@ def leaves_nobody_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def learns_for_another(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(learning, "owner_of", lambda chat: "tg1001")
+    patch.setattr(ChatIds, "owner_of", lambda self, chat: "tg1001")
 
 
 def never_finds_that_a_session_is_over(patch: pytest.MonkeyPatch) -> None:

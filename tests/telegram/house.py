@@ -15,6 +15,7 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.agent import Limits
 from rumi.audit import AuditLog
+from rumi.channels import BUILT_IN
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.room import Telegram
 from rumi.chats import ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
@@ -125,7 +126,8 @@ async def telegram_house(
     home = Home(path)
     (path / "logs").mkdir(exist_ok=True)
     who = Who(frozenset({ANA, BEN}))
-    telegram = Telegram(bot_in_memory(api), who, cast(Any, None), home, voice=False)
+    telegram = Telegram()
+    telegram.connect(bot_in_memory(api), who, cast(Any, None), home, voice=False)
     root = Supervisor("rumi", strategy="rest_for_one")
     offload, hub, sending = InPlace(), Hub(), Sending()
     journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time)))
@@ -141,6 +143,7 @@ async def telegram_house(
         pending=PendingMessages(),
         limits=ChatLimits(Limits(), 3600, 40, 100_000, 30, confirm_timeout_s),
         language="en",
+        ids=BUILT_IN,
         workspaces=home.workspaces,
         now=time.time,
         offload=offload,
@@ -148,7 +151,7 @@ async def telegram_house(
         bring=telegram.bring,
     )
     inbox = add_chats(root, means)
-    telegram.add_poller(root, inbox)
+    telegram.add_receiver(root, inbox, means)
     try:
         async with root.running():
             yield TelegramHouse(api, inbox, sending, root, telegram)

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from rumi.channels.serving import wind_down
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Flood, Redelivered, Reset, Silent, Slow
 from tests.fakes.bot_api_world import Chat
@@ -357,7 +358,7 @@ async def test_at_the_programs_end_a_question_is_a_no_and_loses_its_buttons(
     async with telegram_house(tmp_path, api) as house:
         api.say(api.people[ANA], "send a.txt")
         question = await house.asked(ANA)
-        await house.telegram.wind_down(house.inbox)
+        await wind_down((house.telegram,), house.inbox)
         assert not question.buttons
         assert question.text.endswith("\n\n❌ No.")
         assert api.chats[ANA].texts[1].startswith("⚠️ I was restarted while working on")

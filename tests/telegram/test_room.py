@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Request, Supervisor, answers
+from rumi.channels.serving import wind_down
 from rumi.channels.telegram.messages import PollerMessage, SenderMessage, StopPolling
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.room import Telegram
@@ -59,11 +60,12 @@ async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_
 ) -> None:
     steps: list[str] = []
     bot = bot_in_memory(BotApi(trio.current_time))
-    telegram = Telegram(bot, Who(frozenset()), cast(Any, None), Home(tmp_path), voice=False)
+    telegram = Telegram()
+    telegram.connect(bot, Who(frozenset()), cast(Any, None), Home(tmp_path), voice=False)
     root = Supervisor("rumi")
     telegram._sender = root.add(ChildSpec("sender", lambda: Noting(steps)))
     telegram._poller = root.add(ChildSpec("poller", Failing))
     async with root.running():
-        await telegram.wind_down(cast(Any, Turns(steps)))
+        await wind_down((telegram,), cast(Any, Turns(steps)))
     assert steps == ["wind down", "Flush", "ask to learn", "learn"]
     assert trio.current_time() < 60

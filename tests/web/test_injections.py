@@ -13,9 +13,10 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.agent import ConfirmationAsked, Limits, TurnFinished
+from rumi.channels import BUILT_IN
 from rumi.chats import ChatView, Replied
 from rumi.journal import Threads
-from rumi.memory import Ask, Fact, Facts, Memory, NewFact, Remember, asking, extract, owner_of
+from rumi.memory import Ask, Fact, Facts, Memory, NewFact, Remember, asking, extract
 from rumi.models import Emit, ModelRequest, Reply, ToolCall
 from rumi.sandbox import prepare_workspace
 from rumi.tools import ForgetTool, RememberTool, SendFile, Tool, WebFetch
@@ -142,7 +143,7 @@ async def victim(
         async with fetcher(server.endpoint, resolver=Anywhere()) as web, root.running():
 
             def tools_for(view: ChatView) -> tuple[Tool, ...]:
-                owner = owner_of(view.chat)
+                owner = BUILT_IN.owner_of(view.chat)
                 workspace = prepare_workspace(path, view.chat, 0, 0)
                 (workspace / "diary.txt").write_text(f"lives in {SECRET}")
                 return (

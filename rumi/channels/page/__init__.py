@@ -5,6 +5,6 @@ actor's incarnations. Only this room knows the server and its framework.
 """
 
 from rumi.channels.page.entrance import Entrance, open_entrance
-from rumi.channels.page.page import Page, add_page
+from rumi.channels.page.page import Page
 
-__all__ = ["Entrance", "Page", "add_page", "open_entrance"]
+__all__ = ["Entrance", "Page", "open_entrance"]

@@ -10,11 +10,12 @@ import trio
 from starlette.requests import HTTPConnection
 
 from actors import Actor, Backoff, ChildSpec, Supervisor, TreeEvent
+from rumi.channels import Channel
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.channels.page.windows import Window
-from rumi.chats import Inbox, LocalChat, Means
+from rumi.chats import HubSubscription, Inbox, LocalChat, Means
 from rumi.journal import Load, Threads
 
 CHAT: Final = "web"
@@ -35,23 +36,41 @@ MOST_RESTARTS: Final = 100
 """In five seconds; with the waits between them there are three at most."""
 
 
-class Page:
-    """What the page shows, whom it lets in, and who looks now. Outlives the server's incarnations."""
+class Page(Channel):
+    """What the page shows, whom it lets in, and who looks now. Outlives the server's incarnations.
 
-    def __init__(
-        self, entrance: Entrance, inbox: Inbox, means: Means, dump: Callable[[], Mapping[str, object]]
-    ) -> None:
+    Its chat is one that every client may choose, so it has no prefix.
+    """
+
+    name = "page"
+    chat: LocalChat
+    board: Board
+    events: HubSubscription
+
+    def __init__(self, entrance: Entrance) -> None:
         self.entrance = entrance
-        self.chat = LocalChat(CHAT, inbox, means)
-        self.board = Board(dump)
         self.transcript = Transcript()
         self.windows: set[Window] = set()
         self.ending = False
-        self.events = means.hub.subscribe()
         self.watched = trio.Event()
         self.stirred = trio.Event()
         self._begun = False
         self._offload = Threads()
+
+    def add_view(
+        self, root: Supervisor, inbox: Inbox, means: Means, status: Callable[[], Mapping[str, object]]
+    ) -> None:
+        """Add the server, under a supervisor of its own.
+
+        It comes back from crashes after a growing wait, and they are not counted together with others:
+        whatever the page does, the process goes on.
+        """
+        self.chat = LocalChat(CHAT, inbox, means)
+        self.board = Board(status)
+        self.events = means.hub.subscribe()
+        own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
+        backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
+        own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
 
     def chat_of(self, request: HTTPConnection) -> LocalChat:
         """The chat, for what a browser sends: it is answered in the browser's language."""
@@ -62,11 +81,15 @@ class Page:
         if self.board.tree_happened(event):
             self.stirred.set()
 
-    def wind_down(self) -> None:
-        """The program is about to end: take no more messages. Windows go on showing how it ends."""
+    async def introduce(self, say: Callable[[str], None]) -> None:
+        """Say how to come in."""
+        self.entrance.introduce()
+
+    async def stop_receiving(self) -> None:
+        """Take no more messages. Windows go on showing how the program ends."""
         self.ending = True
 
-    async def open(self, session: str) -> Window | None:
+    async def new_window(self, session: str) -> Window | None:
         """A window for a browser that is logged in; None where there are too many.
 
         Raises:
@@ -159,25 +182,3 @@ class PageServer(Actor[Never]):
                     page.board.look_back()
                     page.wake()
                     await trio.sleep(STIR_S)
-
-
-def add_page(
-    root: Supervisor,
-    entrance: Entrance,
-    inbox: Inbox,
-    means: Means,
-    dump: Callable[[], Mapping[str, object]],
-) -> Page:
-    """Add the page below all else, under a supervisor of its own.
-
-    It comes back from crashes after a growing wait, and they are not counted together with others: whatever
-    the page does, the process goes on.
-    """
-    page = Page(entrance, inbox, means, dump)
-    own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
-    own.add(
-        ChildSpec(
-            "server", lambda: PageServer(page), shutdown=2.0, backoff=Backoff(first_s=0.2, factor=5, cap_s=60)
-        )
-    )
-    return page

@@ -124,7 +124,7 @@ class Desk:
         if request.method == "HEAD":
             return Response(status_code=204)
         try:
-            window = await self._page.open(session_of(request.scope, self._bound))
+            window = await self._page.new_window(session_of(request.scope, self._bound))
         except ActorError:
             raise HTTPException(503, self._words(request)["not_now"]) from None
         if window is None:

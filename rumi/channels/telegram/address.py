@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass
 
-_CHAT = re.compile(r"tg(-?[0-9]{1,20})(?:_([0-9]{1,20}))?")
+from rumi.channels import TELEGRAM
+
+_CHAT = re.compile(TELEGRAM.text + r"(-?[0-9]{1,20})(?:_([0-9]{1,20}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class Address:
     @property
     def chat(self) -> str:
         """The chat's id in Rumi: `tg123`, `tg-100777_5`."""
-        return f"tg{self.number}" if self.topic is None else f"tg{self.number}_{self.topic}"
+        return f"{TELEGRAM.text}{self.number}" + ("" if self.topic is None else f"_{self.topic}")
 
     @property
     def group(self) -> bool:

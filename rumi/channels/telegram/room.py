@@ -1,8 +1,8 @@
-"""Telegram's part of the process: its two actors, its services for chats, and its shutdown."""
+"""Telegram as a channel: its connections, its two actors, and its services for chats."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -12,8 +12,10 @@ import trio
 from telegram import Bot
 from telegram.error import TelegramError
 
-from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
-from rumi.channels.telegram.api.bot import Me, introduce, open_bot
+from actors import ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
+from rumi import texts
+from rumi.channels import TELEGRAM, Channel, Process
+from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files import TelegramFiles
 from rumi.channels.telegram.messages import Flush, PollerMessage, Say, SenderMessage, SendFile, StopPolling
 from rumi.channels.telegram.moves import Moves
@@ -25,51 +27,38 @@ from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.sending.destination import Statistics
 from rumi.channels.telegram.sending.limits import Limits
 from rumi.channels.telegram.sending.sender import Sender
-from rumi.chats import Hub, Inbox
-from rumi.config import Loaded
+from rumi.chats import Hub, Inbox, Means
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.journal import Enclosure, JournalMessage, Threads
 from rumi.models import Transcriber
-from rumi.sandbox import Limits as SandboxLimits
 from rumi.sandbox import prepare_workspace
-from rumi.texts import Language
 from rumi.tools import SendFile as SendFileTool
 from rumi.tools import Tool
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 20.0
-"""How long running turns may continue after a signal."""
-
-REPORT_S: Final = 15.0
-"""How long ending and reporting the remaining turns may then take."""
-
-FLUSH_S: Final = 10.0
-"""How long the last replies may take to reach Telegram; the next process sends the rest."""
-
 FILES_AT_ONCE: Final = 4
 """The maximum number of files that are read or written at once, and that are in memory."""
-
-LEARN_S: Final = 5.0
-"""How long the extraction of facts from open sessions may then take."""
 
 FIRST_LOOK_S: Final = 5.0
 """How long Telegram may take to identify the bot before serving begins without the answer."""
 
 
-class Telegram:
-    """The bot, and the data that it needs. `users` is how many people may talk to it."""
+class Telegram(Channel):
+    """The bot as a channel, and the data that it needs."""
 
-    def __init__(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
-        self.users = len(who.allowed | who.admins)
-        self._bot = bot
-        self._who = who
-        self._files = files
-        self._workspaces = home.workspaces
+    name = "telegram"
+    prefix = TELEGRAM
+
+    def __init__(self) -> None:
+        self._bot: Bot
+        self._who: Who
+        self._files: TelegramFiles
+        self._workspaces: Path
+        self._voice: bool
         self._reading = Threads(FILES_AT_ONCE)
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
-        self._voice = voice
         self._memory = PollerMemory()
         self._limits = Limits()
         self._moves = Moves()
@@ -77,18 +66,54 @@ class Telegram:
         self._sender: ActorRef[SenderMessage] | None = None
         self._poller: ActorRef[PollerMessage] | None = None
 
-    async def introduce(self) -> Me | None:
-        """Return the bot's identity; None if Telegram does not answer soon.
+    @asynccontextmanager
+    async def open(self, process: Process) -> AsyncIterator[None]:
+        """Have the connections until the block ends. Telegram is asked nothing yet.
 
         Raises:
-            TokenRefused: Telegram does not know the token.
+            ConfigError: There is no token, or it has an invalid form.
         """
-        with trio.move_on_after(FIRST_LOOK_S):
+        home, given, secrets = process.home, process.loaded.settings, process.loaded.secrets
+        if secrets.telegram_token is None:
+            raise ConfigError(
+                "TELEGRAM_TOKEN is missing.",
+                f"Get one from @BotFather and put TELEGRAM_TOKEN=… into {home.root / '.env'}.",
+            )
+        allowed, admins = frozenset(given.telegram.allowed_users), frozenset(given.telegram.admins)
+        who = Who(allowed, admins, given.language, process.language)
+
+        def workspace(chat: str) -> Path:
+            return prepare_workspace(home.root, chat, *process.user)
+
+        async with open_bot(secrets.telegram_token.reveal(), secrets.telegram_base_url) as bot:
+            key = secrets.groq_api_key
+            transcriber = Transcriber(key.reveal(), secrets.groq_base_url) if key is not None else None
+            files = TelegramFiles(
+                bot,
+                workspace=workspace,
+                user=process.user,
+                limits=process.limits,
+                spool=home.run,
+                offload=Threads(FILES_AT_ONCE),
+                transcriber=transcriber,
+                in_memory=trio.CapacityLimiter(FILES_AT_ONCE),
+            )
+            self.connect(bot, who, files, home, voice=transcriber is not None)
             try:
-                self._memory.me = await introduce(self._bot)
-            except TelegramError:
-                logger.info("Telegram cannot be reached yet")
-        return self._memory.me
+                yield
+            finally:
+                with trio.move_on_after(5, shield=True):
+                    await files.aclose()
+                    if transcriber is not None:
+                        await transcriber.aclose()
+
+    def connect(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
+        """Use these connections: those of `open`, or others. `voice`: recordings can be transcribed."""
+        self._bot = bot
+        self._who = who
+        self._files = files
+        self._workspaces = home.workspaces
+        self._voice = voice
 
     # The tree
 
@@ -99,7 +124,7 @@ class Telegram:
         hub: Hub,
         ended: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Add the sender, above the chats: their last replies still reach it."""
+        """Add the sender."""
         self._sender = root.add(
             ChildSpec(
                 "sender",
@@ -117,8 +142,8 @@ class Telegram:
             )
         )
 
-    def add_poller(self, root: Supervisor, inbox: Inbox) -> None:
-        """Add the poller, below the chats: it ends first."""
+    def add_receiver(self, root: Supervisor, inbox: Inbox, means: Means) -> None:
+        """Add the poller."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
         presses = Presses(inbox, self._sender, strangers)
@@ -164,77 +189,30 @@ class Telegram:
         assert self._sender is not None
         await self._sender.ask(SendFile(chat, name, content))
 
-    # The end
+    # The process
 
-    async def wind_down(self, inbox: Inbox) -> None:
-        """Take no more updates, let turns finish or report them, send the last replies, extract facts. All
-        bounded.
+    async def introduce(self, say: Callable[[str], None]) -> None:
+        """Say who the bot is, if Telegram answers soon.
 
-        Cancelled, it leaves the rest to the end of the tree and to the next process.
+        Raises:
+            TokenRefused: Telegram does not know the token.
         """
+        with trio.move_on_after(FIRST_LOOK_S):
+            try:
+                self._memory.me = await introduce(self._bot)
+            except TelegramError:
+                logger.info("Telegram cannot be reached yet")
+        me, users = self._memory.me, len(self._who.allowed | self._who.admins)
+        say(texts.serving(self._who.default, me.username if me is not None else "", users))
+        if not users:
+            say(texts.nobody_allowed(self._who.default))
+
+    async def stop_receiving(self) -> None:
+        """Take no more updates; return when those that came are stored."""
         assert self._poller is not None
+        await self._poller.ask(StopPolling())
+
+    async def flush(self) -> None:
+        """Return when no reply waits that could be sent now."""
         assert self._sender is not None
-        with _as_far_as_possible(FLUSH_S):
-            await self._poller.ask(StopPolling())
-        with _as_far_as_possible(PATIENCE_S + REPORT_S):
-            await inbox.wind_down(PATIENCE_S, REPORT_S)
-        with _as_far_as_possible(FLUSH_S):
-            await self._sender.ask(Flush())
-        with _as_far_as_possible(LEARN_S):  # the rest at the next start
-            if await inbox.ask_to_learn():
-                await inbox.learn_now()
-
-
-@contextmanager
-def _as_far_as_possible(seconds: float) -> Iterator[None]:
-    """A step of the shutdown. If an actor fails in it, the next step still runs."""
-    try:
-        with trio.move_on_after(seconds):
-            yield
-    except ActorError as error:
-        logger.warning("the end was not orderly: %r", error)
-
-
-@asynccontextmanager
-async def open_telegram(
-    home: Home, loaded: Loaded, limits: SandboxLimits, user: tuple[int, int], default: Language
-) -> AsyncIterator[Telegram]:
-    """Telegram's part, with its connections until the block ends. It asks Telegram nothing yet.
-
-    Users' files will belong to the sandbox's `user`, a uid and a gid. `default` is the language of people
-    whose Telegram does not report theirs.
-
-    Raises:
-        ConfigError: There is no token, or it has an invalid form.
-    """
-    given, secrets = loaded.settings.telegram, loaded.secrets
-    if secrets.telegram_token is None:
-        raise ConfigError(
-            "TELEGRAM_TOKEN is missing.",
-            f"Get one from @BotFather and put TELEGRAM_TOKEN=… into {home.root / '.env'}.",
-        )
-    who = Who(frozenset(given.allowed_users), frozenset(given.admins), loaded.settings.language, default)
-
-    def workspace(chat: str) -> Path:
-        return prepare_workspace(home.root, chat, *user)
-
-    async with open_bot(secrets.telegram_token.reveal(), secrets.telegram_base_url) as bot:
-        key = secrets.groq_api_key
-        transcriber = Transcriber(key.reveal(), secrets.groq_base_url) if key is not None else None
-        files = TelegramFiles(
-            bot,
-            workspace=workspace,
-            user=user,
-            limits=limits,
-            spool=home.run,
-            offload=Threads(FILES_AT_ONCE),
-            transcriber=transcriber,
-            in_memory=trio.CapacityLimiter(FILES_AT_ONCE),
-        )
-        try:
-            yield Telegram(bot, who, files, home, voice=transcriber is not None)
-        finally:
-            with trio.move_on_after(5, shield=True):
-                await files.aclose()
-                if transcriber is not None:
-                    await transcriber.aclose()
+        await self._sender.ask(Flush())

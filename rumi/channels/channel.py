@@ -1,0 +1,106 @@
+"""A channel as the process sees it, and the process as a channel sees it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rumi.errors import RumiError
+
+if TYPE_CHECKING:  # so that naming the channels loads nothing else
+    from actors import ActorRef, Supervisor, TreeEvent
+    from rumi.chat_ids import Prefix
+    from rumi.chats import Hub, Inbox, Means
+    from rumi.config import Loaded
+    from rumi.home import Home
+    from rumi.journal import Enclosure, JournalMessage
+    from rumi.sandbox import Limits
+    from rumi.texts import Language
+    from rumi.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What a channel gets of the process. `limits` are those of sandboxes, and `user` is the uid and the gid
+    of files in them.
+    """
+
+    home: "Home"
+    loaded: "Loaded"
+    language: "Language"
+    limits: "Limits"
+    user: tuple[int, int]
+
+
+class Channel:
+    """A way for messages to come in and for replies to go out: one object for one process.
+
+    The methods are called in the order in which they stand here. Those of this class do nothing, so that a
+    channel has only what it needs. `name` is for logs and for the updates that it delivers; `prefix` begins
+    its chat ids: None for a channel without chats of its own.
+    """
+
+    name: ClassVar[str]
+    prefix: "ClassVar[Prefix | None]" = None
+
+    def open(self, process: Process) -> AbstractAsyncContextManager[None]:
+        """Return the block that has the channel's connections. The tree is made, runs and ends in it.
+
+        Raises:
+            RumiError: The channel cannot be opened. The error says what to do.
+        """
+        return nullcontext()
+
+    # The tree: these add actors, and talk to none.
+
+    def add_sender(
+        self,
+        root: "Supervisor",
+        journal: "ActorRef[JournalMessage]",
+        hub: "Hub",
+        ended: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Add what sends replies, above the chats: it outlives them and gets their last replies.
+
+        `ended` ends a chat that nobody can reach any more.
+        """
+
+    def add_receiver(self, root: "Supervisor", inbox: "Inbox", means: "Means") -> None:
+        """Add what receives messages, below the chats: it ends before them."""
+
+    def add_view(
+        self, root: "Supervisor", inbox: "Inbox", means: "Means", status: Callable[[], Mapping[str, object]]
+    ) -> None:
+        """Add what shows the whole process, below everything else. `status` returns the status dump."""
+
+    def tree_happened(self, event: "TreeEvent") -> None:
+        """Take note of an event of the tree. Never raises."""
+
+    # Services for the channel's chats
+
+    def tools_for(self, chat: str) -> "tuple[Tool, ...]":
+        """Return the tools that a chat has because it is one of the channel's."""
+        return ()
+
+    async def bring(self, chat: str, enclosure: "Enclosure") -> str:
+        """Fetch what came with a message; return the text about it for the model.
+
+        Raises:
+            RumiError: It cannot be fetched.
+        """
+        raise RumiError(f"This front end cannot fetch {enclosure.name}.")
+
+    # A process that serves channels until it is told to end: rumi.channels.serving
+
+    async def introduce(self, say: Callable[[str], None]) -> None:
+        """Say, where the process was started, how the channel is reached.
+
+        Raises:
+            RumiError: The channel can never work, such as with a refused token. The process ends.
+        """
+
+    async def stop_receiving(self) -> None:
+        """Take no more messages; return when those that came are stored. May be cancelled."""
+
+    async def flush(self) -> None:
+        """Return when no reply waits that could be sent now. May be cancelled."""

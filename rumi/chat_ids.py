@@ -1,0 +1,104 @@
+"""Chat ids: what one looks like, which ones belong to channels, and who owns the facts of a chat."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rumi.errors import UsageError
+
+DEFAULT_CHAT = "cli"
+"""The chat of `rumi chat` without `--chat`: there from the beginning."""
+
+LOCAL = "local"
+"""The owner of the chats whose names clients choose: those of the terminal and of the page."""
+
+CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
+
+
+def check_chat_id(chat: str) -> str:
+    """Return the id.
+
+    Raises:
+        UsageError: It has other characters, or is too long.
+    """
+    if CHAT_ID.fullmatch(chat) is None:
+        raise UsageError(
+            f"{chat!r} is not a chat id.", "Use up to 64 letters, digits, - and _, for example: work-notes."
+        )
+    return chat
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of all chat ids of one channel, such as `tg`, and the channel's name in sentences.
+
+    An id below it is the prefix, the name of a user or a group, and, after a `_`, the topic if there is one.
+    `numbers`: the names are numbers, so that an owner may be given as a number alone.
+    """
+
+    text: str
+    channel: str
+    numbers: bool = False
+
+    def owns(self, chat: str) -> bool:
+        """Return True if the chat is one of the channel's."""
+        return chat.startswith(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatIds:
+    """The prefixes of all channels, also of those that do not run: their chats and facts are stored."""
+
+    prefixes: tuple[Prefix, ...]
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if an id could belong to two channels."""
+        for one in self.prefixes:
+            if not one.text or any(one is not other and other.owns(one.text) for other in self.prefixes):
+                raise ValueError(f"the prefix {one.text!r} does not tell one channel's chats from others")
+
+    def including(self, others: Iterable[Prefix | None]) -> "ChatIds":
+        """Return these and other channels' prefixes."""
+        return ChatIds(tuple(dict.fromkeys((*self.prefixes, *(one for one in others if one is not None)))))
+
+    def owner_of(self, chat: str) -> str:
+        """Return the owner of a chat's facts: a user or a group of a channel, or `LOCAL`.
+
+        The topics of one group share its owner: `tg-100777_5` belongs to `tg-100777`.
+        """
+        return chat.partition("_")[0] if self._of_channel(chat) else LOCAL
+
+    def owner(self, given: object) -> str:
+        """Return the owner that a person names: an owner, one of its chats, or a number alone.
+
+        Raises:
+            UsageError: It cannot be an owner.
+        """
+        if not isinstance(given, str) or CHAT_ID.fullmatch(given) is None:
+            example = f"{next((one.text for one in self.prefixes), '')}11111111"
+            raise UsageError(
+                "This is not a valid owner.",
+                f"Owners are local, and users and groups of channels, such as {example}.",
+            )
+        numbered = next((one for one in self.prefixes if one.numbers), None)
+        if numbered is not None and _NUMBER.fullmatch(given):
+            return f"{numbered.text}{given}"
+        return self.owner_of(given) if self._of_channel(given) else given
+
+    def check_chosen(self, chat: str) -> str:
+        """Return the id, if a client may choose it.
+
+        Raises:
+            UsageError: It is not a chat id, or it would be a channel's.
+        """
+        if (prefix := self._of_channel(check_chat_id(chat))) is not None:
+            raise UsageError(
+                f"{chat!r} would be one of {prefix.channel}'s chats.",
+                f"Choose a name without {prefix.text} in front.",
+            )
+        return chat
+
+    def _of_channel(self, chat: str) -> Prefix | None:
+        return next((prefix for prefix in self.prefixes if prefix.owns(chat)), None)
