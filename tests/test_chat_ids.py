@@ -1,0 +1,35 @@
+"""Chat ids: the channels' prefixes, owners, and names that clients may choose."""
+
+import pytest
+
+from rumi.channels import BUILT_IN, TELEGRAM
+from rumi.chat_ids import ChatIds, Prefix
+from rumi.errors import UsageError
+
+LINES = Prefix("ln", "the line server")
+
+
+@pytest.mark.parametrize("others", [("t",), ("tgx",), ("tg",), ("",), ("a", "ab")])
+def test_no_chat_belongs_to_two_channels(others: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="does not tell one channel's chats"):
+        BUILT_IN.including(Prefix(other, "another") for other in others)
+
+
+def test_channels_that_run_are_added_once() -> None:
+    assert BUILT_IN.including([TELEGRAM, None, LINES]).prefixes == (TELEGRAM, LINES)
+
+
+def test_an_owner_is_named_by_itself_by_a_chat_or_by_a_number() -> None:
+    ids = BUILT_IN.including([LINES])
+    named = ("local", "tg5", "tg-100777_5", "-100777", "11", "lnana", "lnana_5")
+    assert [ids.owner(one) for one in named] == [
+        "local", "tg5", "tg-100777", "tg-100777", "tg11", "lnana", "lnana",
+    ]  # fmt: skip
+    assert ChatIds((LINES,)).owner("11") == "11"
+
+
+@pytest.mark.parametrize("chat", ["tg", "tgfoo", "lnana", "", "a b", "x" * 65])
+def test_a_client_chooses_no_id_of_a_channel_and_nothing_that_is_none(chat: str) -> None:
+    with pytest.raises(UsageError):
+        BUILT_IN.including([LINES]).check_chosen(chat)
+    assert BUILT_IN.check_chosen("work-notes") == "work-notes"
