@@ -101,23 +101,23 @@ async def wind_down(channels: Sequence[Channel], inbox: Inbox) -> None:
     Cancelled, it leaves the rest to the end of the tree and to the next process.
     """
     for channel in channels:
-        with _as_far_as_possible(FLUSH_S):
+        with _as_far_as_possible(channel.name, FLUSH_S):
             await channel.stop_receiving()
-    with _as_far_as_possible(PATIENCE_S + REPORT_S):
+    with _as_far_as_possible("turns", PATIENCE_S + REPORT_S):
         await inbox.wind_down(PATIENCE_S, REPORT_S)
     for channel in channels:
-        with _as_far_as_possible(FLUSH_S):
+        with _as_far_as_possible(channel.name, FLUSH_S):
             await channel.flush()
-    with _as_far_as_possible(LEARN_S):  # the rest at the next start
+    with _as_far_as_possible("facts", LEARN_S):  # the rest at the next start
         if await inbox.ask_to_learn():
             await inbox.learn_now()
 
 
 @contextmanager
-def _as_far_as_possible(seconds: float) -> Iterator[None]:
+def _as_far_as_possible(what: str, seconds: float) -> Iterator[None]:
     """A step of the shutdown. If an actor fails in it, the next step still runs."""
     try:
         with trio.move_on_after(seconds):
             yield
     except ActorError as error:
-        logger.warning("the end was not orderly: %r", error)
+        logger.warning("the end was not orderly (%s): %r", what, error)
