@@ -1,0 +1,39 @@
+"""Where the built-in channels stand in the tree, whatever the order in which they are given."""
+
+from pathlib import Path
+
+import pytest
+
+from rumi.app import open_app
+from rumi.channels import Channel
+from rumi.channels.page import Page, open_entrance
+from rumi.channels.telegram import Telegram
+from rumi.chats import ChatView
+from rumi.config import load_settings
+from rumi.errors import RumiError
+from rumi.home import Home
+from rumi.journal import Enclosure
+from tests.fakes.boxes import FakeEngine
+
+ABOVE = ["journal", "memory", "skills", "fetcher", "models", "intents", "disk", "sandboxes", "sender"]
+BELOW = ["learner", "recovery", "chats", "poller", "control", "page"]
+ENV = {"TELEGRAM_TOKEN": "11111:" + "x" * 35, "TELEGRAM_BASE_URL": "http://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+async def test_senders_stand_above_the_chats_receivers_below_and_the_page_last(
+    tmp_path: Path, turned: bool
+) -> None:
+    home = Home(tmp_path / "home").make()
+    loaded = load_settings(home.root, ENV, {"model.default": "offline"})
+    with open_entrance("127.0.0.1:0", "en", lambda line: None, home.run / "page-sessions.json") as entrance:
+        channels: tuple[Channel, ...] = (Page(entrance), Telegram())
+        async with open_app(
+            home, loaded, FakeEngine(), channels=channels[::-1] if turned else channels
+        ) as app:
+            assert [child.id for child in app.status.tree().children] == [*ABOVE, *BELOW]
+            for chat, has in (("tg11", True), ("web", False)):
+                tools = app.means.tools_for(ChatView(chat, lambda: False, lambda: "en"))
+                assert ("send_file" in [tool.spec.name for tool in tools]) == has
+            with pytest.raises(RumiError, match="cannot fetch notes"):
+                await app.means.bring("web", Enclosure("file", name="notes"))
