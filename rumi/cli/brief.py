@@ -1,9 +1,9 @@
 """A fast path for `rumi status --json`, which scripts call often: it imports almost nothing."""
 
 import os
-import socket
 import sys
 
+from rumi.control.quick import ask
 from rumi.unsafe import dangers
 
 TIMEOUT_S = 2.0
@@ -19,7 +19,7 @@ def print_status() -> bool:
     if dangers(root):
         return False
     try:
-        answer = _ask(os.path.join(root, "run", "control.sock"))
+        answer = ask(os.path.join(root, "run", "control.sock"), b'{"call":"status"}', TIMEOUT_S)
     except OSError:
         return False
     opening, end = b'{"ok": true, "result": ', b"}\n"
@@ -33,14 +33,3 @@ def print_status() -> bool:
 
         sys.exit(output_failed(error))
     return True
-
-
-def _ask(path: str) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(TIMEOUT_S)
-        connection.connect(path)
-        connection.sendall(b'{"call":"status"}\n')
-        parts = []
-        while part := connection.recv(1 << 20):
-            parts.append(part)
-    return b"".join(parts)

@@ -7,26 +7,24 @@ for libraries that it has no use for.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rumi.control.paths import socket_path
-
 if TYPE_CHECKING:
-    from rumi.control.client import ControlClient, connect
+    from rumi.control.client import ControlClient, NoAnswer, NotRunning, connect
+    from rumi.control.paths import socket_path
     from rumi.control.server import Call, ControlServer, Stream
     from rumi.control.stacks import dump_on_signal
-    from rumi.control.streams import NotRunning, open_stream
     from rumi.control.wire import Wire, WireClosed
 
 __all__ = [
     "Call",
     "ControlClient",
     "ControlServer",
+    "NoAnswer",
     "NotRunning",
     "Stream",
     "Wire",
     "WireClosed",
     "connect",
     "dump_on_signal",
-    "open_stream",
     "socket_path",
 ]
 
@@ -37,10 +35,11 @@ _PLACES = {
     "Wire": "wire",
     "WireClosed": "wire",
     "ControlClient": "client",
-    "NotRunning": "streams",
+    "NoAnswer": "client",
+    "NotRunning": "client",
     "connect": "client",
-    "open_stream": "streams",
     "dump_on_signal": "stacks",
+    "socket_path": "paths",
 }
 
 

@@ -1,64 +1,80 @@
-"""The control socket's client: ask the process that holds the home."""
+"""The control socket's client: calls and streams of the process that holds the home."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import trio
-from trio_websocket import ConnectionClosed, HandshakeError, WebSocketConnection, wrap_client_stream
+from trio_websocket import wrap_client_stream
 
-from rumi.control.streams import NotRunning
+from rumi.control.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, LastWords, Wire, WireClosed
 from rumi.errors import RumiError, error_of
 
 TIMEOUT_S = 65.0
 """Longer than the other side waits for a chat: what it has to say about that is better than our guess."""
+
 HOST = "rumi"
 """A name for the handshake's Host header; there is no host behind a Unix socket."""
-
 
 CONNECT_S = 10.0
 """The process greets a client at once, unless it is suspended."""
 
 
+class NotRunning(RumiError):
+    """No process answers on this home."""
+
+    def __init__(self) -> None:
+        super().__init__("No Rumi is running on this home.", "Start one with: rumi chat")
+
+
 class NoAnswer(RumiError):
-    """It is there, and says nothing, or went away."""
+    """The process is there and does not answer, or it went away before it did."""
 
     def __init__(self) -> None:
         super().__init__("The running Rumi did not answer.", "Try again, or look at its log.")
 
 
 class ControlClient:
-    """An open connection to the process that holds the home, by the socket at `path`."""
+    """An open connection by the socket at `path`: any number of calls, one after the other, or one stream."""
 
-    def __init__(self, connection: WebSocketConnection, path: Path) -> None:
+    def __init__(self, wire: Wire, path: Path) -> None:
         self.path = path
-        self._connection = connection
+        self._wire = wire
 
-    async def call(self, name: str, timeout_s: float = TIMEOUT_S, /, **fields: object) -> object:
-        """Ask, and return the result.
+    async def call(self, name: str, timeout_s: float = TIMEOUT_S, /, **fields: object) -> Any:
+        """Ask, and return the result. If cancelled or not answered, the connection is of no more use.
 
         Raises:
-            RumiError: what the process answered, or that it went away.
+            RumiError: what the process answered, or that it did not.
         """
         try:
             with trio.fail_after(timeout_s):
-                await self._connection.send_message(json.dumps({"call": name, **fields}))
-                answer = json.loads(await self._connection.get_message())
-        except (ConnectionClosed, trio.TooSlowError):
+                await self._wire.send({"call": name, **fields})
+                answer = await self._wire.receive()
+        except (WireClosed, trio.TooSlowError):
             raise NoAnswer from None
         if not answer["ok"]:
             raise error_of(answer)
         return answer["result"]
 
+    async def stream(self, name: str, /, **fields: object) -> Wire:
+        """Ask for a stream. The connection is the stream's from now on, until the block of `connect` ends.
+
+        Raises:
+            WireClosed: the process went away just then.
+        """
+        await self._wire.send({"stream": name, **fields})
+        return self._wire
+
 
 @asynccontextmanager
 async def connect(path: Path) -> AsyncIterator[ControlClient]:
-    """Connect to the control socket.
+    """Connect to the control socket, for as long as the block lasts.
 
     Raises:
-        NotRunning: nothing listens there.
-        NoAnswer: who listens there does not greet back.
+        NotRunning: nothing listens there, or it stopped just then.
+        NoAnswer: the process does not answer the handshake.
     """
     try:
         stream = await trio.open_unix_socket(path)
@@ -66,18 +82,19 @@ async def connect(path: Path) -> AsyncIterator[ControlClient]:
         raise NotRunning from None
     try:
         async with stream, trio.open_nursery() as nursery:
-            try:
-                with trio.fail_after(CONNECT_S):
-                    connection = await wrap_client_stream(nursery, stream, HOST, "/")
-            except (trio.TooSlowError, HandshakeError):
-                raise NoAnswer from None
-            try:
-                yield ControlClient(connection, path)
-            finally:
-                with trio.move_on_after(1, shield=True):
-                    await connection.aclose()
-                nursery.cancel_scope.cancel()
+            with trio.move_on_after(CONNECT_S) as patience:
+                lasting = cast(trio.SocketStream, LastWords(stream, at_end=patience.cancel))
+                connection = await wrap_client_stream(
+                    nursery, lasting, HOST, "/",
+                    max_message_size=MAX_ANSWER_BYTES, receive_buffer_size=CHUNK_BYTES,
+                )  # fmt: skip
+            if patience.cancelled_caught:
+                raise NoAnswer if trio.current_time() >= patience.deadline else NotRunning
+            async with Wire(connection) as wire:
+                yield ControlClient(wire, path)
+            nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        if len(group.exceptions) == 1 and isinstance(only := group.exceptions[0], RumiError):
-            raise only from None  # callers know it by its name, not by the nursery around it
-        raise
+        if len(group.exceptions) != 1:
+            raise
+        only = group.exceptions[0]  # callers know the error by its name, not by the nursery around it
+        raise only from only.__cause__

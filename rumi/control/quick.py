@@ -1,22 +1,22 @@
-"""One question to the process that holds the home, with nothing but the standard library."""
+"""One call to the process that holds the home, with nothing but the standard library."""
 
+import os
 import socket
-from pathlib import Path
 
 TIMEOUT_S = 10.0
 
 
-def ask(path: Path, request: bytes, timeout_s: float = TIMEOUT_S) -> bytes:
-    """Send one request, a line of JSON that begins with `{`; the line that answers it.
+def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT_S) -> bytes:
+    """Send one call, a line of JSON that begins with `{`; return the line that answers it.
 
-    It is empty where the process went away.
+    It is empty if the process went away.
 
     Raises:
         OSError: nothing listens there, or it did not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
-        connection.connect(str(path))
+        connection.connect(os.fspath(path))
         connection.sendall(request + b"\n")
         parts = []
         while part := connection.recv(1 << 20):

@@ -1,13 +1,12 @@
-"""The control socket's server: JSON objects, a line each or a WebSocket's message each, over a Unix socket.
+"""The control socket's server: JSON objects, each a message of a WebSocket, over a Unix socket.
 
-A request is `{"call": NAME, …}`; its answer `{"ok": true, "result": …}`, or `{"ok": false, "error": …}` with
-the exit `code` that a command should end with.
-`{"stream": NAME, …}` hands the connection over to what goes on, until either side leaves. Status is read
-from the tree without asking an actor, so it is answered however busy they are.
+A call is `{"call": NAME, …}`; its answer `{"ok": true, "result": …}`, or `{"ok": false, "error": …}` with the
+exit `code` that a command should end with. Any number of calls may follow each other on a connection.
+`{"stream": NAME, …}` hands the connection over to a stream, until either side leaves. Status is read from the
+tree without asking an actor, so it is answered however busy they are.
 
-What begins with `{` are lines, of which a connection has one question or one stream: scripts ask for the
-status often, and a handshake takes them longer than the answer. Over a WebSocket any number of calls may
-follow each other.
+One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts ask for
+the status often; with this, the standard library is enough, and no handshake takes longer than the answer.
 """
 
 import json
@@ -21,10 +20,10 @@ from pathlib import Path
 from typing import Never
 
 import trio
-from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
+from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from actors import Actor
-from rumi.control.wire import MAX_LINE_BYTES, LineWire, Wire, WireClosed, decode, encode
+from rumi.control.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, LastWords, Wire, WireClosed
 from rumi.errors import RumiError
 
 logger = logging.getLogger(__name__)
@@ -32,33 +31,12 @@ logger = logging.getLogger(__name__)
 Call = Callable[[Mapping[str, object]], Awaitable[object]]
 
 Stream = Callable[[Mapping[str, object], Wire], Awaitable[None]]
-"""What goes on with a connection after its first request. It ends when the connection does."""
+"""Serves a connection that was handed over to a stream. It ends when the connection does."""
 
 HANDSHAKE_S = 5.0
 
 WAITING = 1024
 """Clients that may come at once: of more, the system refuses some as if nobody were there."""
-
-
-class WebSocketWire:
-    """A `Wire` on a WebSocket."""
-
-    def __init__(self, connection: WebSocketConnection) -> None:
-        self._connection = connection
-
-    async def send(self, message: Mapping[str, object]) -> None:
-        """Send an object as a message."""
-        try:
-            await self._connection.send_message(encode(message).decode("ascii"))
-        except ConnectionClosed:
-            raise WireClosed from None
-
-    async def receive(self) -> Mapping[str, object]:
-        """The object that the next message holds."""
-        try:
-            return decode(await self._connection.get_message())
-        except ConnectionClosed:
-            raise WireClosed from None
 
 
 class ControlServer(Actor[Never]):
@@ -107,57 +85,64 @@ class ControlServer(Actor[Never]):
         return {"connections": self._connections, "streams": dict(+self._open)}
 
     async def _connection(self, stream: trio.SocketStream) -> None:
-        """Serve one client until it leaves. Its faults are its own."""
+        """Serve one client until it leaves. Its faults end this connection and nothing else."""
         self._connections += 1
         try:
             with trio.fail_after(HANDSHAKE_S):
                 first = await stream.socket.recv(1, socket.MSG_PEEK)
-            if first == b"{":
-                await self._lines(stream)
-            else:
-                await self._websocket(stream)
+            await (self._line(stream) if first == b"{" else self._websocket(stream))
         except* (
             WireClosed,
             ConnectionClosed,
             OSError,
-            ValueError,
-            RecursionError,
             trio.BrokenResourceError,
             trio.ClosedResourceError,
             trio.TooSlowError,
         ):
             pass
+        except* Exception as error:  # such as a violation of the protocol in the middle of the closing
+            logger.warning("a connection failed", exc_info=error)
         finally:
             self._connections -= 1
 
-    async def _lines(self, stream: trio.SocketStream) -> None:
-        wire = LineWire(stream)
+    async def _line(self, stream: trio.SocketStream) -> None:
+        """Answer a call that came as a line with a line."""
+        got = bytearray()
         with trio.fail_after(HANDSHAKE_S):
-            first = await wire.line()
-        if (handed := self._handed_over(first)) is not None:
-            await self._stream(*handed, wire)
-        else:
-            await wire.send_line((await self._answer(first)).encode("utf-8", "backslashreplace"))
-        await stream.aclose()
+            async for chunk in stream:
+                got += chunk
+                if b"\n" in chunk or len(got) > MAX_MESSAGE_BYTES:
+                    break
+        line, end, _ = got.partition(b"\n")
+        if not end:
+            return
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError):
+            request = {}
+        answer = NO_STREAM if "stream" in request else await self._answer(request)
+        await stream.send_all(answer.encode("utf-8", "backslashreplace") + b"\n")
 
     async def _websocket(self, stream: trio.SocketStream) -> None:
         async with trio.open_nursery() as nursery:
             with trio.fail_after(HANDSHAKE_S):
-                request = await wrap_server_stream(nursery, stream, max_message_size=MAX_LINE_BYTES)
-                connection = await request.accept()
-            async with connection:
-                while True:
-                    text = await connection.get_message()
-                    if (handed := self._handed_over(text)) is not None:
-                        await self._stream(*handed, WebSocketWire(connection))
-                        return
-                    await connection.send_message(await self._answer(text))
+                proposal = await wrap_server_stream(
+                    nursery, LastWords(stream),
+                    max_message_size=MAX_MESSAGE_BYTES, receive_buffer_size=CHUNK_BYTES,
+                )  # fmt: skip
+                wire = Wire(await proposal.accept())
+            async with wire:
+                while (request := await wire.receive()).get("stream") not in self._streams:
+                    await wire.send_text(await self._answer(request))
+                await self._stream(request, wire)
+            nursery.cancel_scope.cancel()
 
-    async def _stream(self, name: str, asked: Mapping[str, object], wire: Wire) -> None:
-        """Let what goes on have the connection. Its faults end this connection and nothing else."""
+    async def _stream(self, request: Mapping[str, object], wire: Wire) -> None:
+        """Hand the connection over. A stream's failure ends this connection and nothing else."""
+        name = str(request["stream"])
         self._open[name] += 1
         try:
-            await self._streams[name](asked, wire)
+            await self._streams[name](request, wire)
         except* WireClosed:
             pass
         except* Exception as error:
@@ -165,29 +150,24 @@ class ControlServer(Actor[Never]):
         finally:
             self._open[name] -= 1
 
-    def _handed_over(self, text: str | bytes) -> tuple[str, Mapping[str, object]] | None:
-        """The stream that is asked for, and how; None for a call."""
+    async def _answer(self, request: Mapping[str, object]) -> str:
+        name = str(request.get("call"))
+        if name not in self._calls:
+            return _refusal(f"unknown request; calls: {', '.join(self._calls)}")
         try:
-            request = json.loads(text)
-            name = request["stream"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return None
-        return (name, request) if isinstance(name, str) and name in self._streams else None
-
-    async def _answer(self, text: str | bytes) -> str:
-        try:
-            request = json.loads(text)
-            call = self._calls[request["call"]]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return json.dumps({"ok": False, "error": f"unknown request; calls: {', '.join(self._calls)}"})
-        try:
-            return json.dumps({"ok": True, "result": await call(request)}, ensure_ascii=False)
+            return json.dumps({"ok": True, "result": await self._calls[name](request)}, ensure_ascii=False)
         except RumiError as error:
-            refused = {"ok": False, "error": str(error), "code": error.exit_code}
-            return json.dumps(refused, ensure_ascii=False)
-        except Exception as error:  # a call's fault is its caller's news, not the end of this server
-            logger.error("the control call %s failed", request["call"], exc_info=error)
-            return json.dumps({"ok": False, "error": "It failed. The program's log says why."})
+            return _refusal(str(error), code=error.exit_code)
+        except Exception as error:  # a call's failure is for its caller and does not end this server
+            logger.error("the control call %s failed", name, exc_info=error)
+            return _refusal("It failed. The program's log says why.")
+
+
+def _refusal(error: str, **more: object) -> str:
+    return json.dumps({"ok": False, "error": error, **more}, ensure_ascii=False)
+
+
+NO_STREAM = _refusal("A line can only be a call. Open the stream over a WebSocket; see docs/status.md.")
 
 
 def _listen(path: Path) -> socket.socket:

@@ -1,94 +1,102 @@
-"""A connection that was handed over: JSON objects both ways, a line each."""
+"""A connection on the control socket: JSON objects both ways, each one message of a WebSocket."""
 
 import json
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection
 
-MAX_LINE_BYTES = 16_000_000
-"""Of what others send: what somebody types or pipes into a window is one message."""
+MAX_MESSAGE_BYTES = 16_000_000
+"""The longest message that a client may send: what somebody types or pipes into a window is one message."""
 
-_CHUNK_BYTES = 65_536
+MAX_ANSWER_BYTES = 256_000_000
+"""The longest message of the running Rumi, which is trusted: more than any reply or any output has."""
+
+CHUNK_BYTES = 65_536
+"""How much is read at once. trio-websocket's own 4 KiB make a long message slow."""
+
+CLOSE_S = 1.0
+"""How long a peer may take to answer a close. A suspended one answers never."""
 
 
 class WireClosed(Exception):
-    """The other side is gone, or says nothing that could be understood."""
+    """The peer is gone, or it sent what is not a JSON object."""
 
 
-class Wire(Protocol):
-    """A connection that was handed over. Both calls raise `WireClosed`."""
+class Wire(trio.abc.AsyncResource):
+    """A WebSocket that carries JSON objects. Several tasks may send at once."""
 
-    async def send(self, message: Mapping[str, object]) -> None:
-        """Send an object; waits where the other side does not read. Cancelled, the wire is of no more use."""
-        ...
-
-    async def receive(self) -> Mapping[str, object]:
-        """The next object. Cancelled, it loses nothing."""
-        ...
-
-
-class LineWire:
-    """A `Wire` on a stream. `most` bounds what one line may hold, in bytes."""
-
-    def __init__(self, stream: trio.SocketStream, most: int = MAX_LINE_BYTES) -> None:
-        self._stream = stream
-        self._most = most
-        self._got = bytearray()
-        self._searched = 0
-        self._sending = trio.Lock()
+    def __init__(self, connection: WebSocketConnection) -> None:
+        self._connection = connection
 
     async def send(self, message: Mapping[str, object]) -> None:
-        """Send an object as a line."""
-        await self.send_line(encode(message))
+        """Send an object. This waits while the peer does not read; if cancelled, the wire is of no more use.
 
-    async def send_line(self, line: bytes) -> None:
-        """Send a line as it is."""
-        async with self._sending:  # one after the other, also where two tasks send
-            try:
-                await self._stream.send_all(line + b"\n")
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                raise WireClosed from None
+        Raises:
+            WireClosed: the connection is closed. `receive` is the first to notice that the peer has left.
+        """
+        # ASCII, so that lone surrogates (in names of files, for example) arrive as they are.
+        await self.send_text(json.dumps(message, separators=(",", ":")))
+
+    async def send_text(self, text: str) -> None:
+        """Send an object that is JSON already, like `send`."""
+        try:
+            await self._connection.send_message(text)
+        except ConnectionClosed:
+            raise WireClosed from None
 
     async def receive(self) -> Mapping[str, object]:
-        """The object that the next line holds."""
-        return decode(await self.line())
+        """Return the next object. If cancelled, no message is lost.
 
-    async def line(self) -> bytes:
-        """The next line, without its end."""
-        while (end := self._got.find(b"\n", self._searched)) < 0:
-            self._searched = len(self._got)
-            if self._searched > self._most:
-                raise WireClosed("a line without end")
-            try:
-                more = await self._stream.receive_some(_CHUNK_BYTES)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                raise WireClosed from None
-            if not more:
-                raise WireClosed
-            self._got += more
-        line = bytes(self._got[:end])
-        del self._got[: end + 1]
-        self._searched = 0
-        await trio.lowlevel.checkpoint_if_cancelled()
-        return line
+        Raises:
+            WireClosed: the peer is gone and everything that it sent was received; or it sent no object.
+        """
+        try:
+            found = json.loads(await self._connection.get_message())
+        except (ConnectionClosed, ValueError, RecursionError):
+            raise WireClosed from None
+        if not isinstance(found, dict):
+            raise WireClosed
+        return found
+
+    async def aclose(self) -> None:
+        """Close the connection. The peer may take `CLOSE_S` to answer; if cancelled, this does not wait."""
+        with trio.move_on_after(CLOSE_S):
+            await self._connection.aclose()
 
 
-def encode(message: Mapping[str, object]) -> bytes:
-    """One line of JSON; ASCII, so that halves of surrogate pairs come through too."""
-    return json.dumps(message, separators=(",", ":")).encode("ascii")
+class LastWords(trio.abc.Stream):
+    """A stream that is over when it has been read to its end, not when a send fails.
 
-
-def decode(text: str | bytes) -> Mapping[str, object]:
-    """The object.
-
-    Raises:
-        WireClosed: it is none, and who sends such a thing is not understood any more.
+    After a failed send, trio-websocket drops what the peer had sent before it left. `at_end` is called at
+    the end: trio-websocket does not notice a peer that leaves during the opening handshake.
     """
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise WireClosed("not an object")
-    return found
+
+    def __init__(self, stream: trio.abc.Stream, at_end: Callable[[], None] = lambda: None) -> None:
+        self._stream = stream
+        self._at_end = at_end
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send the data, or nothing if the peer is gone."""
+        try:
+            await self._stream.send_all(data)
+        except trio.BrokenResourceError:
+            await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Return what has come; nothing at the end."""
+        try:
+            data = await self._stream.receive_some(max_bytes)
+        except trio.BrokenResourceError:
+            data = b""
+        if not data:
+            self._at_end()
+        return data
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until a send might not block."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()

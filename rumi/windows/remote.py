@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from rumi.chats import VERSION, ChatEvent, Hub, HubSubscription, NotUnderstood, Replied, from_json, made
-from rumi.control import NotRunning, Wire, WireClosed, open_stream
+from rumi.control import NoAnswer, NotRunning, Wire, WireClosed, connect
 from rumi.errors import RumiError, error_of
 from rumi.journal import Enclosure
 from rumi.texts import Language
@@ -231,11 +231,12 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
         RumiError: this one is refused.
     """
     try:
-        async with open_stream(path, "window", version=VERSION, **asdict(wish)) as wire:
+        async with connect(path) as client:
+            wire = await client.stream("window", version=VERSION, **asdict(wish))
             with trio.move_on_after(OPEN_S) as patience:
                 answer: Mapping[str, Any] = await wire.receive()
             if patience.cancelled_caught:
-                raise RumiError(f"{holder} does not answer.", "Try again, or look at its log.")
+                raise NoAnswer
             if "opened" not in answer:
                 raise _refusal(answer)
             gone = (f"{holder} has ended, and this window with it.", "Start again with: rumi chat")
@@ -248,6 +249,8 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
                 finally:
                     await chat.leave()
                 nursery.cancel_scope.cancel()
+    except NoAnswer:
+        raise RumiError(f"{holder} does not answer.", "Try again, or look at its log.") from None
     except (NotRunning, WireClosed):
         raise NotThere(f"{holder} takes no windows now.", "Try again in a moment.") from None
 

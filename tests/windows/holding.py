@@ -10,7 +10,7 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.chats import ChatEvent, Replied
-from rumi.control import ControlServer
+from rumi.control import ControlServer, Wire, connect
 from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.windows import About, Live, RemoteChat, Windows, Wish, attach
 from tests.chats.house import Answer, House, house
@@ -45,6 +45,12 @@ class Holding:
         wish = Wish(**{"chat": chat, "person": True, "language": "en", **more})
         async with attach(self.path, wish, HOLDER) as remote:
             yield Window(remote)
+
+    @asynccontextmanager
+    async def stream(self, name: str, **fields: Any) -> AsyncIterator[Wire]:
+        """A stream, as any program has it."""
+        async with connect(self.path) as client:
+            yield await client.stream(name, **fields)
 
     async def until_running(self, chat: str, commands: int) -> None:
         """Wait until so many commands run in the chat's sandbox."""

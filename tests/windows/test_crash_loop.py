@@ -12,7 +12,7 @@ from rich.console import Console
 from rumi.app import App, open_app
 from rumi.building import ready_engine
 from rumi.config import load_settings
-from rumi.control import ControlClient, Wire, connect, open_stream, socket_path
+from rumi.control import ControlClient, Wire, connect, socket_path
 from rumi.control.view import render
 from rumi.home import Home
 from rumi.logbook import Wanted, line_of, read
@@ -57,9 +57,10 @@ async def test_it_shows_stops_at_its_limit_is_told_so_and_the_next_message_start
     wanted = ["crashed", "restarted", "failed"]
     async with (
         connect(path) as control,
-        open_stream(path, "events", events=wanted, chats=["bad"]) as wire,
+        connect(path) as other,
         trio.open_nursery() as nursery,
     ):
+        wire = await other.stream("events", events=wanted, chats=["bad"])
         assert (await wire.receive())["events"] == 1
         nursery.start_soon(follow, wire, seen)
         calm: list[str] = []

@@ -8,7 +8,7 @@ import trio
 
 from actors import TreeEvent
 from rumi.chats import ChatEvent, Hub, TurnStarted
-from rumi.control import Wire, WireClosed, open_stream
+from rumi.control import Wire, WireClosed
 from rumi.models import Waiting
 from rumi.windows import Live, live
 from tests.windows.holding import holding
@@ -24,7 +24,7 @@ async def until(wire: Wire, event: str) -> list[dict[str, Any]]:
 
 
 async def test_a_turn_its_tools_and_what_is_no_chats_are_told_as_they_happen(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder, open_stream(holder.path, "events") as wire:
+    async with holding(tmp_path) as holder, holder.stream("events") as wire:
         assert (await wire.receive())["events"] == 1
         await holder.home.ask("sleep 0")
         told = await until(wire, "replied")
@@ -45,7 +45,7 @@ async def test_a_turn_its_tools_and_what_is_no_chats_are_told_as_they_happen(tmp
 
 async def test_chats_and_events_are_chosen(tmp_path: Path) -> None:
     wanted = {"chats": ["one"], "events": ["waiting", "replied"]}
-    async with holding(tmp_path) as holder, open_stream(holder.path, "events", **wanted) as wire:
+    async with holding(tmp_path) as holder, holder.stream("events", **wanted) as wire:
         await wire.receive()
         for chat in ("two", "one"):
             holder.home.means.hub.publish(ChatEvent(chat, "t9", 1.0, Waiting(2.5, "rate limit")))

@@ -15,7 +15,7 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.chats import VERSION, Replied, TurnStarted, events
-from rumi.control import ControlServer, WireClosed, open_stream
+from rumi.control import ControlServer, WireClosed
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Count, Enclosure
 from rumi.models import Emit, ModelRequest, Reply
@@ -77,7 +77,7 @@ async def test_words_that_cannot_be_read_end_the_window_and_nothing_is_sent(
 ) -> None:
     async with holding(tmp_path) as holder:
         wish = {"version": VERSION, "chat": "cli", "person": True, "language": "en"}
-        async with open_stream(holder.path, "window", **wish) as wire:
+        async with holder.stream("window", **wish) as wire:
             assert "opened" in await wire.receive()
             await wire.send({"do": "send", "id": 1, "text": "hello", "words": words})
             with pytest.raises(WireClosed):
@@ -147,7 +147,7 @@ async def test_a_window_that_reads_nothing_holds_up_neither_its_chat_nor_other_w
     long = "x" * 300_000
     async with holding(tmp_path) as holder:
         wish = {"version": VERSION, "chat": "cli", "person": True, "language": "en"}
-        async with open_stream(holder.path, "window", **wish), holder.window() as other:
+        async with holder.stream("window", **wish), holder.window() as other:
             for _ in range(5):
                 assert await other.ask(long) == f"you said {long}"
             assert await other.ask("/stop") == "Nothing is running."
@@ -255,10 +255,10 @@ async def test_before_the_end_windows_finish_what_they_are_at(tmp_path: Path) ->
     async with holding(tmp_path) as holder:
         told: list[int] = []
         async with holder.window("idle"), holder.window("pipe", person=False), holder.window("one") as one:
-            await one.send("sleep 0.2")
+            await one.send("sleep 1")
             await holder.until_running("one", 1)
             await let_windows_finish(holder.windows, holder.home.inbox, told.append, 30)
-            assert (await one.until(Replied)).text == "you said sleep 0.2"
+            assert (await one.until(Replied)).text == "you said sleep 1"
         assert told == [2], "the pipe has just begun"
 
 
@@ -286,10 +286,10 @@ async def test_a_window_that_does_not_understand_an_event_ends_and_says_why(
 
 async def test_nonsense_and_other_versions_are_no_windows(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder:
-        async with open_stream(holder.path, "window", version=99, chat="cli") as wire:
+        async with holder.stream("window", version=99, chat="cli") as wire:
             assert "another version" in str((await wire.receive())["error"])
         for nonsense in ({"do": "dance"}, {"do": "delivered", "delivery": 10**30}):
-            async with open_stream(holder.path, "window", version=VERSION, chat="cli", person=True) as wire:
+            async with holder.stream("window", version=VERSION, chat="cli", person=True) as wire:
                 await wire.receive()
                 await wire.send(nonsense)
                 with pytest.raises(WireClosed):
