@@ -132,7 +132,7 @@ class ControlServer(Actor[Never]):
                 )  # fmt: skip
                 wire = Wire(await proposal.accept())
             async with wire:
-                while (request := await wire.receive()).get("stream") not in self._streams:
+                while str((request := await wire.receive()).get("stream")) not in self._streams:
                     await wire.send_text(await self._answer(request))
                 await self._stream(request, wire)
             nursery.cancel_scope.cancel()

@@ -15,10 +15,24 @@ import pytest
 import trio
 import trio.testing
 from trio.testing import MockClock
+from trio_websocket import wrap_server_stream
 
 from actors import ChildSpec, PendingAsk, Supervisor
-from rumi.control import ControlServer, NotRunning, connect, dump_on_signal, socket_path
+from rumi.control import (
+    ControlClient,
+    ControlServer,
+    NoAnswer,
+    NotRunning,
+    Wire,
+    WireClosed,
+    connect,
+    dump_on_signal,
+    socket_path,
+    wire,
+)
+from rumi.control.client import CONNECT_S
 from rumi.control.quick import ask
+from rumi.control.wire import MAX_MESSAGE_BYTES
 from rumi.errors import RumiError
 
 
@@ -37,12 +51,23 @@ async def break_down(request: Mapping[str, object]) -> object:
     raise ValueError("a fault of ours")
 
 
+async def long(request: Mapping[str, object]) -> object:
+    await trio.lowlevel.checkpoint()
+    return "x" * int(str(request["bytes"]))
+
+
+async def count(request: Mapping[str, object], wire: Wire) -> None:
+    for number in range(int(str(request["to"]))):
+        await wire.send({"number": number})
+    if request.get("stay", True):
+        await trio.sleep_forever()
+
+
 @asynccontextmanager
 async def serving(path: Path) -> AsyncIterator[Supervisor]:
     root = Supervisor("root")
-    root.add(
-        ChildSpec("control", lambda: ControlServer(path, {"echo": echo, "fail": fail, "break": break_down}))
-    )
+    calls = {"echo": echo, "fail": fail, "break": break_down, "long": long}
+    root.add(ChildSpec("control", lambda: ControlServer(path, calls, {"count": count})))
     async with root.running():
         yield root
 
@@ -139,6 +164,137 @@ async def test_a_line_is_answered_without_a_handshake(path: Path) -> None:
         assert json.loads(answer) == {"ok": True, "result": "hóla"}
         answer = await trio.to_thread.run_sync(ask, path, b"{nonsense")
         assert "unknown request" in json.loads(answer)["error"]
+
+
+async def test_a_line_that_asks_for_a_stream_is_told_what_to_use(path: Path) -> None:
+    async with serving(path):
+        answer = await trio.to_thread.run_sync(ask, path, b'{"stream": "count"}')
+        assert json.loads(answer)["ok"] is False
+        assert "Open the stream over a WebSocket" in json.loads(answer)["error"]
+
+
+async def test_a_peer_that_leaves_during_the_handshake_is_not_waited_for(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as leaving:
+        leaving.bind(str(tmp_path / "leaving.sock"))
+        leaving.listen()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, lambda: leaving.accept()[0].close())
+            with trio.fail_after(CONNECT_S / 2), pytest.raises(NotRunning):
+                async with connect(tmp_path / "leaving.sock"):
+                    raise AssertionError("nobody greeted")
+
+
+async def test_a_receive_that_is_cancelled_loses_nothing(path: Path) -> None:
+    async with serving(path), connect(path) as client:
+        wire = await client.stream("count", to=500)
+        got: list[object] = []
+        while len(got) < 500:
+            with trio.move_on_after(0.0002):
+                while True:
+                    got.append((await wire.receive())["number"])
+        assert got == list(range(500))
+
+
+async def test_what_a_peer_said_before_it_left_arrives_also_after_a_send(path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        async with serving(path):
+            client = await nursery.start(_connected, path)
+            wire = await client.stream("count", to=10)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+        await wire.send({"to": "nobody"})
+        assert [(await wire.receive())["number"] for _ in range(10)] == list(range(10))
+        with pytest.raises(WireClosed):
+            await wire.receive()
+        nursery.cancel_scope.cancel()
+
+
+async def _connected(path: Path, *, task_status: trio.TaskStatus[ControlClient]) -> None:
+    async with connect(path) as client:
+        task_status.started(client)
+        await trio.sleep_forever()
+
+
+async def test_a_clients_message_is_bounded_and_an_answer_may_be_longer(path: Path) -> None:
+    async with serving(path), connect(path) as other:
+        async with connect(path) as client:
+            with pytest.raises(NoAnswer):
+                await client.call("echo", word="x" * MAX_MESSAGE_BYTES)
+        assert await other.call("echo", word=1) == 1
+        async with connect(path) as client:
+            assert len(await client.call("long", bytes=20_000_000)) == 20_000_000
+
+
+async def test_others_are_answered_while_a_long_answer_is_on_its_way(path: Path) -> None:
+    async with serving(path), connect(path) as client, connect(path) as other, trio.open_nursery() as nursery:
+        arrived = trio.Event()
+
+        async def take() -> None:
+            assert len(await client.call("long", bytes=50_000_000)) == 50_000_000
+            arrived.set()
+
+        nursery.start_soon(take)
+        answered = 0
+        while not arrived.is_set():
+            await other.call("echo", word=1)
+            answered += 1
+        assert answered > 50
+
+
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nHost: rumi\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
+)
+
+
+def frame(opcode: int, data: bytes) -> bytes:
+    """A client's frame; a mask of zeros leaves the data as it is."""
+    return bytes([0x80 | opcode, 0x80 | len(data)]) + bytes(4) + data
+
+
+@pytest.mark.parametrize("last", [b"", frame(9, b"a ping after the close")])
+async def test_a_client_that_does_not_answer_a_close_is_let_go(
+    path: Path, monkeypatch: pytest.MonkeyPatch, last: bytes
+) -> None:
+    monkeypatch.setattr(wire, "CLOSE_S", 0.2)
+    async with serving(path) as root, await trio.open_unix_socket(path) as stream:
+        await stream.send_all(UPGRADE)
+        greeting = bytes(await stream.receive_some())
+        assert greeting.startswith(b"HTTP/1.1 101")
+        assert b"permessage-deflate" not in greeting, "nothing is compressed on one machine"
+        await stream.send_all(frame(1, b'{"stream": "count", "to": 0, "stay": false}'))
+        assert bytes(await stream.receive_some())[:1] == b"\x88", "a close"
+        await stream.send_all(last)
+        with trio.fail_after(5):
+            assert await stream.receive_some() == b""
+        async with connect(path) as client:
+            assert await client.call("echo", word=1) == 1
+        assert root.status().children[0].restarts == 0
+
+
+async def test_a_server_that_does_not_answer_a_close_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "CLOSE_S", 0.2)
+    listener = trio.socket.socket(socket.AF_UNIX)
+    await listener.bind(str(tmp_path / "stuck.sock"))
+    listener.listen()
+    async with trio.open_nursery() as nursery:
+
+        async def greet_and_get_stuck() -> None:
+            accepted, _ = await listener.accept()
+            async with trio.SocketStream(accepted) as stream:
+                async with trio.open_nursery() as reading:
+                    await (await wrap_server_stream(reading, stream)).accept()
+                    reading.cancel_scope.cancel()
+                await trio.sleep_forever()
+
+        nursery.start_soon(greet_and_get_stuck)
+        with trio.fail_after(5):
+            async with connect(tmp_path / "stuck.sock"):
+                pass
+        nursery.cancel_scope.cancel()
+    listener.close()
 
 
 async def test_a_signal_writes_the_status_and_every_tasks_stack_into_the_log(
