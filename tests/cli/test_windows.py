@@ -230,8 +230,8 @@ async def test_a_terminal_that_is_left_while_another_ones_turn_runs_waits_for_it
 
 def test_a_holder_that_leaves_lets_its_windows_finish_or_with_ctrl_c_ends_them(bubblewrap: Program) -> None:
     with held(bubblewrap) as holder:
-        window = bubblewrap.start("chat", "--chat", "one", "-p", "run sleep 1")
-        wait_for(lambda: processes("sleep 1$"))
+        window = bubblewrap.start("chat", "--chat", "one", "-p", "run sleep 1.5")
+        wait_for(lambda: processes("sleep 1.5$"))
         assert holder.stdin is not None
         assert holder.stderr is not None
         holder.stdin.close()
