@@ -29,6 +29,7 @@ def main(first: int, count: int, until: float) -> None:
     counts: Counter[str] = Counter()
     played = 0
     gc.disable()  # a history's garbage is collected between two of them, all at once
+    gc.freeze()
     for seed in range(first, first + count):
         if time.time() > until or len(wrong) >= MOST_WRONG:
             break
@@ -49,6 +50,7 @@ def main(first: int, count: int, until: float) -> None:
             print(line)
         if played % 20 == 0:
             gc.collect()
+            gc.freeze()
     print(json.dumps({"played": played, "counts": counts, "wrong": wrong}), flush=True)
 
 

@@ -1,10 +1,16 @@
 """SQLite on a disk that may be full: what it writes is refused as SQLite refuses it, and reading goes on."""
 
 import sqlite3
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import trio
 
+from rumi.home import Home
+from rumi.journal.store import Store as Journal
+from rumi.memory.store import Store as Memory
 from tests.simulation.world import World
 
 
@@ -28,6 +34,22 @@ def on_the_disk_of(world: World) -> type[sqlite3.Connection]:
             return super().execute(sql, *values)
 
     return Connection
+
+
+@cache
+def emptied() -> tuple[bytes, bytes]:
+    """What `state.db` and `memory.db` hold in which nothing was written yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home(Path(folder))
+        Journal(home.state_db).close()
+        Memory(home.memory_db).close()
+        return home.state_db.read_bytes(), home.memory_db.read_bytes()
+
+
+def furnish(home: Home) -> None:
+    """Put both files into a home as an earlier process would have left them: making them takes its time."""
+    for path, content in zip((home.state_db, home.memory_db), emptied(), strict=True):
+        path.write_bytes(content)
 
 
 def full(world: World) -> bool:

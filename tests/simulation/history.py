@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import trio
 
@@ -82,10 +81,10 @@ class Telegram(BotApi):
 class History:
     """What happens in one world."""
 
-    def __init__(self, world: World, folder: Path) -> None:
+    def __init__(self, world: World, home: Home) -> None:
         random = world.random
         self.world = world
-        self.home = Home(folder).make()
+        self.home = home
         self.latency = random.choice(((0.0, 0.0), (0.02, 0.2), (0.02, 0.2), (0.3, 1.5)))
         self.limited = random.random() < 0.7
         self.api = Telegram(

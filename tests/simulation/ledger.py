@@ -100,7 +100,8 @@ class Ledger:
             unknown = self._unnoted(place)
             new = [message for message in unknown if message not in self._unknown[place]]
             self._unknown[place].update(new)
-            parts = [message for message in new if message.text in self._due(place)]
+            due = self._due(place) if new else set()
+            parts = [message for message in new if message.text in due]
             if len(parts) > self.excused[place] + 1:  # the next one goes only when the last one is noted
                 self._world.complain(f"{place.chat}: of the parts {parts} nothing was noted")
             late = [message for message in new if self._changed_at(message) < trio.current_time() - NOTED_S]

@@ -1,4 +1,7 @@
-"""Many histories at once: `python -m tests.simulation.many` plays new ones for SIMULATE_S seconds."""
+"""Many histories at once: `python -m tests.simulation.many` plays new ones for SIMULATE_S seconds.
+
+SIMULATE_PROCESSES says how many processes play them: as many as there are processors where it says nothing.
+"""
 
 import json
 import os
@@ -12,6 +15,8 @@ from pathlib import Path
 from tests.simulation.__main__ import LONGEST_S
 
 ROOT = Path(__file__).resolve().parents[2]
+
+PROCESSES = int(os.environ.get("SIMULATE_PROCESSES", "0")) or len(os.sched_getaffinity(0))
 
 
 @dataclass
@@ -46,7 +51,7 @@ def play_many(first: int, count: int, seconds: float) -> Found:
     """Play the histories of so many seeds, as far as the time reaches; every worker has ended after it."""
     found = Found()
     workers: list[subprocess.Popen[str]] = []
-    share = -(-count // min(count, len(os.sched_getaffinity(0))))
+    share = -(-count // min(count, PROCESSES))
     until = time.time() + seconds
     try:
         for start in range(first, first + count, share):

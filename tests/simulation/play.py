@@ -5,17 +5,14 @@ import math
 import os
 import sqlite3
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
-from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any
 from unittest.mock import patch
 
 import trio
-from trio._core import _io_epoll
 
 from actors.testing import run
 from rumi.channels.telegram import room
@@ -25,21 +22,28 @@ from rumi.channels.telegram.sending.limits import Limits as Rates
 from rumi.chats import chat as chat_module
 from rumi.chats import dispatcher
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
+from rumi.home import Home
+from rumi.journal import actor as journal
 from rumi.models.limits import Limits
 from tests.fakes import bot_api_updates
-from tests.simulation.databases import on_the_disk_of
+from tests.simulation.databases import furnish, on_the_disk_of
 from tests.simulation.history import History
 from tests.simulation.model import MANY
 from tests.simulation.ports import room_of
+from tests.simulation.steps import cheap_steps
 from tests.simulation.world import Fault, World
 
 LONG_POLL_S = 600.0
 """Most histories poll so long: to see often that nothing has happened takes its time."""
 
-LOOK_STEPS = 16
+LOOK_S = 150.0
+"""Nobody takes the journal's file away here: to look at it every 15 s would be a tenth of all steps."""
 
 SOON_S = 4.0
 """After this time a chat leaves memory where another one is stuck: it is to be started again meanwhile."""
+
+NEW_HOMES = 4
+"""One home in so many has no databases before its first process makes them."""
 
 FORMATTED = lru_cache(maxsize=4096)(delivery.format_reply)
 """Replies resemble each other, and formatting is a pure function."""
@@ -48,17 +52,6 @@ FORMATTED = lru_cache(maxsize=4096)(delivery.format_reply)
 async def no_threads(work: object, *args: object, **how: object) -> None:
     """While a thread works, virtual time jumps: nothing may be left to one."""
     raise AssertionError(f"{work} was to run in a thread")
-
-
-def seldom_asked() -> Callable[[object, float], Sequence[object]]:
-    """In place of trio's look at the kernel in each step: only the run's own end comes from there."""
-    look = _io_epoll.EpollIOManager.get_events
-    steps = count()
-
-    def get_events(manager: Any, timeout: float) -> Sequence[object]:
-        return look(manager, 0) if next(steps) % LOOK_STEPS == 0 else ()
-
-    return get_events
 
 
 def told_when_few(world: World) -> Callable[[Limits, float], float]:
@@ -101,11 +94,11 @@ def simulated(world: World) -> Iterator[None]:
         return Random(world.random.getrandbits(32))
 
     poll_s = world.random.choice((25.0, LONG_POLL_S, LONG_POLL_S))
-    trio._core._run._r.seed(world.seed)
     with (
-        patch.object(trio._core._run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+        cheap_steps(world.seed),
         patch.object(bot_api_updates, "POLL_LIMIT_S", LONG_POLL_S),
         patch.dict(Poller.__init__.__kwdefaults__ or {}, {"poll_s": poll_s}),
+        patch.object(journal, "WATCH_S", LOOK_S),
         patch.object(Limits, "pump", told_when_few(world)),
         patch.object(Rates, "turn", told_turn(world)),
         patch.object(room, "Random", seeded),
@@ -116,7 +109,6 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(delivery, "LONG", math.inf),
         patch.object(trio.to_thread, "run_sync", no_threads),
         patch.object(sqlite3, "connect", partial(sqlite3.connect, factory=on_the_disk_of(world))),
-        patch.object(_io_epoll.EpollIOManager, "get_events", seldom_asked()),
     ):
         yield
 
@@ -130,7 +122,10 @@ def play(world: World) -> World:
         with tempfile.TemporaryDirectory(dir=memory) as folder, simulated(world):
 
             async def whole() -> None:
-                await History(world, Path(folder)).run()
+                home = Home(Path(folder)).make()
+                if world.seed % NEW_HOMES:
+                    furnish(home)
+                await History(world, home).run()
 
             run(whole)
     finally:

@@ -6,8 +6,7 @@ waited for was another chat's.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import inf
 
@@ -17,6 +16,26 @@ EVERYBODY = ""
 """In place of a chat: all of them wait."""
 
 
+class Span:
+    """A context in which there is something to wait for. What took no time leaves nothing behind."""
+
+    __slots__ = ("_after_s", "_span", "_spans")
+
+    def __init__(self, spans: list[list[float]], after_s: float) -> None:
+        self._spans = spans
+        self._after_s = after_s
+
+    def __enter__(self) -> None:
+        self._span = [trio.current_time(), inf]
+        self._spans.append(self._span)
+
+    def __exit__(self, *error: object) -> None:
+        span = self._span
+        span[1] = trio.current_time() + self._after_s
+        if span[1] <= span[0]:
+            self._spans.remove(span)
+
+
 class Waits:
     """When chats had something to wait for, on trio's clock."""
 
@@ -24,17 +43,9 @@ class Waits:
         self._spans: defaultdict[str, list[list[float]]] = defaultdict(list)
         self._held: list[float] | None = None
 
-    @contextmanager
-    def of(self, chat: str = EVERYBODY, *, after_s: float = 0.0) -> Iterator[None]:
+    def of(self, chat: str = EVERYBODY, *, after_s: float = 0.0) -> "Span":
         """Something of the chat's is under way; what comes of that may take it `after_s` longer."""
-        span = [trio.current_time(), inf]
-        self._spans[chat].append(span)
-        try:
-            yield
-        finally:
-            span[1] = trio.current_time() + after_s
-            if span[1] <= span[0]:
-                self._spans[chat].remove(span)
+        return Span(self._spans[chat], after_s)
 
     def until(self, end: float, chat: str = EVERYBODY, *, since: float | None = None) -> None:
         """It has to wait until then, from now on or since that moment."""

@@ -1,7 +1,7 @@
 """The formatted spans of a text, and Telegram's rules for nesting them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rumi.channels.telegram.formatting.characters import blank
@@ -64,7 +64,7 @@ def trim(text: str, span: Span) -> Span | None:
             start += 1
     if start == end or blank(text[start:end]):
         return None
-    return replace(span, start=start, end=end)
+    return Span(start, end, span.kind, span.detail)
 
 
 def _in_order(spans: Iterable[Span]) -> list[Span]:
@@ -100,11 +100,11 @@ def _around(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
         start, ahead = span.start, at
         while ahead < len(taken) and taken[ahead].start < span.end:
             if start < taken[ahead].start:
-                pieces.append(replace(span, start=start, end=taken[ahead].start))
+                pieces.append(Span(start, taken[ahead].start, span.kind, span.detail))
             start = taken[ahead].end
             ahead += 1
         if start < span.end:
-            pieces.append(replace(span, start=start))
+            pieces.append(Span(start, span.end, span.kind, span.detail))
     return pieces
 
 
