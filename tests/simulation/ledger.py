@@ -16,7 +16,7 @@ import trio
 from rumi import texts
 from rumi.channels.telegram.formatting import format_reply
 from tests.fakes.bot_api import BotApi
-from tests.fakes.bot_api_faults import Fault, Late, Reset, Silent, Slow, Truncated
+from tests.fakes.bot_api_faults import Fault, Injected, Late, Reset, Silent, Slow, Truncated
 from tests.fakes.bot_api_text import settled
 from tests.fakes.bot_api_world import Message
 from tests.simulation.asking import is_question, thing_in
@@ -113,6 +113,16 @@ class Ledger:
                 self.excused[place] += len(new)
                 self._world.counts["excused by a violent end"] += len(new)
                 self._world.note(place.chat, f"nobody knows any more of {new}, which is excused")
+
+    def names_lost(self, message: Message) -> bool:
+        """Whether the answer was lost, by a fault, that would have told the program about this message."""
+        return any(
+            one.chat == message.chat.id
+            and one.method == "sendMessage"
+            and _leaves(one.method, one.fault)
+            and abs(_done_at(one) - message.time) < 1e-6
+            for one in self._api.faults.injected
+        )
 
     def moved(self, place: Place) -> None:
         """A group is about to get another number: previews stay in the old one, and no chat owns them."""
@@ -242,7 +252,7 @@ class Ledger:
                 (repeats if again else left).append(shown[0][:60])
         self._world.counts["repeated"] += len(repeats)
         self._world.counts["left behind"] += len(left)
-        excuses = self.excused[place] + len(loose) + len(place.wiped) + len(place.gone)
+        excuses = self.excused[place] + len(loose) + len(place.wiped)
         if len(repeats) + len(left) > excuses + min(outside, len(repeats)):
             self._world.complain(
                 f"{place.chat}: {excuses} excuses, but shown again: {repeats}, left behind: {left}"
@@ -282,6 +292,11 @@ class Ledger:
             self._world.complain(
                 f"{place.chat}: the reply {row.delivery} was given up without need: {row.failure}"
             )
+
+
+def _done_at(one: Injected) -> float:
+    """When what was asked for was done, though the answer was not what it should be."""
+    return one.time + (one.fault.seconds if isinstance(one.fault, Late) else 0.0)
 
 
 def _leaves(method: str, fault: Fault) -> int:

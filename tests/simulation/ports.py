@@ -225,6 +225,8 @@ class Line(Guarded, InMemoryRequest):
         if method == "sendChatAction":
             self._typing(data.parameters["chat_id"], data.parameters.get("message_thread_id"))
         answer = await super()._answer(url, data)
+        if method == "deleteMessage" and answer.status == 403:
+            life.world.undeleted[data.parameters["chat_id"]] += 1
         if method != "sendChatAction":
             life.world.note("telegram", f"{method} is {answer.status}", lambda: _short(data))
         life.moment(f"did {method}")

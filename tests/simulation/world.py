@@ -50,7 +50,7 @@ class World:
         self.fails_behind: Literal["", "a reply", "now"] = ""
         """The disk is to fail once more when the next reply is written, or with what is being written."""
         self.undeleted: Counter[int] = Counter()
-        """How often Telegram could not be asked to delete a message, by its chat's number."""
+        """How often a message could not be deleted: Telegram out of reach, or the chat gone; by chat."""
         self.waits = Waits()
         self.stuck: str | None = None
         """The chat for which everything hangs, where one is."""
