@@ -15,7 +15,7 @@ from actors.mailbox import Item, Mailbox
 from actors.own_tasks import OwnTasks
 from actors.place import logger
 from actors.ref import ActorRef
-from actors.request import Ask
+from actors.request import Ask, Stage
 from actors.spec import ChildSpec
 from actors.status import Outcome, StopReason, one_line
 
@@ -188,11 +188,11 @@ class Incarnation(Generic[M]):
             del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
-            self._mailbox.wake()
+            self._mailbox.made_room()
 
     def _settle(self, item: Item) -> None:
         """Whatever the end was: nobody waits for this message any more."""
-        if type(item) is Ask:
+        if type(item) is Ask and item.stage is not Stage.SETTLED:
             path = self._ref.path
             if self.crash is not None:
                 item.fail(ActorCrashed(path, self.crash))

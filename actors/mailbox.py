@@ -148,6 +148,11 @@ class Mailbox:
             self._listening = False
             trio.lowlevel.reschedule(reader)
 
+    def made_room(self) -> None:
+        """Wake the reader if it waits for a handler to end; if it waits for messages, it has room already."""
+        if not self._listening:
+            self.wake()
+
     def _abort(self, _: RaiseCancelT) -> Abort:
         self._reader = None
         self._listening = False

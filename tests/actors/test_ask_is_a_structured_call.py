@@ -603,3 +603,28 @@ async def test_what_an_ask_costs_does_not_grow_with_the_messages_in_hand() -> No
         for _ in range(1000):
             await ref.tell(Work(10))
         assert await steps() == with_few > 0
+
+
+async def test_the_end_of_one_of_many_handlers_wakes_only_a_reader_without_room() -> None:
+    house = House()
+    ref = house.add("a", concurrency=3)
+
+    class Steps(trio.abc.Instrument):
+        of_reader = 0
+
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
+            self.of_reader += task.name == "a"
+
+    async with house.up():
+        steps = Steps()
+        trio.lowlevel.add_instrument(steps)
+        for _ in range(10):
+            await ref.ask(Echo(1))
+        assert steps.of_reader == 10
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(ref.ask, Work(10))
+            await trio.sleep(5)
+            steps.of_reader = 0
+        assert steps.of_reader == 1  # three end at once, and the fourth begins
+        trio.lowlevel.remove_instrument(steps)
