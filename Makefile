@@ -22,7 +22,7 @@ test: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "not long" \
 	    || $(BIN)/pytest -m "not long" --last-failed --last-failed-no-failures none
 
-# New histories of the whole house, for SIMULATE_S seconds (600).
+# New histories of the whole house, for SIMULATE_S seconds (600), by SIMULATE_PROCESSES processes (all cores).
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
