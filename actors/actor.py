@@ -97,11 +97,11 @@ class Actor(Generic[M_contra]):
         """Whether work is under way that no message in hand shows; a busy actor does not go idle."""
         return False
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """Free text for the status tree; must be quick and must not wait."""
         return ""
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """What it counts, by name, for the status tree: plain values; quick, and must not wait."""
         return {}
 
@@ -117,7 +117,7 @@ class Actor(Generic[M_contra]):
 
     @property
     def incarnation(self) -> int:
-        """1 for the first incarnation in this place, one more after every restart."""
+        """1 for the first incarnation in this node, one more after every restart."""
         return self._bound.incarnation
 
     def start_soon(self, fn: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from trio.lowlevel import Task
 
-from actors.branch import Branch
+from actors.base_supervisor import BaseSupervisor
 from actors.cell import Cell
 from actors.request import Ask, Stage
 
@@ -30,7 +30,7 @@ class PendingAsk:
         return f"{self.asker} asks {self.asked}: {self.request} ({self.stage})"
 
 
-def pending_asks(root: Branch) -> tuple[PendingAsk, ...]:
+def pending_asks(root: BaseSupervisor) -> tuple[PendingAsk, ...]:
     """All asks that are under way in the tree, by the order of the tree. Never waits."""
     cells = list(_cells(root))
     owners: dict[Task, str] = {task: cell.path for cell in cells for task in cell.tasks()}
@@ -90,9 +90,9 @@ def _name(ask: Ask[Any]) -> str:
     return type(ask.message).__name__
 
 
-def _cells(branch: Branch) -> Iterator[Cell[Any]]:
-    for child in branch.children():
+def _cells(base_supervisor: BaseSupervisor) -> Iterator[Cell[Any]]:
+    for child in base_supervisor.children():
         if isinstance(child, Cell):
             yield child
-        elif isinstance(child, Branch):
+        elif isinstance(child, BaseSupervisor):
             yield from _cells(child)

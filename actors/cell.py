@@ -1,4 +1,4 @@
-"""One actor's place: its mailbox, its reference and its incarnations, one after the other."""
+"""One actor's node: its mailbox, its reference and its incarnations, one after the other."""
 
 from typing import Generic, TypeVar
 
@@ -6,7 +6,7 @@ import trio
 
 from actors.incarnation import Incarnation
 from actors.mailbox import Item, Mailbox
-from actors.place import Phase, Place
+from actors.node import Node, Phase
 from actors.ref import ActorRef
 from actors.spec import ChildSpec
 from actors.status import NodeStatus, Outcome, StopReason, one_line
@@ -14,7 +14,7 @@ from actors.status import NodeStatus, Outcome, StopReason, one_line
 M = TypeVar("M")
 
 
-class Cell(Place, Generic[M]):
+class Cell(Node, Generic[M]):
     """The mailbox closes at the final stop, or when that becomes certain; not before."""
 
     __slots__ = ("_attempt", "_life", "mailbox", "ref", "spec")
@@ -119,8 +119,8 @@ class Cell(Place, Generic[M]):
 
     def status(self) -> NodeStatus:
         """This node, now."""
-        doing = self._life.doing() if self._life is not None else ""
-        since = self._life.since if self._life is not None and doing else self.since
+        activity = self._life.activity() if self._life is not None else ""
+        since = self._life.since if self._life is not None and activity else self.since
         return NodeStatus(
             id=self.id,
             kind="actor",
@@ -129,9 +129,9 @@ class Cell(Place, Generic[M]):
             restarts=self.restarts,
             depth=len(self.mailbox.queue),
             capacity=self.mailbox.capacity,
-            doing=doing,
+            activity=activity,
             since=since,
             last_error=self.last_error,
             dead_letters=self.mailbox.dead_letters,
-            figures=self._life.figures() if self._life is not None else {},
+            metrics=self._life.metrics() if self._life is not None else {},
         )

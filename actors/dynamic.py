@@ -7,12 +7,12 @@ from typing import Generic, TypeVar
 
 import trio
 
-from actors.branch import Branch
+from actors.base_supervisor import BaseSupervisor
 from actors.cell import Cell
 from actors.errors import ActorStopped, AskedItself, RestartLimitExceeded, TooManyChildren
 from actors.idle import IdleWatch
 from actors.intensity import RestartIntensity
-from actors.place import Phase, Place, logger
+from actors.node import Node, Phase, logger
 from actors.ref import ActorRef
 from actors.spec import ChildSpec
 from actors.status import NodeStatus, StopReason, TreeEvent
@@ -39,7 +39,7 @@ class KeyedCell(Cell[M]):
         self._forget(self)
 
 
-class DynamicSupervisor(Branch, Generic[M]):
+class DynamicSupervisor(BaseSupervisor, Generic[M]):
     """One child for each key, made by `spec_for(key)` when it is first needed.
 
     Restarts are counted for each child by itself (`max_restarts` within `within` seconds), so that no
@@ -145,13 +145,13 @@ class DynamicSupervisor(Branch, Generic[M]):
         await self._until(lambda: all(cell.down for cell in self._cells.values()))
         self._nursery.cancel_scope.cancel()
 
-    def _count_restart(self, child: Place, now: float) -> bool:
+    def _count_restart(self, child: Node, now: float) -> bool:
         assert isinstance(child, KeyedCell)
         if child.intensity is None:
             child.intensity = RestartIntensity(self.max_restarts, self.within)
         return child.intensity.allow(now)
 
-    def _limit_reached(self, child: Place, cause: BaseException | None) -> None:
+    def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
         """That child is over, nobody else is."""
         assert isinstance(child, KeyedCell)
         error = RestartLimitExceeded(child.path, self.max_restarts, self.within, cause)
@@ -163,10 +163,10 @@ class DynamicSupervisor(Branch, Generic[M]):
             except Exception:  # noqa: BLE001  # one child's end must not become everybody's
                 logger.exception("%s: on_limit(%r) raised", self.path, child.key)
 
-    def _delay(self, child: Place, delay_s: float) -> float | None:
+    def _delay(self, child: Node, delay_s: float) -> float | None:
         return delay_s
 
-    def _changed(self, child: Place) -> None:
+    def _changed(self, child: Node) -> None:
         """Came up, or its task ended."""
         assert isinstance(child, KeyedCell)
         if child.down and child._start_error is not None:
@@ -216,8 +216,8 @@ class DynamicSupervisor(Branch, Generic[M]):
         """The keys that have a child, whatever its state."""
         return tuple(self._cells)
 
-    def children(self) -> Iterable[Place]:
-        """The places below, in the order in which their keys came."""
+    def children(self) -> Iterable[Node]:
+        """The nodes below, in the order in which their keys came."""
         return self._cells.values()
 
     def status(self) -> NodeStatus:

@@ -3,7 +3,7 @@
 
 
 class ActorError(Exception):
-    """Base of the runtime's errors. `path` names the child's place: "root/branch/leaf"."""
+    """Base of the runtime's errors. `path` names the child's node: "root/branch/leaf"."""
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(f"{path}: {text}")

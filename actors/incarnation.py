@@ -12,8 +12,8 @@ import trio
 from actors.actor import Actor, Life
 from actors.errors import ActorCrashed, ActorStopped, Refused
 from actors.mailbox import Item, Mailbox
+from actors.node import logger
 from actors.own_tasks import OwnTasks
-from actors.place import logger
 from actors.ref import ActorRef
 from actors.request import Ask, Stage
 from actors.spec import ChildSpec
@@ -312,10 +312,10 @@ class Incarnation(Generic[M]):
                 tasks.extend(nursery.child_tasks)
         return tasks
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """The actor's own words, or the types of the messages in hand."""
         try:
-            words = self._actor.doing() if self._actor is not None and self._started else ""
+            words = self._actor.activity() if self._actor is not None and self._started else ""
         except Exception as error:  # noqa: BLE001  # status must not fail because one actor cannot say
             words = f"doing() raised {one_line(error)}"
         if words:
@@ -323,10 +323,10 @@ class Incarnation(Generic[M]):
         messages = [item.message if type(item) is Ask else item for item in self.in_hand()]
         return ", ".join(type(message).__name__ for message in messages)
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """The actor's own figures."""
         try:
-            return self._actor.figures() if self._actor is not None and self._started else {}
+            return self._actor.metrics() if self._actor is not None and self._started else {}
         except Exception as error:  # noqa: BLE001  # as above
             return {"error": f"figures() raised {one_line(error)}"}
 

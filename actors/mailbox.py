@@ -1,4 +1,4 @@
-"""A bounded queue that belongs to a child's place and outlives its incarnations.
+"""A bounded queue that belongs to a child's node and outlives its incarnations.
 
 Not a memory channel, for three reasons: what is queued must survive the reader and be handed back at the
 final stop, an asker that gave up must be taken out of the middle, and a put needs to cost one checkpoint.
@@ -12,7 +12,7 @@ import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task
 
 from actors.errors import ActorStopped, MailboxFull
-from actors.place import Place, logger
+from actors.node import Node, logger
 from actors.request import Ask
 from actors.status import MailboxStatistics
 
@@ -30,7 +30,7 @@ class Mailbox:
 
     __slots__ = (
         "_listening",
-        "_place",
+        "_node",
         "_reader",
         "_senders",
         "capacity",
@@ -40,8 +40,8 @@ class Mailbox:
         "rejects",
     )
 
-    def __init__(self, place: Place, capacity: int, rejects: bool) -> None:
-        self._place = place
+    def __init__(self, node: Node, capacity: int, rejects: bool) -> None:
+        self._node = node
         self.capacity = capacity
         self.rejects = rejects
         self.closed = False
@@ -63,9 +63,9 @@ class Mailbox:
     def put_nowait(self, item: Item) -> None:
         """Append, or raise ActorStopped or MailboxFull."""
         if self.closed:
-            raise ActorStopped(self._place.path)
+            raise ActorStopped(self._node.path)
         if len(self.queue) >= self.capacity:
-            raise MailboxFull(self._place.path, self.capacity)
+            raise MailboxFull(self._node.path, self.capacity)
         self.queue.append(item)
         if self._listening:
             self.wake()
@@ -73,7 +73,7 @@ class Mailbox:
     async def wait_for_room(self, item: Item) -> None:
         """Append as soon as there is room. Cancelled: the item was not taken. Only for a full mailbox."""
         if self.rejects:
-            raise MailboxFull(self._place.path, self.capacity)
+            raise MailboxFull(self._node.path, self.capacity)
         if self._senders is None:
             self._senders = OrderedDict()
         senders = self._senders
@@ -85,7 +85,7 @@ class Mailbox:
             return Abort.SUCCEEDED
 
         if await trio.lowlevel.wait_task_rescheduled(abort) is _REFUSED:
-            raise ActorStopped(self._place.path)
+            raise ActorStopped(self._node.path)
 
     def pop(self) -> Item:
         """Return the oldest item; the longest waiting sender takes its place. Only when not empty."""
@@ -123,12 +123,12 @@ class Mailbox:
                 trio.lowlevel.reschedule(task, outcome.Value(_REFUSED))
         for item in left:
             if type(item) is Ask:
-                item.fail(ActorStopped(self._place.path))
+                item.fail(ActorStopped(self._node.path))
             else:
                 self.dead_letters += 1
         if self.dead_letters:
             logger.warning(
-                "%s stopped with %d messages that it will not handle", self._place.path, self.dead_letters
+                "%s stopped with %d messages that it will not handle", self._node.path, self.dead_letters
             )
 
     def statistics(self) -> MailboxStatistics:

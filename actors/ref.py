@@ -7,7 +7,7 @@ from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from actors.errors import AskedItself
 from actors.mailbox import Mailbox
-from actors.place import Place
+from actors.node import Node
 from actors.request import Ask, Request, Stage
 from actors.status import MailboxStatistics, StopReason
 
@@ -16,15 +16,15 @@ R = TypeVar("R")
 
 
 class ActorRef(Generic[M_contra]):
-    """The address of a child's place. It stays valid across restarts, until the final stop.
+    """The address of a child's node. It stays valid across restarts, until the final stop.
 
     `ActorRef[Get | Put]` can be given where an `ActorRef[Get]` is needed.
     """
 
-    __slots__ = ("__weakref__", "_mailbox", "_place", "_shutdown")
+    __slots__ = ("__weakref__", "_mailbox", "_node", "_shutdown")
 
-    def __init__(self, place: Place, mailbox: Mailbox, shutdown: float) -> None:
-        self._place = place
+    def __init__(self, node: Node, mailbox: Mailbox, shutdown: float) -> None:
+        self._node = node
         self._mailbox = mailbox
         self._shutdown = shutdown
 
@@ -34,12 +34,12 @@ class ActorRef(Generic[M_contra]):
     @property
     def id(self) -> str:
         """The id of the child's spec."""
-        return self._place.id
+        return self._node.id
 
     @property
     def path(self) -> str:
         """Where in the tree it is: "root/branch/leaf"."""
-        return self._place.path
+        return self._node.path
 
     async def tell(self, message: M_contra) -> None:
         """Queue a message; waits while the mailbox is full (unless overflow="reject").
@@ -71,9 +71,9 @@ class ActorRef(Generic[M_contra]):
         ActorStopped when the actor stops for good before the reply, MailboxFull with overflow="reject",
         AskedItself at once when called from the actor's own handler.
         """
-        place, mailbox = self._place, self._mailbox
-        if place.runs_this_task():
-            raise AskedItself(place.path)
+        node, mailbox = self._node, self._mailbox
+        if node.runs_this_task():
+            raise AskedItself(node.path)
         await checkpoint_if_cancelled()
         ask = Ask(message)
         if not mailbox.closed and len(mailbox.queue) >= mailbox.capacity:
@@ -92,13 +92,13 @@ class ActorRef(Generic[M_contra]):
             raise
 
     async def wait_stopped(self) -> StopReason:
-        """Wait for the final stop of this place (a restart is none) and return its reason.
+        """Wait for the final stop of this node (a restart is none) and return its reason.
 
         Raises AskedItself at once when called from the actor's own handler.
         """
-        if self._place.runs_this_task():
+        if self._node.runs_this_task():
             raise AskedItself(self.path)
-        return await self._place.wait_stopped()
+        return await self._node.wait_stopped()
 
     def statistics(self) -> MailboxStatistics:
         """The mailbox at this moment."""

@@ -28,11 +28,11 @@ class MailboxStatistics:
 class NodeStatus:
     """A node of the tree at one moment, with all that is below it.
 
-    `incarnation` counts from 1 (0: never started). `restarts` counts those that were granted. `doing` is
+    `incarnation` counts from 1 (0: never started). `restarts` counts those that were granted. `activity` is
     what the actor says of itself, or the type of the message in hand; empty when it waits. `since` is the
     time on trio's clock at which the state, or the work on that message, began (None before the first
     start). `last_error` is one line. `dead_letters` of a dynamic supervisor are those of children that are
-    gone. `depth` and `capacity` are 0 for supervisors. `figures` is what the actor counts, by name.
+    gone. `depth` and `capacity` are 0 for supervisors. `metrics` is what the actor counts, by name.
     """
 
     id: str
@@ -42,12 +42,12 @@ class NodeStatus:
     restarts: int
     depth: int
     capacity: int
-    doing: str
+    activity: str
     since: float | None
     last_error: str | None
     dead_letters: int = 0
     children: tuple["NodeStatus", ...] = ()
-    figures: Mapping[str, object] = field(default_factory=dict)
+    metrics: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,22 @@ from typing import Literal, TypeVar
 
 import trio
 
-from actors.branch import Branch
+from actors.base_supervisor import BaseSupervisor
 from actors.cell import Cell
 from actors.errors import RestartLimitExceeded
 from actors.intensity import RestartIntensity
-from actors.place import Phase, Place
+from actors.node import Node, Phase
 from actors.ref import ActorRef
 from actors.spec import ChildSpec
 from actors.status import NodeStatus, StopReason, TreeEvent
 
 M = TypeVar("M")
-B = TypeVar("B", bound=Branch)
+B = TypeVar("B", bound=BaseSupervisor)
 
 Strategy = Literal["one_for_one", "rest_for_one", "one_for_all"]
 
 
-class Supervisor(Branch):
+class Supervisor(BaseSupervisor):
     """Starts children in the order in which they were added, stops them in reverse, restarts them between.
 
     After a child's end that calls for a restart, "one_for_one" restarts that child; "rest_for_one" stops
@@ -45,9 +45,9 @@ class Supervisor(Branch):
     ) -> None:
         super().__init__(id, max_restarts=max_restarts, within=within, observe=observe)
         self.strategy = strategy
-        self._children: list[Place] = []
+        self._children: list[Node] = []
         self._intensity = RestartIntensity(max_restarts, within)
-        self._due: dict[Place, float] = {}  # ended children that want a group restart, and their delays
+        self._due: dict[Node, float] = {}  # ended children that want a group restart, and their delays
 
     def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
         """Add an actor before the tree runs. Its reference takes messages at once; they wait for its start.
@@ -67,7 +67,7 @@ class Supervisor(Branch):
         self._adopt(supervisor)
         return supervisor
 
-    def _adopt(self, child: Place) -> None:
+    def _adopt(self, child: Node) -> None:
         if self.phase is not Phase.NEW:
             raise RuntimeError(f"{self.path} runs already; children that come later are keyed children")
         if any(other.id == child.id for other in self._children):
@@ -122,7 +122,7 @@ class Supervisor(Branch):
             if not self._due and not self._ending:
                 await self._start_missing()
 
-    async def _stop_in_reverse(self, children: list[Place], *, final: bool) -> None:
+    async def _stop_in_reverse(self, children: list[Node], *, final: bool) -> None:
         for child in reversed(children):
             child._request_stop(final=final or child._is_temporary)
             await self._until(lambda: child.down)  # noqa: B023
@@ -130,16 +130,16 @@ class Supervisor(Branch):
     async def _bring_down(self) -> None:
         await self._stop_in_reverse(self._children, final=self.over or self._parent is None)
 
-    def _count_restart(self, child: Place, now: float) -> bool:
+    def _count_restart(self, child: Node, now: float) -> bool:
         return self._intensity.allow(now)
 
-    def _limit_reached(self, child: Place, cause: BaseException | None) -> None:
+    def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
         """Escalate."""
         error = RestartLimitExceeded(self.path, self.max_restarts, self.within, cause)
         self._tell("limit_reached", error=error)
         self._fail(error)
 
-    def _delay(self, child: Place, delay_s: float) -> float | None:
+    def _delay(self, child: Node, delay_s: float) -> float | None:
         if self.strategy == "one_for_one":
             return delay_s
         self._due[child] = delay_s
@@ -151,8 +151,8 @@ class Supervisor(Branch):
             child._request_stop(final=True)
         super()._finalise(reason)
 
-    def children(self) -> Iterable[Place]:
-        """The places below, in the order in which they start."""
+    def children(self) -> Iterable[Node]:
+        """The nodes below, in the order in which they start."""
         return self._children
 
     def status(self) -> NodeStatus:

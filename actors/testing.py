@@ -149,8 +149,8 @@ def crash(ref: ActorRef[Any], error: Exception | None = None) -> None:
 
     Returns at once; the actor's tasks end behind that. Raises RuntimeError where no incarnation is up.
     """
-    place = ref._place
-    if not isinstance(place, Cell) or not place.crash(error or Injected("a test's")):
+    node = ref._node
+    if not isinstance(node, Cell) or not node.crash(error or Injected("a test's")):
         raise RuntimeError(f"{ref.path} is not up")
 
 

@@ -91,9 +91,9 @@ class Subscription(Generic[E]):
 
     def _lose_one(self) -> bool:
         """Forget the oldest event that need not be kept, if there is one."""
-        for place, event in enumerate(self._queue):
+        for node, event in enumerate(self._queue):
             if not self._backlog.keeps(event):
-                del self._queue[place]
+                del self._queue[node]
                 self._weight -= self._backlog.weight(event)
                 self.lost += 1
                 return True

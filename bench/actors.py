@@ -377,8 +377,8 @@ def compare(
     taken = interleaved(contenders, count, rounds)
     base = taken.pop("trio")
     row(f"{title}: bare trio", spread(base, "µs", 1e6))
-    for name, figures in taken.items():
-        ratio = ratios(base, figures)  # rates: theirs over ours of time is ours over theirs of speed
+    for name, metrics in taken.items():
+        ratio = ratios(base, metrics)  # rates: theirs over ours of time is ours over theirs of speed
         row(f"{title}: {name}, speed over bare trio", spread(ratio), f">= {aim}" if name == "actors" else "")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox import Box, Command, Limits
+from rumi.sandbox import Command, Container, SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
 from rumi.sandbox.bubblewrap.keeper import bwrap_flags
 from rumi.sandbox.identity import sandbox_user
@@ -65,7 +65,7 @@ def bare(home: Path, workspace: Path, argv: tuple[str, ...]) -> float:
         return (time.perf_counter() - before) * 1000
 
 
-async def ours(box: Box, argv: tuple[str, ...]) -> float:
+async def ours(box: Container, argv: tuple[str, ...]) -> float:
     """Milliseconds of one run with Rumi."""
     out = bytearray()
     before = time.perf_counter()
@@ -79,7 +79,7 @@ async def main(rounds: int) -> None:
         workspace = prepare_workspace(home, "bench", *sandbox_user(INSTALLATION, home))
         for path in (home, workspace.parent):
             path.chmod(0o711)  # the bare one runs as an ordinary user, too, and has only its own rights
-        engine = BubblewrapEngine(home, INSTALLATION, Limits())
+        engine = BubblewrapEngine(home, INSTALLATION, SandboxLimits())
         before = time.perf_counter()
         box = await engine.create("bench", workspace)
         print(f"first box, with its root file system: {(time.perf_counter() - before) * 1000:.0f} ms")

@@ -22,7 +22,7 @@ from pathlib import Path
 import trio
 
 from actors import Supervisor
-from rumi.sandbox import Command, Limits
+from rumi.sandbox import Command, SandboxLimits
 from rumi.sandbox.docker.api import DEFAULT_SOCKET
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
@@ -57,11 +57,11 @@ def ask(method: str, path: str, body: object = None) -> bytes:
 
 
 async def main(rounds: int) -> None:
-    engine = DockerEngine(secrets.token_hex(6), Limits(), image=IMAGE)
+    engine = DockerEngine(secrets.token_hex(6), SandboxLimits(), image=IMAGE)
     root = Supervisor("root")
     ours, plain = [], []
     with tempfile.TemporaryDirectory() as home:
-        sandboxes = add_sandboxes(root, engine, Limits(), Path(home))
+        sandboxes = add_sandboxes(root, engine, SandboxLimits(), Path(home))
         async with root.running():
             await sandboxes.run("bench", Command(("true",)))
             container_id = sandboxes.container_id("bench")

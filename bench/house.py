@@ -29,7 +29,7 @@ async def app(flags: Mapping[str, object], env: Mapping[str, str] | None = None)
 
 async def turn(running: App, chat: str, text: str) -> str:
     """One message and its reply."""
-    with running.means.hub.listening(chat) as events:
+    with running.services.hub.listening(chat) as events:
         return (await reply_to(events, await running.inbox.accept(chat, text))).text
 
 

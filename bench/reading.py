@@ -124,12 +124,12 @@ def compare(heading: str, pages: list[SavedPage], extractors: dict[str, Extracto
     texts = {name: {page.name: extract(page) for page in pages} for name, extract in extractors.items()}
     print(f"\n{heading}\n{'':<30}" + "".join(f"{name:<21}" for name in extractors))
     for page in pages:
-        cells = (figures(page, texts[name][page.name]) for name in extractors)
+        cells = (metrics(page, texts[name][page.name]) for name in extractors)
         print(f"{page.kind:<30}" + "".join(f"{cell:<21}" for cell in cells))
     print(f"{'all':<30}" + "".join(f"{total(pages, texts[name]):<21}" for name in extractors))
 
 
-def figures(page: SavedPage, text: str) -> str:
+def metrics(page: SavedPage, text: str) -> str:
     links = f"{links_kept(page, text)}/{len(page.links)}"
     return f"{kept_words(page, text):4.0%} · {links} · {len(noise_in(page, text))}/{len(page.noise)}"
 

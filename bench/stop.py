@@ -21,16 +21,16 @@ DOCKER_CHATS = 20
 
 async def begin(app: App, chat: str) -> None:
     """Start a turn that would run for ten minutes, and return when its command has begun."""
-    with app.means.hub.listening(chat) as events:
+    with app.services.hub.listening(chat) as events:
         await app.inbox.accept(chat, "run sleep 600")
         while not isinstance((await events.receive()).what, ToolStarted):
             pass
-    while not app.means.sandboxes.container_id(chat):
+    while not app.services.sandboxes.container_id(chat):
         await trio.sleep(0.05)
 
 
 async def stop(app: App, chat: str) -> float:
-    with app.means.hub.listening(chat) as events:
+    with app.services.hub.listening(chat) as events:
         began = time.perf_counter()
         number = await app.inbox.accept(chat, "/stop")
         replied = await reply_to(events, number)

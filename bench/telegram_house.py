@@ -258,7 +258,7 @@ async def _tell(app: Any) -> None:
     from rumi.agent import ToolStarted
     from rumi.chats import Replied, TurnStarted
 
-    with app.means.hub.listening() as events:
+    with app.services.hub.listening() as events:
         while True:
             event = await events.receive()
             line: dict[str, object] = {"time": event.time - EPOCH, "chat": event.chat}

@@ -11,7 +11,7 @@ import trio
 from rumi import texts
 from rumi.building import sandbox_limits
 from rumi.channels import BUILT_IN, Channel, Process
-from rumi.chats import Inbox, LocalChat, Means
+from rumi.chats import ChatServices, Inbox, LocalChat
 from rumi.config import Loaded
 from rumi.home import Home
 from rumi.logs import program_log
@@ -31,7 +31,7 @@ class App:
     """A running Rumi. `notes` are sentences for the user who started it."""
 
     home: Home
-    means: Means
+    services: ChatServices
     inbox: Inbox
     engine: Engine
     models: ModelSet
@@ -41,7 +41,7 @@ class App:
 
     def chat(self, chat_id: str) -> LocalChat:
         """Return a chat for a front end."""
-        return LocalChat(chat_id, self.inbox, self.means)
+        return LocalChat(chat_id, self.inbox, self.services)
 
 
 @asynccontextmanager
@@ -91,11 +91,11 @@ async def open_app(
                 tree = Tree(
                     home, loaded, models, engine, language, redactor, channels, ids, project, full=full
                 )
-                stack.enter_context(closing(tree.means.audit))
+                stack.enter_context(closing(tree.services.audit))
                 await stack.enter_async_context(tree.root.running())
                 yield App(
                     home,
-                    tree.means,
+                    tree.services,
                     tree.inbox,
                     engine,
                     models,

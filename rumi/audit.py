@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rumi.redact import Redactor
-from rumi.rotation import LineFile, Place, read_lines
+from rumi.rotation import LineFile, LogPosition, read_lines
 
 FIELDS: Final = (
     *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
@@ -99,7 +99,9 @@ class AuditLog:
         self._file.close()
 
 
-def read_audit(path: Path, *, old: bool = False, until: Place | None = None) -> Iterator[dict[str, Any]]:
+def read_audit(
+    path: Path, *, old: bool = False, until: LogPosition | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the lines of an audit log, oldest first; with `old` also those of the rotated files.
 
     Lines after `until` are not read. Torn lines are skipped. A missing file has no lines.

@@ -8,7 +8,7 @@ import trio
 from rumi.config import Loaded
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.sandbox import Backend, Engine, Limits, choose_engine, free_on
+from rumi.sandbox import Backend, Engine, SandboxLimits, choose_engine, free_on
 
 if TYPE_CHECKING:
     from rumi.sandbox.docker.image import ImageState
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 
-def sandbox_limits(loaded: Loaded) -> Limits:
+def sandbox_limits(loaded: Loaded) -> SandboxLimits:
     """Return the limits of one chat's sandbox."""
     given = loaded.settings.sandbox
     mega = 1024 * 1024
-    return Limits(
+    return SandboxLimits(
         memory_bytes=given.memory_bytes,
         cpus=given.cpus,
         pids=given.pids,
@@ -119,19 +119,19 @@ def _lacking(missing: Sequence[str]) -> list[str]:
 
 
 async def remove_leftovers(engine: Engine) -> list[str]:
-    """Remove all boxes of this installation; return their names. The caller holds the home.
+    """Remove all containers of this installation; return their names. The caller holds the home.
 
     Raises:
-        SandboxError: A box could not be removed, or its removal could not be proved.
+        SandboxError: A container could not be removed, or its removal could not be proved.
     """
     from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 
     if isinstance(engine, BubblewrapEngine):
         return await engine.sweep()
-    boxes = await engine.boxes()
-    for box in boxes:
-        await engine.remove(box.chat_id)
-    return [box.name for box in boxes]
+    containers = await engine.containers()
+    for container in containers:
+        await engine.remove(container.chat_id)
+    return [container.name for container in containers]
 
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
@@ -149,9 +149,12 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     if missing and not made_elsewhere:
         facts.append(("missing", f"{', '.join(missing)} (this host lacks them)"))
     if engine.kind == "docker":
-        boxes = await engine.boxes()
-        facts.extend(("container", f"{box.name}  {box.state}  {box.container_id[:12]}") for box in boxes)
-        if not boxes:
+        containers = await engine.containers()
+        facts.extend(
+            ("container", f"{container.name}  {container.state}  {container.container_id[:12]}")
+            for container in containers
+        )
+        if not containers:
             facts.append(("containers", "none"))
     return facts
 

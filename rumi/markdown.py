@@ -94,7 +94,7 @@ def growing_html(text: str) -> tuple[int, str, str]:
 
 
 def _mark_tasks(state: "StateCore") -> None:
-    """Write the box of a task, "[x] " at the start of a list item, as a character."""
+    """Write the container of a task, "[x] " at the start of a list item, as a character."""
     for place, token in enumerate(state.tokens):
         if token.type == "inline" and place >= 2 and state.tokens[place - 2].type == "list_item_open":
             token.content = _TASKS.get(token.content[:4], token.content[:4]) + token.content[4:]

@@ -1,7 +1,7 @@
 """The one way to run a Python program in a confined process: readers of pages, searches, code of skills.
 
 A child starts with nothing of Rumi's environment, reports when it is ready, exchanges frames, and ends in
-bounded time when its owner leaves. `rumi.child` is its side of this.
+bounded time when its owner leaves. `rumi.child_process` is its side of this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeAlias
 import trio
 from trio.abc import ReceiveStream
 
-from rumi.child import LENGTH_BYTES, PAUSE_S, framed, framed_json, kill_descendants, processes
+from rumi.child_process import LENGTH_BYTES, PAUSE_S, framed, framed_json, kill_descendants, processes
 from rumi.errors import RumiError
 
 START_S: Final = 30.0  # for imports, on a busy machine

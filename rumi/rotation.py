@@ -109,14 +109,14 @@ class LineFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogPosition:
     """A position in a file, independent of the file's current name."""
 
     file: os.stat_result
     offset: int
 
 
-def read_lines(path: Path, *, old: bool = False, until: Place | None = None) -> Iterator[bytes]:
+def read_lines(path: Path, *, old: bool = False, until: LogPosition | None = None) -> Iterator[bytes]:
     """Yield the lines of such a file, including torn ones; with `old`, first those of the rotated files.
 
     Lines after `until` are not read. If a file is rotated meanwhile, lines may be missed or come twice.

@@ -1,7 +1,7 @@
 """Converts the configuration for the packages, which do not read it themselves."""
 
 from rumi import texts
-from rumi.agent import Limits as TurnLimits
+from rumi.agent import TurnLimits
 from rumi.chats import ChatLimits
 from rumi.config import Loaded
 from rumi.errors import ConfigError

@@ -48,10 +48,10 @@ class StatusSource:
             "time": round(time.time(), 3),
             **self.about,
             "databases": {path.name: size_of(path) for path in self.files},
-            "outbox": journal.figures.get("outbox") if journal is not None else None,
+            "outbox": journal.metrics.get("outbox") if journal is not None else None,
             "storage": {
-                "trouble": journal.figures.get("trouble") if journal is not None else None,
-                "trouble_s": journal.figures.get("trouble_s") if journal is not None else None,
+                "trouble": journal.metrics.get("trouble") if journal is not None else None,
+                "trouble_s": journal.metrics.get("trouble_s") if journal is not None else None,
             },
             "failed": {
                 chat: {"time": round(at, 3), "error": error} for chat, (at, error) in self.failed().items()
@@ -79,10 +79,10 @@ def node(status: NodeStatus, now: float) -> dict[str, object]:
         "restarts": status.restarts,
         "mailbox": {"depth": status.depth, "capacity": status.capacity},
         "dead_letters": status.dead_letters,
-        "doing": status.doing,
+        "doing": status.activity,
         "age_s": None if status.since is None else round(now - status.since, 3),
         "last_error": status.last_error,
-        "figures": dict(status.figures),
+        "figures": dict(status.metrics),
         "children": [node(child, now) for child in status.children],
     }
 
@@ -97,7 +97,7 @@ def _lines(status: NodeStatus, lead: str, below: str) -> Iterator[str]:
     yield lead + " · ".join(words)
     children = list(status.children)
     if len(children) > MOST_CHILDREN:
-        children.sort(key=lambda child: not child.doing)
+        children.sort(key=lambda child: not child.activity)
     shown, more = children[:MOST_CHILDREN], len(children) - MOST_CHILDREN
     for place, child in enumerate(shown):
         last = place == len(shown) - 1 and more <= 0
@@ -113,8 +113,8 @@ def _remarks(status: NodeStatus) -> Sequence[str]:
         remarks.append(f"↻{status.restarts}")
     if status.depth:
         remarks.append(f"✉{status.depth}")
-    if status.doing:
-        remarks.append(status.doing)
+    if status.activity:
+        remarks.append(status.activity)
     elif status.last_error:
         remarks.append(status.last_error)
     return remarks

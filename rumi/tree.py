@@ -6,10 +6,10 @@ rumi             rest_for_one: each child depends on the children above it
 ├── skills       the skills of this installation
 ├── fetcher      the only access to the web
 ├── models       permits for model calls, shared between chats
-├── intents      names of boxes that may exist
+├── registry     names of containers that may exist
 ├── sandboxes    keyed: one child per chat
 ├── sender       sends replies                      (a channel)
-├── learner      extracts facts from sessions that have ended
+├── extractor    extracts facts from sessions that have ended
 ├── recovery     starts chats with open messages
 ├── chats        keyed: one child per chat
 ├── poller       receives messages                  (a channel)
@@ -30,7 +30,7 @@ from rumi.audit import AuditLog
 from rumi.building import sandbox_limits
 from rumi.channels import Channel
 from rumi.chat_ids import ChatIds
-from rumi.chats import Hub, Inbox, Means, PendingMessages, add_chats
+from rumi.chats import ChatServices, Hub, Inbox, PendingMessages, add_chats
 from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
@@ -107,7 +107,7 @@ class Tree:
             model_for=model_for,
             of_channel=lambda chat: self._channel_of(chat).tools_for(chat),
         )
-        self.means = Means(
+        self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,
             model_for=model_for,
@@ -132,11 +132,11 @@ class Tree:
             memory=asking(memory),
             skills=skills.ask,
             extract=extract if settings.memory.extract else None,
-            bring=lambda chat, enclosure: self._channel_of(chat).bring(chat, enclosure),
+            bring=lambda chat, attachment: self._channel_of(chat).bring(chat, attachment),
         )
-        self.inbox = add_chats(self.root, self.means)
+        self.inbox = add_chats(self.root, self.services)
         for channel in channels:
-            channel.add_receiver(self.root, self.inbox, self.means)
+            channel.add_receiver(self.root, self.inbox, self.services)
         self.status = StatusSource(
             self.root.status,
             {
@@ -145,19 +145,19 @@ class Tree:
                 "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded), "files": "watched"},
             },
             files=(home.state_db, home.memory_db),
-            failed=lambda: {chat: (each.time, each.error) for chat, each in self.means.failed.items()},
+            failed=lambda: {chat: (each.time, each.error) for chat, each in self.services.failed.items()},
         )
         more = {"memory": memory_calls(asking(memory), self.inbox.learn_of, ids)}
         calls = Switchboard(self.status, self.inbox, more).calls()
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
         about = About(models.name, engine.kind, str(project or ""), service=bool(channels))
-        self.windows = Windows(self.inbox, self.means, about)
+        self.windows = Windows(self.inbox, self.services, about)
         self._live = Live(hub)
         streams = {"window": self.windows.serve, "events": self._live.serve}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         for channel in channels:
-            channel.add_view(self.root, self.inbox, self.means, self.status.dump)
+            channel.add_view(self.root, self.inbox, self.services, self.status.dump)
 
     def _channel_of(self, chat: str) -> Channel:
         """Return the channel that the chat belongs to; one that does nothing for the chats of no channel."""
@@ -169,18 +169,19 @@ class Tree:
         _log(event)
         if (told := of_the_tree(event)) is not None:
             name, chat, more = told
-            self.means.audit.write(name, chat_id=chat, **more)
+            self.services.audit.write(name, chat_id=chat, **more)
         self._live.tree_happened(event)
         for channel in self._channels:
             channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
         """Report that nothing can be written, or that writing works again: running turns wait for it."""
-        self.means.audit.write("storage", chat_id="", trouble=trouble)
+        self.services.audit.write("storage", chat_id="", trouble=trouble)
         self._live.storage_changed(trouble)
         if trouble is not None:
-            self.means.hub.tell_running(
-                lambda language: Waiting(0.0, texts.waits_for_the_disk(language, trouble)), self.means.now()
+            self.services.hub.tell_running(
+                lambda language: Waiting(0.0, texts.waits_for_the_disk(language, trouble)),
+                self.services.now(),
             )
 
     def _how_to_make_room(self, trouble: str, language: texts.Language) -> str:

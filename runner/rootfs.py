@@ -61,8 +61,8 @@ def build_rootfs(
 ) -> RootfsReport:
     """Make the tree at `target`. It replaces an old tree in one step; on failure the old tree stays.
 
-    Blocking: about half a second. `uid` and `gid` are the user that commands run as, `runner` inside. Boxes
-    that still run on an older tree lose it.
+    Blocking: about half a second. `uid` and `gid` are the user that commands run as, `runner` inside.
+    Containers that still run on an older tree lose it.
 
     Raises:
         RootfsError: The host lacks a shell, or a library that one of its programs needs.

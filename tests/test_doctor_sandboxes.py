@@ -15,7 +15,7 @@ from rumi.doctor import examine
 from rumi.doctor.docker import why_not
 from rumi.doctor.sandboxes import leftovers
 from rumi.home import Home
-from rumi.sandbox import Limits, SandboxError
+from rumi.sandbox import SandboxError, SandboxLimits
 from tests.doctoring import by_name, failures, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.docker_daemon import fake_daemon
@@ -162,7 +162,7 @@ async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is
 
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", docker_image)
-    engine = DockerEngine(home.installation(), Limits(), image=docker_image)
+    engine = DockerEngine(home.installation(), SandboxLimits(), image=docker_image)
     (home.workspaces / "left").mkdir()
     try:
         await engine.create("left", home.workspaces / "left")
@@ -173,7 +173,7 @@ async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is
         assert by_name(checks, "container").found.startswith(
             "no capabilities, no new privileges, system calls"
         )
-        assert [box.chat_id for box in await engine.boxes()] == ["left"], "and only its own was removed"
+        assert [box.chat_id for box in await engine.containers()] == ["left"], "and only its own was removed"
         with home.hold("a test"):
             assert by_name(await examine(home), "leftovers").verdict == "ok"
     finally:
@@ -184,7 +184,7 @@ async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is
 def test_what_a_container_says_of_itself_is_judged() -> None:
     from rumi.doctor.docker import broken_promises
 
-    limits = Limits()
+    limits = SandboxLimits()
     none = "".join(f"Cap{kind}:\t0000\n" for kind in ("Prm", "Eff", "Bnd"))
     bounds = f"Bound-memory: {limits.memory_bytes}\nBound-pids: {limits.pids}\n"
     sound = f"Uid:\t1000\t1000\n{none}NoNewPrivs:\t1\nSeccomp:\t2\n  lo: 0 0\n{bounds}"

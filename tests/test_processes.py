@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.child import processes
+from rumi.child_process import processes
 from rumi.processes import Child, ChildFailed, Why
 
 BEGIN = """
 import os, resource, sys, time
-from rumi.child import Parent, framed
+from rumi.child_process import Parent, framed
 parent = Parent({resource.RLIMIT_NOFILE: 40, resource.RLIMIT_CPU: 1}, nice=3)
 parent.ready()
 asked = parent.hear()

@@ -11,7 +11,7 @@ from rumi.app import open_app
 from rumi.channels.page import Page, open_entrance
 from rumi.config import load_settings
 from rumi.home import Home
-from tests.fakes.boxes import FakeEngine
+from tests.fakes.containers import FakeEngine
 
 DOCS = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
 MOST_CRASHES = 5

@@ -1,6 +1,6 @@
 """The turn: think, act, observe, until there is an answer or a breaker trips. It does not depend on chats."""
 
-from rumi.agent.breakers import Limits
+from rumi.agent.breakers import TurnLimits
 from rumi.agent.conversation import complete
 from rumi.agent.events import (
     ConfirmationAsked,
@@ -22,7 +22,6 @@ __all__ = [
     "ConfirmationAsked",
     "ConfirmationEnded",
     "Kept",
-    "Limits",
     "Reason",
     "Surroundings",
     "Thinking",
@@ -31,6 +30,7 @@ __all__ = [
     "TurnEvent",
     "TurnFinished",
     "TurnInput",
+    "TurnLimits",
     "build_prompt",
     "complete",
     "in_short",

@@ -10,7 +10,7 @@ from rumi.tools import ToolResult
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """The limits of a turn.
 
     `max_turns` counts model calls, `repeated_call` equal calls with equal results (in a row or not),
@@ -26,7 +26,7 @@ class Limits:
 class Breakers:
     """Counts the tool results of one turn."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TurnLimits) -> None:
         self._limits = limits
         self._seen: Counter[tuple[str, str, str]] = Counter()
         self._errors = 0

@@ -14,7 +14,7 @@ import trio
 
 from rumi import texts
 from rumi.agent.acting import Acting
-from rumi.agent.breakers import Breakers, Limits
+from rumi.agent.breakers import Breakers, TurnLimits
 from rumi.agent.conversation import complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting
@@ -86,7 +86,7 @@ class TurnInput:
     history: Sequence[Message]
     model: Model
     tools: Sequence[Tool]
-    limits: Limits
+    limits: TurnLimits
     language: Language
     context_tokens: int = 131_072
     tainted: bool = False

@@ -10,11 +10,11 @@ from rumi.errors import RumiError
 if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.chat_ids import Prefix
-    from rumi.chats import Hub, Inbox, Means
+    from rumi.chats import ChatServices, Hub, Inbox
     from rumi.config import Loaded
     from rumi.home import Home
-    from rumi.journal import Enclosure, JournalMessage
-    from rumi.sandbox import Limits
+    from rumi.journal import Attachment, JournalMessage
+    from rumi.sandbox import SandboxLimits
     from rumi.texts import Language
     from rumi.tools import Tool
 
@@ -28,7 +28,7 @@ class Process:
     home: "Home"
     loaded: "Loaded"
     language: "Language"
-    limits: "Limits"
+    limits: "SandboxLimits"
     user: tuple[int, int]
 
 
@@ -65,11 +65,15 @@ class Channel:
         `ended` ends a chat that nobody can reach any more.
         """
 
-    def add_receiver(self, root: "Supervisor", inbox: "Inbox", means: "Means") -> None:
+    def add_receiver(self, root: "Supervisor", inbox: "Inbox", services: "ChatServices") -> None:
         """Add what receives messages, below the chats: it ends before them."""
 
     def add_view(
-        self, root: "Supervisor", inbox: "Inbox", means: "Means", status: Callable[[], Mapping[str, object]]
+        self,
+        root: "Supervisor",
+        inbox: "Inbox",
+        services: "ChatServices",
+        status: Callable[[], Mapping[str, object]],
     ) -> None:
         """Add what shows the whole process, below everything else. `status` returns the status dump."""
 
@@ -82,13 +86,13 @@ class Channel:
         """Return the tools that a chat has because it is one of the channel's."""
         return ()
 
-    async def bring(self, chat: str, enclosure: "Enclosure") -> str:
+    async def bring(self, chat: str, attachment: "Attachment") -> str:
         """Fetch what came with a message; return the text about it for the model.
 
         Raises:
             RumiError: It cannot be fetched.
         """
-        raise RumiError(f"This front end cannot fetch {enclosure.name}.")
+        raise RumiError(f"This front end cannot fetch {attachment.name}.")
 
     # A process that serves channels until it is told to end: rumi.channels.serving
 

@@ -24,9 +24,9 @@ from rumi.chats.hub import Hub, HubSubscription, reply_to
 from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.leaving import leave
 from rumi.chats.local import ChatPort, LocalChat, Subscription
-from rumi.chats.means import ChatLimits, ChatView, Means, Sandboxes
 from rumi.chats.pending import PendingMessages
-from rumi.chats.telling import recorded
+from rumi.chats.publishing import recorded
+from rumi.chats.services import ChatLimits, ChatServices, ChatView, Sandboxes
 
 __all__ = [
     "COMMAND_NAMES",
@@ -34,13 +34,13 @@ __all__ = [
     "ChatEvent",
     "ChatLimits",
     "ChatPort",
+    "ChatServices",
     "ChatView",
     "Happening",
     "Hub",
     "HubSubscription",
     "Inbox",
     "LocalChat",
-    "Means",
     "Moved",
     "NotUnderstood",
     "PendingMessages",

@@ -19,23 +19,23 @@ import trio
 from actors import Actor, Request, answers
 from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
+from rumi.chats.context import about_memory, about_skills
 from rumi.chats.conversation import Conversation
 from rumi.chats.events import Replied
 from rumi.chats.jobs import EndedBy, Job, JobKind
-from rumi.chats.knowing import about_memory, about_skills
-from rumi.chats.means import Means
 from rumi.chats.outside import fetched
+from rumi.chats.publishing import publish, publish_reply
 from rumi.chats.recovery import recover, tell_again
-from rumi.chats.standing import figures_of, phase_of
+from rumi.chats.services import ChatServices
+from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
-from rumi.chats.telling import tell, tell_reply
 from rumi.chats.worker import Worker
 from rumi.journal import Incoming, OpenMessages, Settle
 from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Request[bool]):
+class AnswerQuestion(Request[bool]):
     """Somebody's yes or no to the question `id`, by something else than a message; whether it counts."""
 
     id: str
@@ -54,7 +54,7 @@ class EndTurn:
     of: frozenset[int] | None = None
 
 
-ChatMessage: TypeAlias = Incoming | Answer | EndTurn
+ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn
 
 Text: TypeAlias = str | Callable[[], Awaitable[str]]
 """A reply, or what looks it up."""
@@ -63,15 +63,15 @@ Text: TypeAlias = str | Callable[[], Awaitable[str]]
 class Chat(Actor[ChatMessage]):
     """One chat: its mailbox, its history, its sandbox, and at most one job."""
 
-    def __init__(self, chat_id: str, means: Means) -> None:
+    def __init__(self, chat_id: str, services: ChatServices) -> None:
         self._chat = chat_id
-        self._means = means
+        self._services = services
         self._conversation = Conversation(
-            chat_id, means.journal, means.limits.context_tokens, self.start_soon
+            chat_id, services.journal, services.limits.context_tokens, self.start_soon
         )
-        self._worker = Worker(chat_id, means, self._conversation, partial(tell, means, chat_id))
-        self._summing = Summing(chat_id, means, self._conversation)
-        self._cursor = means.pending.cursor(chat_id)
+        self._worker = Worker(chat_id, services, self._conversation, partial(publish, services, chat_id))
+        self._summing = Summing(chat_id, services, self._conversation)
+        self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
         self._withdrawn: frozenset[int] = frozenset()
         self._job: Job | None = None
@@ -83,9 +83,9 @@ class Chat(Actor[ChatMessage]):
     async def started(self) -> None:
         """Read the history and the open messages, reply to those of an earlier start, and park the worker."""
         record = await self._conversation.load()
-        self._conversation.remember(*await recover(self._means, self._chat, record))
-        await tell_again(self._means, self._chat)
-        self._means.hub.nothing_runs(self._chat)
+        self._conversation.remember(*await recover(self._services, self._chat, record))
+        await tell_again(self._services, self._chat)
+        self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker waits at its channel: the first message must not find it busy.
         await self.start(self._work)
@@ -94,26 +94,26 @@ class Chat(Actor[ChatMessage]):
 
     async def stopped(self, reason: str) -> None:
         """Take the sandbox along, whatever the reason, and the cursor where everything is answered."""
-        if self._chat not in self._means.pending.untold:
-            self._means.pending.cursors.pop(self._chat, None)
-        await self._means.sandboxes.stop(self._chat)
+        if self._chat not in self._services.pending.untold:
+            self._services.pending.cursors.pop(self._chat, None)
+        await self._services.sandboxes.stop(self._chat)
 
     def busy(self) -> bool:
         """A chat with work, with a message that has no reply, or with a sandbox is not idle."""
-        unanswered = self._chat in self._means.pending.untold
-        return self._job is not None or unanswered or bool(self._means.sandboxes.container_id(self._chat))
+        unanswered = self._chat in self._services.pending.untold
+        return self._job is not None or unanswered or bool(self._services.sandboxes.container_id(self._chat))
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """The job, its phase and its age."""
         job = self._job
         if job is None:
             return ""
-        phase = phase_of(self._means, self._chat, job)
-        return f"{job.kind} {job.turn}: {phase}, {self._means.now() - job.since:.0f} s"
+        phase = phase_of(self._services, self._chat, job)
+        return f"{job.kind} {job.turn}: {phase}, {self._services.now() - job.since:.0f} s"
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """What it works on, for how long, and what it has."""
-        return figures_of(self._means, self._chat, self._conversation, self._job)
+        return metrics_of(self._services, self._chat, self._conversation, self._job)
 
     # The mailbox loop: nothing is awaited here.
 
@@ -125,8 +125,8 @@ class Chat(Actor[ChatMessage]):
             case Incoming():
                 self._hear(message)
 
-    @answers(Answer)
-    async def answer(self, message: Answer) -> bool:
+    @answers(AnswerQuestion)
+    async def answer(self, message: AnswerQuestion) -> bool:
         """Hand a yes or no to what the turn asks; whether it counts."""
         return self._job is not None and self._job.answer(message.yes, message.user, message.id)
 
@@ -156,14 +156,14 @@ class Chat(Actor[ChatMessage]):
             if cursor.missed <= cursor.judged:
                 break
             upto = cursor.missed  # which is in the journal: it is read, or has its reply already
-            found = await self._means.journal.ask(OpenMessages(self._chat, cursor.judged))
+            found = await self._services.journal.ask(OpenMessages(self._chat, cursor.judged))
         self._catching_up = False
 
     def _take(self, message: Incoming) -> None:
         """Judge the next message. If the chat crashes over it, recovery replies to it."""
         self._cursor.judged = message.id
-        self._means.pending.add(self._chat, message.id)
-        self._means.failed.pop(self._chat, None)  # what is left of a failure is its reply
+        self._services.pending.add(self._chat, message.id)
+        self._services.failed.pop(self._chat, None)  # what is left of a failure is its reply
         self._judge(message)
         if message.id in self._withdrawn:
             self._end("stopped", self._withdrawn)
@@ -176,7 +176,7 @@ class Chat(Actor[ChatMessage]):
             self._withdrawn = frozenset(each for each in self._withdrawn | of if each > self._cursor.judged)
 
     def _judge(self, message: Incoming) -> None:
-        match None if fetched(message.enclosures) else parse_chat_command(message.text):
+        match None if fetched(message.attachments) else parse_chat_command(message.text):
             case None:
                 if not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
@@ -201,10 +201,10 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, texts.help_text(self._language(message)))
             case "memory":
                 self._reply(
-                    message, partial(about_memory, self._means, self._chat, self._language(message), rest)
+                    message, partial(about_memory, self._services, self._chat, self._language(message), rest)
                 )
             case "skills":
-                self._reply(message, partial(about_skills, self._means, self._language(message), rest))
+                self._reply(message, partial(about_skills, self._services, self._language(message), rest))
 
     def _answers(self, message: Incoming) -> bool:
         """Whether it is the yes or the no that the turn waits for; then it shares the turn's final reply.
@@ -212,9 +212,9 @@ class Chat(Actor[ChatMessage]):
         A word that came before the question was there to be read answers something else.
         """
         job, yes = self._job, texts.yes_or_no(message.text)
-        if job is None or job.asked is None or yes is None or fetched(message.enclosures):
+        if job is None or job.asked is None or yes is None or fetched(message.attachments):
             return False
-        if not self._means.hub.could_be_read(job.asked.id, message.origin):
+        if not self._services.hub.could_be_read(job.asked.id, message.origin):
             return False
         if not job.answer(yes, message.user):
             return False
@@ -223,10 +223,10 @@ class Chat(Actor[ChatMessage]):
 
     def _new_job(self, kind: JobKind, message: Incoming, text: str) -> Job:
         language = self._language(message)
-        return Job(kind, replace(message, text=text), self._means.now(), language)
+        return Job(kind, replace(message, text=text), self._services.now(), language)
 
     def _language(self, message: Incoming) -> Language:
-        return message.language or self._means.language
+        return message.language or self._services.language
 
     def _offer(self, job: Job) -> None:
         """Hand the job to the worker if it waits for one; otherwise the chat is busy."""
@@ -276,12 +276,12 @@ class Chat(Actor[ChatMessage]):
         own = texts.chat_status(
             self._language(message),
             chat=self._chat,
-            phase=phase_of(self._means, self._chat, job) if job else None,
-            seconds=self._means.now() - job.since if job else 0.0,
-            container=self._means.sandboxes.container_id(self._chat),
+            phase=phase_of(self._services, self._chat, job) if job else None,
+            seconds=self._services.now() - job.since if job else 0.0,
+            container=self._services.sandboxes.container_id(self._chat),
             messages=self._conversation.said,
         )
-        return f"{own}\n\n{self._means.whole_status()}" if message.admin else own
+        return f"{own}\n\n{self._services.whole_status()}" if message.admin else own
 
     def _reply(self, message: Incoming, text: Text) -> None:
         """Reply. Later replies wait for a text that has to be looked up."""
@@ -291,8 +291,8 @@ class Chat(Actor[ChatMessage]):
         """Store and tell the replies of the mailbox loop, in its order."""
         async for message, text in self._unsent:
             settle = Settle(self._chat, (message,), text if isinstance(text, str) else await text())
-            delivery = await self._means.journal.ask(settle)
-            tell_reply(self._means, self._chat, "", Replied(delivery, settle.messages, settle.text))
+            delivery = await self._services.journal.ask(settle)
+            publish_reply(self._services, self._chat, "", Replied(delivery, settle.messages, settle.text))
 
     # The worker
 
@@ -307,7 +307,7 @@ class Chat(Actor[ChatMessage]):
                 plain = job.kind == "reset" and done.finished is None
                 turn, reset, language = "" if plain else job.turn, job.kind == "reset", job.language
                 job = self._job = job.then
-                tell_reply(self._means, self._chat, turn, done.replied, done.finished)
+                publish_reply(self._services, self._chat, turn, done.replied, done.finished)
                 self._sum_up(language, reset=reset)
 
     def _sum_up(self, language: Language, *, reset: bool) -> None:

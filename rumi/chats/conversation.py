@@ -13,7 +13,7 @@ from rumi.chats.history import HistoryRoom
 from rumi.journal import (
     Append,
     ChatRecord,
-    Entry,
+    HistoryEntry,
     JournalMessage,
     Load,
     MarkFiles,
@@ -50,7 +50,7 @@ class Conversation:
         self.turn = ""
         self.session = 0
         self.due = 0.0
-        self.entries: tuple[Entry, ...] = ()
+        self.entries: tuple[HistoryEntry, ...] = ()
         self.summary: Summary | None = None
         self.room: HistoryRoom | None = None
         self.tainted = False
@@ -92,7 +92,7 @@ class Conversation:
         ends = [place for place, entry in enumerate(self.entries, 1) if entry.turn == summary.turn]
         self.entries = self.entries[max(ends, default=0) :]
 
-    async def cut(self, gone: Sequence[Entry]) -> None:
+    async def cut(self, gone: Sequence[HistoryEntry]) -> None:
         """Leave these oldest entries out of prompts, on the disk too. A later summary stands for them."""
         request = Summarize(self._chat, self.session, over(self.summary, gone), leave_out=True)
         summary = await self._journal.ask(request)
@@ -117,7 +117,7 @@ class Conversation:
 
     async def keep(self, turn: str, kept: Kept) -> None:
         """Append a message; it is on the disk when this returns. Cancelled, it is stored all the same."""
-        entry = Entry(turn, kept.message, kept.tainted, kept.links)
+        entry = HistoryEntry(turn, kept.message, kept.tainted, kept.links)
         self.remember(entry)
         await self._store(Append(self._chat, self.session, (entry,)))
 
@@ -141,19 +141,19 @@ class Conversation:
         await self._journal.ask(request)
         done.set()
 
-    def remember(self, *entries: Entry) -> None:
+    def remember(self, *entries: HistoryEntry) -> None:
         """Append what the journal stores by itself, with a turn's beginning or its reply."""
         self.entries = (*self.entries, *entries)
         self.tainted = self.tainted or any(entry.tainted for entry in entries)
 
 
-def over(earlier: Summary | None, entries: Sequence[Entry]) -> Summary:
+def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:
     """A summary of whole exchanges, and of what an earlier one stands for, that has no words yet."""
     tainted = any(entry.tainted for entry in entries) or (earlier is not None and earlier.tainted)
     return Summary(entries[-1].turn, "", tainted, merged(*([earlier] if earlier else []), *entries))
 
 
-def merged(*given: Summary | Entry) -> tuple[str, ...]:
+def merged(*given: Summary | HistoryEntry) -> tuple[str, ...]:
     """The latest of the addresses that were given in all these."""
     return tuple(dict.fromkeys(link for one in given for link in one.links))[-KEPT_LINKS:]
 
@@ -161,10 +161,10 @@ def merged(*given: Summary | Entry) -> tuple[str, ...]:
 _ENDED = re.compile(r"\n*\[(stopped|interrupted|model_error|crashed): this attempt ended without an answer\]")
 
 
-def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> Entry:
+def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:
     """What stands in the history in place of an answer that never came: what was `said` of it, and a mark."""
     mark = f"[{reason}: this attempt ended without an answer]"
-    return Entry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
+    return HistoryEntry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
 
 
 def ended(content: str) -> tuple[str, str]:

@@ -8,8 +8,8 @@ import trio
 from actors import ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, MailboxFull, Supervisor
 from rumi.chats.chat import Chat, ChatMessage
 from rumi.chats.commands import ChatCommand, parse_chat_command
-from rumi.chats.means import Failed, Means
 from rumi.chats.recovery import Open, Recovery
+from rumi.chats.services import ChatServices, Failed
 from rumi.journal import Incoming
 from rumi.texts import told_error
 
@@ -27,24 +27,26 @@ START_PAUSES_S = (0.1, 0.5, 2.0)
 
 def is_stop(message: Incoming) -> bool:
     """Return True if the message is a `/stop`; one that brings something along is none."""
-    command = None if message.enclosures else parse_chat_command(message.text)
+    command = None if message.attachments else parse_chat_command(message.text)
     return isinstance(command, ChatCommand) and command.name == "stop"
 
 
 class Dispatcher:
     """Has the chats, and above them in the tree the recovery that starts those that are away."""
 
-    def __init__(self, root: Supervisor, means: Means) -> None:
-        self._means = means
-        self._recovery = root.add(ChildSpec("recovery", lambda: Recovery(means, self.start), capacity=10_000))
+    def __init__(self, root: Supervisor, services: ChatServices) -> None:
+        self._services = services
+        self._recovery = root.add(
+            ChildSpec("recovery", lambda: Recovery(services, self.start), capacity=10_000)
+        )
         self.chats = root.add_supervisor(DynamicSupervisor("chats", self._spec, on_limit=self._give_up))
 
     def wake(self, message: Incoming) -> None:
         """Give a stored message to its chat now, or have the chat read it."""
-        cursor = self._means.pending.cursor(message.chat)
+        cursor = self._services.pending.cursor(message.chat)
         if message.id <= cursor.judged:  # the chat has read it in the meantime
             return
-        self._means.pending.add(message.chat, message.id)
+        self._services.pending.add(message.chat, message.id)
         actor = self.chats.lookup(message.chat)
         if actor is not None:
             with suppress(ActorStopped, MailboxFull):
@@ -55,7 +57,7 @@ class Dispatcher:
 
     def open_soon(self, chat: str, *, urgent: bool = False) -> None:
         """Have the chat started where something in it has no reply. Never waits."""
-        if chat in self._means.pending.untold:
+        if chat in self._services.pending.untold:
             with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
                 self._recovery.tell_nowait(Open(chat, urgent))
 
@@ -74,7 +76,7 @@ class Dispatcher:
     def _spec(self, chat: str) -> ChildSpec[ChatMessage]:
         return ChildSpec(
             chat,
-            lambda: Chat(chat, self._means),
+            lambda: Chat(chat, self._services),
             restart="transient",
             shutdown=SHUTDOWN_S,
             idle_s=IDLE_CHAT_S,
@@ -82,5 +84,5 @@ class Dispatcher:
 
     def _give_up(self, chat: str, error: BaseException) -> None:
         """A chat has reached its restart limit: another one answers what it has left."""
-        self._means.failed[chat] = Failed(self._means.now(), told_error("en", error))
+        self._services.failed[chat] = Failed(self._services.now(), told_error("en", error))
         self.open_soon(chat)

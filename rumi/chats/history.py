@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rumi.chats.noting import exchanges, is_whole
-from rumi.journal import Entry
+from rumi.journal import HistoryEntry
 from rumi.models import messages_tokens
 
 SUMMED_AT: Final = 0.6
@@ -34,13 +34,13 @@ class HistoryRoom:
     taken: int
     messages: int | None = None
 
-    def outgrown(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    def outgrown(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         """The oldest exchanges, which a summary should stand for; nothing while there is room."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
         return self._beginning(entries, most, SUMMED_AT, KEPT_BY_SUMMARY)
 
-    def too_long(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         """The oldest exchanges, which have to go although there is no summary; never the last one."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
@@ -48,8 +48,8 @@ class HistoryRoom:
         return gone if len(gone) < len(entries) else gone[: len(gone) - len(exchanges(entries)[-1])]
 
     def _beginning(
-        self, entries: Sequence[Entry], most_tokens: int, share: float, kept_share: float
-    ) -> tuple[Entry, ...]:
+        self, entries: Sequence[HistoryEntry], most_tokens: int, share: float, kept_share: float
+    ) -> tuple[HistoryEntry, ...]:
         most = (most_tokens, float("inf") if self.messages is None else self.messages * share)
         if not _exceeds(_cost(entries), most, 1):
             return ()
@@ -64,7 +64,7 @@ class HistoryRoom:
         return tuple(entries[: len(entries) - kept])
 
 
-def _cost(entries: Sequence[Entry]) -> tuple[int, int]:
+def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
     """Tokens without the whole note, which stands with the instructions; messages without any note."""
     messages = [entry.message for entry in entries if not is_whole(entry)]
     return messages_tokens(messages), sum(message.role != "system" for message in messages)

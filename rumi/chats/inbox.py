@@ -9,22 +9,22 @@ import trio
 
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, Supervisor
 from rumi import texts
+from rumi.cancellation_grace import with_grace
 from rumi.chat_ids import DEFAULT_CHAT
-from rumi.chats.chat import Answer, ChatMessage, EndTurn
+from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn
 from rumi.chats.dispatcher import Dispatcher, is_stop
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
 from rumi.chats.jobs import EndedBy
-from rumi.chats.learning import Learner, learn_now, learn_of, look
-from rumi.chats.means import Means
+from rumi.chats.learning import FactExtractor, learn_now, learn_of, look
 from rumi.chats.outside import bounded
-from rumi.chats.telling import tell_reply
+from rumi.chats.publishing import publish_reply
+from rumi.chats.services import ChatServices
 from rumi.errors import NotTaken, RumiError, UsageError
-from rumi.grace import with_grace
 from rumi.journal import (
     Accept,
     AskToLearn,
-    Enclosure,
+    Attachment,
     Incoming,
     Knows,
     NewSession,
@@ -54,8 +54,8 @@ STOP_S = 0.5
 class Inbox:
     """Accepts messages for all chats, and has their chats read them."""
 
-    def __init__(self, means: Means, dispatcher: Dispatcher) -> None:
-        self._means = means
+    def __init__(self, services: ChatServices, dispatcher: Dispatcher) -> None:
+        self._services = services
         self._dispatcher = dispatcher
         self._chats = dispatcher.chats
 
@@ -64,7 +64,7 @@ class Inbox:
         chat: str,
         text: str,
         language: Language | None = None,
-        enclosures: Sequence[Enclosure] = (),
+        attachments: Sequence[Attachment] = (),
         *,
         unattended: bool = False,
     ) -> int:
@@ -80,9 +80,9 @@ class Inbox:
             RumiError: it could not be stored.
         """
         message = Incoming(
-            chat=chat, text=text, language=language, enclosures=tuple(enclosures), unattended=unattended
+            chat=chat, text=text, language=language, attachments=tuple(attachments), unattended=unattended
         )
-        language = language or self._means.language
+        language = language or self._services.language
         try:
             (stored,) = await self._store([message], language)
         except NotTaken as error:
@@ -103,7 +103,7 @@ class Inbox:
             NotTaken: nothing can be stored now; what is to be stopped is stopped nevertheless.
             RumiError: nothing of it was stored.
         """
-        return [each is not None for each in await self._store(messages, self._means.language)]
+        return [each is not None for each in await self._store(messages, self._services.language)]
 
     async def _store(self, messages: Sequence[Incoming], language: Language) -> Sequence[Incoming | None]:
         """Have the journal store messages, and hand them on in the step in which it has.
@@ -113,8 +113,8 @@ class Inbox:
         `/stop` among these do not wait for it: no disk and no lock keeps a `/stop` from stopping.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        most = self._means.limits.handed_chars
-        batch = tuple(replace(each, enclosures=bounded(each.enclosures, most)) for each in messages)
+        most = self._services.limits.handed_chars
+        batch = tuple(replace(each, attachments=bounded(each.attachments, most)) for each in messages)
         stops = tuple(each.chat for each in batch if is_stop(each))
         stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None
@@ -129,7 +129,7 @@ class Inbox:
                 if stops:
                     nursery.start_soon(stop_meanwhile)
                 try:
-                    stored = await self._means.journal.ask(Accept(batch))
+                    stored = await self._services.journal.ask(Accept(batch))
                 except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
                     failed = error
                 else:
@@ -148,7 +148,7 @@ class Inbox:
         if isinstance(stored, NotStored):
             await self._stop_turns(stops)
             trouble = stored.trouble
-            advice = self._means.how_to_make_room(trouble, language)
+            advice = self._services.how_to_make_room(trouble, language)
             raise NotTaken(texts.not_stored(language, trouble), advice, trouble)
         return stored
 
@@ -158,9 +158,9 @@ class Inbox:
             if message is None or not message.chat:
                 continue
             if message.reply:
-                self._means.pending.add(message.chat, message.id)
+                self._services.pending.add(message.chat, message.id)
                 replied = Replied(message.reply, (message.id,), message.answer or "")
-                tell_reply(self._means, message.chat, "", replied)
+                publish_reply(self._services, message.chat, "", replied)
             else:
                 self._dispatcher.wake(message)
 
@@ -170,7 +170,7 @@ class Inbox:
 
     def works(self, chat: str) -> bool:
         """Whether a message of the chat has no final reply yet."""
-        return chat in self._means.pending.untold
+        return chat in self._services.pending.untold
 
     async def command(self, chat: str, text: str, language: Language | None = None) -> str:
         """Send a chat command, as a front end would, and return its reply.
@@ -178,7 +178,7 @@ class Inbox:
         Raises:
             RumiError: no reply within `COMMAND_REPLY_S`; the chat goes on.
         """
-        with self._means.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
+        with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
             return (await reply_to(events, number)).text
         raise RumiError("The chat has not answered yet.", "It continues; look at: rumi status")
@@ -192,7 +192,9 @@ class Inbox:
         """
         known = chat == DEFAULT_CHAT or self.lookup(chat) is not None
         if not (
-            known or (self._means.workspaces / chat).exists() or await self._means.journal.ask(Knows(chat))
+            known
+            or (self._services.workspaces / chat).exists()
+            or await self._services.journal.ask(Knows(chat))
         ):
             raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi logs shows the chats.")
         return await self.command(chat, "/reset", language)
@@ -206,7 +208,7 @@ class Inbox:
         if actor is None:
             return False
         try:
-            return await actor.ask(Answer(id, yes, user))
+            return await actor.ask(AnswerQuestion(id, yes, user))
         except ActorError:
             return False
 
@@ -223,7 +225,7 @@ class Inbox:
 
         What has no reply by then gets one all the same, from the chat's next start.
         """
-        pending = self._means.pending
+        pending = self._services.pending
         with trio.move_on_after(END_TURN_S):
             while chat in pending.untold:
                 await self._end_turn(chat, "stopped")
@@ -237,7 +239,7 @@ class Inbox:
 
         Their replies come behind. No turn of another sender's is touched.
         """
-        mine = frozenset(numbers) & self._means.pending.untold.get(chat, set())
+        mine = frozenset(numbers) & self._services.pending.untold.get(chat, set())
         if mine:
             try:
                 actor = await self._dispatcher.start(chat)  # it may be about to start for one of them
@@ -251,11 +253,11 @@ class Inbox:
         Nothing may be accepted any more. Returns when all has been replied to, or after both times.
         """
         with trio.move_on_after(patience_s):
-            await self._means.pending.all_told()
+            await self._services.pending.all_told()
         with trio.move_on_after(then_s):
             for chat in self._chats.keys():  # noqa: SIM118  # a supervisor, no mapping
                 await self._end_turn(chat, "interrupted")
-            await self._means.pending.all_told()
+            await self._services.pending.all_told()
 
     async def _end_turn(self, chat: str, by: EndedBy) -> None:
         actor = self._chats.lookup(chat)
@@ -269,34 +271,34 @@ class Inbox:
         A chat in memory is ended first, with what it does: it knows the old session.
         """
         await self._chats.stop(chat)
-        await self._means.journal.ask(NewSession(chat))
+        await self._services.journal.ask(NewSession(chat))
         self._dispatcher.open_soon(chat)
-        look(self._means)
+        look(self._services)
 
     async def ask_to_learn(self, chat: str | None = None) -> bool:
         """Have the session of the chat, or of all chats, learned from although it goes on; whether there is
         anything to learn. What is not done when the program ends is done at the next start."""
-        if self._means.learns:
-            await self._means.journal.ask(AskToLearn(chat))
+        if self._services.learns:
+            await self._services.journal.ask(AskToLearn(chat))
         return await self.has_to_learn(chat)
 
     async def has_to_learn(self, chat: str | None = None) -> bool:
         """Whether there is anything to learn now, from the chat or from any."""
-        return self._means.learns and bool((await self._means.journal.ask(ToLearn(chat))).now)
+        return self._services.learns and bool((await self._services.journal.ask(ToLearn(chat))).now)
 
     async def learn_now(self, chat: str | None = None) -> int:
         """Wait for what is due to be learned from; how many facts are new. It goes on behind."""
-        return await learn_now(self._means, chat)
+        return await learn_now(self._services, chat)
 
     async def learn_of(self, owner: str) -> int:
         """The same, of all that an owner has said so far, due or not."""
-        return await learn_of(self._means, owner)
+        return await learn_of(self._services, owner)
 
 
-def add_chats(root: Supervisor, means: Means) -> Inbox:
+def add_chats(root: Supervisor, services: ChatServices) -> Inbox:
     """Add the chats below what they depend on, and return what accepts messages for them."""
-    if means.memory is not None:
-        without = means
-        learner = root.add(ChildSpec("learner", lambda: Learner(without), capacity=1024))
-        means = replace(means, learner=learner)
-    return Inbox(means, Dispatcher(root, means))
+    if services.memory is not None:
+        without = services
+        extractor = root.add(ChildSpec("extractor", lambda: FactExtractor(without), capacity=1024))
+        services = replace(services, extractor=extractor)
+    return Inbox(services, Dispatcher(root, services))

@@ -21,7 +21,7 @@ from rumi.models import Message, ModelError, context_of, message_tokens
 from rumi.texts import Language
 
 if TYPE_CHECKING:
-    from rumi.chats.means import Means
+    from rumi.chats.services import ChatServices
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class LearnNow(Request[int]):
     chat: str | None = None
 
 
-LearnerMessage: TypeAlias = Look | LearnNow
+ExtractorMessage: TypeAlias = Look | LearnNow
 
 
 @dataclass(eq=False, slots=True)
@@ -64,13 +64,13 @@ class _Try:
     new: int = 0
 
 
-class Learner(Actor[LearnerMessage]):
+class FactExtractor(Actor[ExtractorMessage]):
     """Learns from sessions as they come due. Nothing that fails in it is a crash: it is tried again later."""
 
     concurrency = 1000
 
-    def __init__(self, means: "Means") -> None:
-        self._means = means
+    def __init__(self, services: "ChatServices") -> None:
+        self._services = services
         self._tries: dict[tuple[str, int], _Try] = {}
         self._limit = trio.CapacityLimiter(AT_ONCE)
         self._woken = trio.Event()
@@ -79,20 +79,20 @@ class Learner(Actor[LearnerMessage]):
         """Begin to look for what is due: earlier processes' sessions too."""
         self.start_soon(self._watch)
 
-    async def receive(self, message: LearnerMessage) -> None:
+    async def receive(self, message: ExtractorMessage) -> None:
         """Wake up."""
         self._woken.set()
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """How many sessions it learns from."""
         return f"learning from {len(self._tries)}" if self._tries else ""
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """How many sessions it learns from."""
         return {"sessions": len(self._tries)}
 
     async def _watch(self) -> None:
-        most_s = min(LOOK_S, max(1.0, self._means.limits.session_ttl_s))
+        most_s = min(LOOK_S, max(1.0, self._services.limits.session_ttl_s))
         while True:
             self._woken = trio.Event()
             pause_s = most_s
@@ -105,22 +105,22 @@ class Learner(Actor[LearnerMessage]):
 
     async def _look(self) -> float:
         """Begin with what is due; how many seconds until the next is, as far as is known now."""
-        means = self._means
-        if not means.learns:
-            await means.journal.ask(LearnNothing(ever=means.extract is None))
+        services = self._services
+        if not services.learns:
+            await services.journal.ask(LearnNothing(ever=services.extract is None))
             return LOOK_S
-        due = await means.journal.ask(ToLearn())
+        due = await services.journal.ask(ToLearn())
         for chat, session in due.now:
             self._begin(chat, session)
-        return max(0.0, due.next - means.now())
+        return max(0.0, due.next - services.now())
 
     @answers(LearnNow)
     async def learn_now(self, message: LearnNow) -> int:
         """Try all that is due once."""
         new = 0
         begun: set[tuple[str, int]] = set()
-        while self._means.learns:
-            due = await self._means.journal.ask(ToLearn(message.chat))
+        while self._services.learns:
+            due = await self._services.journal.ask(ToLearn(message.chat))
             wanted = [key for key in due.now if key not in begun]
             if not wanted:
                 break
@@ -151,7 +151,7 @@ class Learner(Actor[LearnerMessage]):
 
     async def _learn(self, chat: str, session: int) -> int:
         """Learn from a session; how many facts are new. What keeps from it puts it off, or ends it."""
-        journal = self._means.journal
+        journal = self._services.journal
         lesson = await journal.ask(Study(chat, session))
         done = LearnedFrom(chat, session, lesson.upto)
         try:
@@ -160,7 +160,7 @@ class Learner(Actor[LearnerMessage]):
             trace = None if isinstance(error, RumiError) else error
             logger.warning("chat %s: not learned from session %d: %s", chat, session, error, exc_info=trace)
             if lesson.tries < len(AGAIN_S):
-                await journal.ask(PutOff(chat, session, self._means.now() + AGAIN_S[lesson.tries]))
+                await journal.ask(PutOff(chat, session, self._services.now() + AGAIN_S[lesson.tries]))
                 self._woken.set()
                 return 0
             new = 0
@@ -174,22 +174,24 @@ class Learner(Actor[LearnerMessage]):
             ModelError: the model cannot be reached, refuses, or is silent.
             MemoryUnavailable: nothing can be stored.
         """
-        means = self._means
-        assert means.memory is not None
-        assert means.extract is not None
-        if not lesson.messages or await means.memory(Learned(chat, session, lesson.upto)):
+        services = self._services
+        assert services.memory is not None
+        assert services.extract is not None
+        if not lesson.messages or await services.memory(Learned(chat, session, lesson.upto)):
             return 0
-        language: Language = "es" if lesson.language == "es" else "en" if lesson.language else means.language
-        owner = means.ids.owner_of(chat)
-        known = await means.memory(Facts(owner))
-        model = means.model_for(chat, language)
-        messages = _latest(lesson.messages, context_of(model, means.limits.context_tokens) // 2)
+        language: Language = (
+            "es" if lesson.language == "es" else "en" if lesson.language else services.language
+        )
+        owner = services.ids.owner_of(chat)
+        known = await services.memory(Facts(owner))
+        model = services.model_for(chat, language)
+        messages = _latest(lesson.messages, context_of(model, services.limits.context_tokens) // 2)
         facts = None
         with trio.move_on_after(EXTRACT_S):
-            facts = await means.extract(model, language, messages, known)
+            facts = await services.extract(model, language, messages, known)
         if facts is None:
             raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
-        return await means.memory(Learn(owner, chat, session, lesson.upto, tuple(facts), lesson.began))
+        return await services.memory(Learn(owner, chat, session, lesson.upto, tuple(facts), lesson.began))
 
 
 def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
@@ -203,21 +205,21 @@ def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]
     return tuple(messages[-kept:])
 
 
-async def learn_now(means: "Means", chat: str | None = None) -> int:
+async def learn_now(services: "ChatServices", chat: str | None = None) -> int:
     """Have what is due learned from; how many facts are new. Cancelled, the work goes on behind.
 
     What cannot be done now is done later, so nothing is raised.
     """
-    if means.learner is None:
+    if services.extractor is None:
         return 0
     try:
-        return await means.learner.ask(LearnNow(chat))
+        return await services.extractor.ask(LearnNow(chat))
     except ActorError as error:
         logger.info("nothing is learned now: %r", error)
         return 0
 
 
-async def learn_of(means: "Means", owner: str) -> int:
+async def learn_of(services: "ChatServices", owner: str) -> int:
     """Have all learned from that an owner has said so far, also where the session goes on; as `learn_now`.
 
     Raises:
@@ -225,17 +227,17 @@ async def learn_of(means: "Means", owner: str) -> int:
     """
 
     async def sessions() -> set[tuple[str, int]]:
-        found = await means.journal.ask(ToLearn(going_on=True))
-        return {key for key in found.now if means.ids.owner_of(key[0]) == owner}
+        found = await services.journal.ask(ToLearn(going_on=True))
+        return {key for key in found.now if services.ids.owner_of(key[0]) == owner}
 
-    if not means.learns:
+    if not services.learns:
         return 0
     new = 0
     try:
         wanted = await sessions()
         for chat in sorted({chat for chat, _ in wanted}):
-            await means.journal.ask(AskToLearn(chat, retry=True))
-            new += await learn_now(means, chat)
+            await services.journal.ask(AskToLearn(chat, retry=True))
+            new += await learn_now(services, chat)
         failed = not new and wanted & await sessions()
     except ActorError as error:
         raise RumiError("No facts are extracted now.", "Try again in a moment.") from error
@@ -247,8 +249,8 @@ async def learn_of(means: "Means", owner: str) -> int:
     return new
 
 
-def look(means: "Means") -> None:
+def look(services: "ChatServices") -> None:
     """Tell the learner that a session has ended. Never waits."""
-    if means.learner is not None:
+    if services.extractor is not None:
         with suppress(ActorStopped, MailboxFull):  # it looks by itself now and then
-            means.learner.tell_nowait(Look())
+            services.extractor.tell_nowait(Look())

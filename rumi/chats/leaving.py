@@ -33,8 +33,8 @@ async def leave(
         try:
             async with trio.open_nursery() as nursery:
                 nursery.cancel_scope.deadline = trio.current_time() + LEAVE_S
-                tell = None if person else saving
-                nursery.start_soon(_wait, inbox, None if for_now else chat, tell, nursery.cancel_scope)
+                publish = None if person else saving
+                nursery.start_soon(_wait, inbox, None if for_now else chat, publish, nursery.cancel_scope)
                 await anext(signals)
                 nursery.cancel_scope.cancel()
         except* ActorError as error:

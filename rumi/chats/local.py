@@ -7,8 +7,8 @@ from typing import Protocol
 from rumi.chats.events import ChatEvent, Replied
 from rumi.chats.hub import HubSubscription
 from rumi.chats.inbox import Inbox
-from rumi.chats.means import Means
-from rumi.journal import Delivered, Enclosure, Undelivered
+from rumi.chats.services import ChatServices
+from rumi.journal import Attachment, Delivered, Undelivered
 from rumi.texts import Language
 
 
@@ -32,7 +32,7 @@ class ChatPort(Protocol):
         """The chat's id."""
         ...
 
-    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
         ...
 
@@ -59,27 +59,27 @@ class LocalChat:
 
     chat: str
     inbox: Inbox
-    means: Means
+    services: ChatServices
     language: Language | None = None
 
-    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number."""
-        return await self.inbox.accept(self.chat, text, self.language, enclosures)
+        return await self.inbox.accept(self.chat, text, self.language, attachments)
 
     def subscribe(self) -> HubSubscription:
         """Listen from now on, and to what its turn is at."""
-        return self.means.hub.subscribe(self.chat, entering=True)
+        return self.services.hub.subscribe(self.chat, entering=True)
 
     def shown(self, question: str) -> None:
         """A person can read the question."""
-        self.means.hub.has_shown(question)
+        self.services.hub.has_shown(question)
 
     async def undelivered(self) -> list[Replied]:
         """Replies that no one has acknowledged, oldest first; earlier processes' included."""
         await self.inbox.open(self.chat)
-        stored = await self.means.journal.ask(Undelivered(self.chat))
+        stored = await self.services.journal.ask(Undelivered(self.chat))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
         """A person has it."""
-        await self.means.journal.tell(Delivered(delivery))
+        await self.services.journal.tell(Delivered(delivery))

@@ -12,7 +12,7 @@ from datetime import date
 from sys import intern
 from typing import Final
 
-from rumi.journal import Entry
+from rumi.journal import HistoryEntry
 from rumi.memory import told_facts
 from rumi.models import Message
 from rumi.skills import told_skills
@@ -31,7 +31,7 @@ class Told:
     today: str = ""
 
 
-def told_by(entries: Sequence[Entry]) -> Told:
+def told_by(entries: Sequence[HistoryEntry]) -> Told:
     """What a prompt with this history tells the model."""
     notes = _current(entries)
     if not notes:
@@ -51,7 +51,7 @@ def note(told: Told, today: date, *blocks: str) -> str:
     return intern("\n\n".join([WHOLE if told.facts is None else CHANGE, *parts]))
 
 
-def shown(entries: Sequence[Entry]) -> tuple[str, tuple[Message, ...]]:
+def shown(entries: Sequence[HistoryEntry]) -> tuple[str, tuple[Message, ...]]:
     """The whole note, without its first line, and the messages of a prompt with this history.
 
     Changes stand in front of the user's words. Those from before the whole note are part of it.
@@ -66,9 +66,9 @@ def shown(entries: Sequence[Entry]) -> tuple[str, tuple[Message, ...]]:
     return whole, tuple(messages)
 
 
-def exchanges(entries: Sequence[Entry]) -> list[list[Entry]]:
+def exchanges(entries: Sequence[HistoryEntry]) -> list[list[HistoryEntry]]:
     """The history by turns: what a person asked, and all that came of it."""
-    grouped: list[list[Entry]] = []
+    grouped: list[list[HistoryEntry]] = []
     for entry in entries:
         if not grouped or grouped[-1][0].turn != entry.turn:
             grouped.append([])
@@ -76,17 +76,17 @@ def exchanges(entries: Sequence[Entry]) -> list[list[Entry]]:
     return grouped
 
 
-def is_whole(entry: Entry) -> bool:
+def is_whole(entry: HistoryEntry) -> bool:
     """Whether it is a note of all that holds."""
     return entry.message.role == "system" and entry.message.content.startswith(WHOLE)
 
 
-def _current(entries: Sequence[Entry]) -> list[Entry]:
+def _current(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
     """The last whole note, and what was noted since; nothing where there is no whole one."""
     notes = [entry for entry in entries if _is_note(entry)]
     begin = max((n for n, one in enumerate(notes) if is_whole(one)), default=None)
     return [] if begin is None else notes[begin:]
 
 
-def _is_note(entry: Entry) -> bool:
+def _is_note(entry: HistoryEntry) -> bool:
     return is_whole(entry) or (entry.message.role == "system" and entry.message.content.startswith(CHANGE))

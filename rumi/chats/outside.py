@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rumi.agent import Kept
-from rumi.journal import Enclosure, Entry, Incoming
+from rumi.journal import Attachment, HistoryEntry, Incoming
 from rumi.marked import block
 from rumi.models import Message
 from rumi.web import given_in, links_in
@@ -12,62 +12,62 @@ from rumi.web import given_in, links_in
 SENT_FILE = "a file that the user sent"
 
 
-def bounded(enclosures: Sequence[Enclosure], max_chars: int) -> tuple[Enclosure, ...]:
+def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
     """The same with at most `max_chars` of others' words in all; what is cut says so."""
-    kept: list[Enclosure] = []
-    for each in enclosures:
+    kept: list[Attachment] = []
+    for each in attachments:
         text = each.text[:max_chars]
         max_chars -= len(text)
         kept.append(replace(each, text=text, cut=each.cut or len(text) < len(each.text)))
     return tuple(kept)
 
 
-def fetched(enclosures: Sequence[Enclosure]) -> list[Enclosure]:
+def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
     """Those that have to be fetched; words are there already."""
-    return [each for each in enclosures if each.kind != "words"]
+    return [each for each in attachments if each.kind != "words"]
 
 
-def opening(turn: str, said: Incoming) -> tuple[Entry, ...]:
+def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
     """What the history has of a message before anything that has to be fetched is there.
 
     Others' words stand before the user's own, which are what is asked.
     """
-    words = [_entry(turn, handed_on(each, each.text)) for each in said.enclosures if each.kind == "words"]
-    if to_fetch := fetched(said.enclosures):
+    words = [_entry(turn, handed_on(each, each.text)) for each in said.attachments if each.kind == "words"]
+    if to_fetch := fetched(said.attachments):
         what = "a voice message" if all(each.kind == "voice" for each in to_fetch) else "files"
         message = Message("user", f"[The user sends {what}.]")
         outside = any(each.outside for each in to_fetch)
-        return (*words, Entry(turn, message, outside, given_in(said.text)))
+        return (*words, HistoryEntry(turn, message, outside, given_in(said.text)))
     own = (
-        (Entry(turn, Message("user", said.text), links=given_in(said.text)),)
+        (HistoryEntry(turn, Message("user", said.text), links=given_in(said.text)),)
         if said.text.strip() or not words
         else ()
     )
     return (*words, *own)
 
 
-def brought(enclosure: Enclosure, text: str) -> Kept:
+def brought(attachment: Attachment, text: str) -> Kept:
     """What came of an enclosure, for the history: the user's own words, or somebody else's."""
-    if enclosure.outside:
-        return handed_on(enclosure, text)
+    if attachment.outside:
+        return handed_on(attachment, text)
     return Kept(Message("user", text), links=given_in(text))
 
 
-def handed_on(enclosure: Enclosure, text: str) -> Kept:
+def handed_on(attachment: Attachment, text: str) -> Kept:
     """What somebody else wrote, for the history: data in a marked block, with where it comes from.
 
     Its links count as a page's do, but not those with a query: that may name the person it was sent to.
     """
-    note = " Its end is missing: it was too long." if enclosure.cut else ""
-    inside = block(enclosure.source or SENT_FILE, text)
+    note = " Its end is missing: it was too long." if attachment.cut else ""
+    inside = block(attachment.source or SENT_FILE, text)
     links = tuple(link for link in links_in(text) if "?" not in link)
     return Kept(Message("user", f"[The user hands this on.{note}]\n{inside}"), tainted=True, links=links)
 
 
 def described(said: Incoming) -> str:
     """A message in words for its user: their own, or what came with it."""
-    return said.text.strip() or ", ".join(each.name or each.source for each in said.enclosures)
+    return said.text.strip() or ", ".join(each.name or each.source for each in said.attachments)
 
 
-def _entry(turn: str, kept: Kept) -> Entry:
-    return Entry(turn, kept.message, kept.tainted, kept.links)
+def _entry(turn: str, kept: Kept) -> HistoryEntry:
+    return HistoryEntry(turn, kept.message, kept.tainted, kept.links)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from rumi.agent import Confirm, Surroundings, TurnInput, build_prompt, complete
 from rumi.chats.conversation import Conversation
 from rumi.chats.history import HistoryRoom
-from rumi.chats.means import Means
 from rumi.chats.noting import shown as shown_entries
+from rumi.chats.services import ChatServices
 from rumi.chats.summing import shown
 from rumi.models import Message, Model, ModelRequest, context_of, prompt_share, request_tokens
 from rumi.texts import Language
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 async def make_room(
-    means: Means, chat: str, conversation: Conversation, tools: Sequence[Tool], language: Language
+    services: ChatServices, chat: str, conversation: Conversation, tools: Sequence[Tool], language: Language
 ) -> None:
     """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
-    conversation.room = _room(means, chat, conversation, tools, means.model_for(chat, language))
+    conversation.room = _room(services, chat, conversation, tools, services.model_for(chat, language))
     gone = conversation.room.too_long(conversation.entries)
     if gone:
         logger.info("chat %s: %d entries of its history are left out of prompts", chat, len(gone))
@@ -32,7 +32,7 @@ async def make_room(
 
 
 def turn_input(
-    means: Means,
+    services: ChatServices,
     chat: str,
     conversation: Conversation,
     tools: Sequence[Tool],
@@ -40,17 +40,17 @@ def turn_input(
     confirm: Confirm,
 ) -> TurnInput:
     """Everything that the turn works with whose question is the history's last message."""
-    model = means.model_for(chat, language)
-    conversation.room = _room(means, chat, conversation, tools, model)
-    instructions, before, messages = _parts(means, chat, conversation, tools)
+    model = services.model_for(chat, language)
+    conversation.room = _room(services, chat, conversation, tools, model)
+    instructions, before, messages = _parts(services, chat, conversation, tools)
     return TurnInput(
         instructions=instructions,
         history=(*before, *complete(messages)),
         model=model,
         tools=tools,
-        limits=means.limits.turn,
+        limits=services.limits.turn,
         language=language,
-        context_tokens=means.limits.context_tokens,
+        context_tokens=services.limits.context_tokens,
         tainted=conversation.tainted,
         given=conversation.given,
         confirm=confirm,
@@ -59,21 +59,21 @@ def turn_input(
 
 
 def _room(
-    means: Means, chat: str, conversation: Conversation, tools: Sequence[Tool], model: Model
+    services: ChatServices, chat: str, conversation: Conversation, tools: Sequence[Tool], model: Model
 ) -> HistoryRoom:
     """The room for prompts, and what of it is taken before any history."""
-    limits = means.limits
-    instructions, before, _ = _parts(means, chat, conversation, tools)
+    limits = services.limits
+    instructions, before, _ = _parts(services, chat, conversation, tools)
     first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
     room = prompt_share(context_of(model, limits.context_tokens))
     return HistoryRoom(room, request_tokens(first), limits.history_messages)
 
 
 def _parts(
-    means: Means, chat: str, conversation: Conversation, tools: Sequence[Tool]
+    services: ChatServices, chat: str, conversation: Conversation, tools: Sequence[Tool]
 ) -> tuple[str, tuple[Message, ...], tuple[Message, ...]]:
     """Instructions with the note on what holds, the summary if there is one, and what was said since."""
-    limits = means.limits
+    limits = services.limits
     around = Surroundings(
         chat=chat,
         max_turns=limits.turn.max_turns,

@@ -12,10 +12,10 @@ from rumi.agent import Reason, TurnFinished
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
 from rumi.chats.conversation import ending
 from rumi.chats.events import Replied, turn_of
-from rumi.chats.means import Means
 from rumi.chats.outside import described, fetched, opening
-from rumi.chats.telling import tell_reply
-from rumi.journal import ChatRecord, Count, Entry, Incoming, Load, OpenChats, Settle, Undelivered
+from rumi.chats.publishing import publish_reply
+from rumi.chats.services import ChatServices
+from rumi.journal import ChatRecord, Count, HistoryEntry, Incoming, Load, OpenChats, Settle, Undelivered
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -24,59 +24,59 @@ CHATS_AT_ONCE = 16
 """Chats that are started at the same time: with more, each step of each waits for a step of all others."""
 
 
-async def recover(means: Means, chat: str, record: ChatRecord) -> tuple[Entry, ...]:
+async def recover(services: ChatServices, chat: str, record: ChatRecord) -> tuple[HistoryEntry, ...]:
     """Reply to what was judged and is open, and return what stands in the history in place of the answers.
 
     To be called in the step in which the record came: what is open in it has not been told by then.
     """
-    judged = means.pending.cursor(chat).judged
+    judged = services.pending.cursor(chat).judged
     left = [message for message in record.open if message.id <= judged]
     for message in left:  # an earlier process's, too: who replies to it is the first to tell that
-        means.pending.add(chat, message.id)
-    entries: tuple[Entry, ...] = ()
+        services.pending.add(chat, message.id)
+    entries: tuple[HistoryEntry, ...] = ()
     for message in left:
         if not _answers_one_of(left, message):
             answers = tuple(other.id for other in left if _answers_one_of([message], other))
-            entries += await _settle(means, record.session, message, answers)
+            entries += await _settle(services, record.session, message, answers)
     return entries
 
 
 def _answers_one_of(messages: Sequence[Incoming], answer: Incoming) -> bool:
     """Whether a message is the yes or the no to what the turn of one of these had asked."""
-    if answer.turn or fetched(answer.enclosures) or texts.yes_or_no(answer.text) is None:
+    if answer.turn or fetched(answer.attachments) or texts.yes_or_no(answer.text) is None:
         return False
     return any((message.turn or _asked(message)) and message.id < answer.id for message in messages)
 
 
 def _asked(message: Incoming) -> bool:
     """Whether it is a command that puts a question first: it is told as a turn is."""
-    return not message.turn and not fetched(message.enclosures) and asks_first(message.text)
+    return not message.turn and not fetched(message.attachments) and asks_first(message.text)
 
 
 async def _settle(
-    means: Means, session: int, message: Incoming, answers: tuple[int, ...]
-) -> tuple[Entry, ...]:
+    services: ChatServices, session: int, message: Incoming, answers: tuple[int, ...]
+) -> tuple[HistoryEntry, ...]:
     """Reply to one of them; `answers` are the messages that share its reply."""
-    chat, language = message.chat, message.language or means.language
-    crashed = message.id > (means.pending.boot or 0)
+    chat, language = message.chat, message.language or services.language
+    crashed = message.id > (services.pending.boot or 0)
     reason: Reason = "crashed" if crashed else "interrupted"
-    command = None if message.turn or fetched(message.enclosures) else parse_chat_command(message.text)
+    command = None if message.turn or fetched(message.attachments) else parse_chat_command(message.text)
     if command is not None:
         text = _text_for_command(language, command)
-        delivery = await means.journal.ask(Settle(chat, (message.id, *answers), text))
+        delivery = await services.journal.ask(Settle(chat, (message.id, *answers), text))
         told = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
         turn, finished = told
-        tell_reply(means, chat, turn, Replied(delivery, (message.id, *answers), text), finished)
+        publish_reply(services, chat, turn, Replied(delivery, (message.id, *answers), text), finished)
         return ()
     said = described(message)
-    failed = texts.gave_up if chat in means.failed else texts.crashed
+    failed = texts.gave_up if chat in services.failed else texts.crashed
     text = failed(language) if crashed else texts.restarted(language, said)
     turn = message.turn or f"t{message.id}"
     asked = () if message.turn else opening(turn, message)
     entries = (*asked, ending(turn, reason))
     messages = (message.id, *answers)
-    delivery = await means.journal.ask(Settle(chat, messages, text, reason, session, entries))
-    tell_reply(means, chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
+    delivery = await services.journal.ask(Settle(chat, messages, text, reason, session, entries))
+    publish_reply(services, chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
     return entries
 
 
@@ -87,21 +87,23 @@ def _text_for_command(language: Language, command: ChatCommand | UnknownCommand)
     return texts.lost_command(language, name)
 
 
-async def tell_again(means: Means, chat: str) -> None:
+async def tell_again(services: ChatServices, chat: str) -> None:
     """Publish replies that were stored just when the chat crashed, because no subscriber got them.
 
     To be called when nothing that was judged is open any more.
     """
-    judged = means.pending.cursor(chat).judged
-    missed = {number for number in means.pending.untold.get(chat, ()) if number <= judged}
+    judged = services.pending.cursor(chat).judged
+    missed = {number for number in services.pending.untold.get(chat, ()) if number <= judged}
     if not missed:
         return
-    for reply in await means.journal.ask(Undelivered(chat)):
+    for reply in await services.journal.ask(Undelivered(chat)):
         if missed.isdisjoint(reply.messages):
             continue
         finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
-        tell_reply(means, chat, reply.turn, Replied(reply.delivery, reply.messages, reply.text), finished)
-    means.pending.told(chat, tuple(missed))  # what is not there has reached a person already
+        publish_reply(
+            services, chat, reply.turn, Replied(reply.delivery, reply.messages, reply.text), finished
+        )
+    services.pending.told(chat, tuple(missed))  # what is not there has reached a person already
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,8 @@ class Recovery(Actor[Open]):
 
     concurrency = 4096  # an urgent one must be seen while others wait
 
-    def __init__(self, means: Means, start: Callable[[str], Awaitable[object]]) -> None:
-        self._means = means
+    def __init__(self, services: ChatServices, start: Callable[[str], Awaitable[object]]) -> None:
+        self._services = services
         self._start = start
         self._waiting: set[str] = set()
         self._starting: set[str] = set()
@@ -129,7 +131,7 @@ class Recovery(Actor[Open]):
 
     async def started(self) -> None:
         """Note what earlier processes had accepted, and begin to start chats in which messages are open."""
-        self._means.pending.begin((await self._means.journal.ask(Count())).last_message)
+        self._services.pending.begin((await self._services.journal.ask(Count())).last_message)
         self.start_soon(self._open_all)
 
     async def receive(self, message: Open) -> None:
@@ -157,7 +159,7 @@ class Recovery(Actor[Open]):
         """
         async with trio.open_nursery() as nursery:
             for chat in dict.fromkeys(
-                (*await self._means.journal.ask(OpenChats()), *self._means.pending.untold)
+                (*await self._services.journal.ask(OpenChats()), *self._services.pending.untold)
             ):
                 nursery.start_soon(self._open_in_turn, chat)
 
@@ -177,8 +179,8 @@ class Recovery(Actor[Open]):
             return
         finally:
             self._starting.discard(chat)
-        record = await self._means.journal.ask(Load(chat, 0))
+        record = await self._services.journal.ask(Load(chat, 0))
         if record.open:
-            cursor = self._means.pending.cursor(chat)
+            cursor = self._services.pending.cursor(chat)
             cursor.judged = max(cursor.judged, record.open[-1].id)
-        await recover(self._means, chat, record)
+        await recover(self._services, chat, record)

@@ -1,7 +1,7 @@
 """The one sandbox that a chat's tools can reach, and the mark of what came into it from outside."""
 
 from rumi.chats.conversation import Conversation
-from rumi.chats.means import Sandboxes
+from rumi.chats.services import Sandboxes
 from rumi.sandbox import Command, CommandResult, may_write
 
 

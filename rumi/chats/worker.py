@@ -20,18 +20,18 @@ from rumi.agent import (
     run_turn,
 )
 from rumi.chats.commands import FILES
+from rumi.chats.context import what_is_known
 from rumi.chats.conversation import Conversation, ending
 from rumi.chats.events import Happening, Replied, TurnStarted, TurnState
 from rumi.chats.jobs import Asked, Job
-from rumi.chats.knowing import what_is_known
 from rumi.chats.learning import learn_now, look
-from rumi.chats.means import ChatView, Means
 from rumi.chats.noting import told_by
 from rumi.chats.outside import brought, described, fetched, opening
 from rumi.chats.prompting import make_room, turn_input
+from rumi.chats.services import ChatServices, ChatView
 from rumi.chats.shell import ChatShell
 from rumi.errors import RumiError
-from rumi.journal import Begin, Entry, Retriable, Settle
+from rumi.journal import Begin, HistoryEntry, Retriable, Settle
 from rumi.models import Message
 from rumi.sandbox import SandboxError, WorkspaceUse, clear_workspace, measure
 from rumi.texts import Verdict
@@ -56,17 +56,21 @@ class Done:
 
 
 class Worker:
-    """Does one chat's jobs. `tell` publishes what happens and must not block."""
+    """Does one chat's jobs. `publish` publishes what happens and must not block."""
 
     def __init__(
-        self, chat_id: str, means: Means, conversation: Conversation, tell: Callable[[str, Happening], None]
+        self,
+        chat_id: str,
+        services: ChatServices,
+        conversation: Conversation,
+        publish: Callable[[str, Happening], None],
     ) -> None:
         self._chat = chat_id
-        self._means = means
+        self._services = services
         self._conversation = conversation
-        self._tell = tell
-        shell = ChatShell(chat_id, means.sandboxes, conversation)
-        self._language = means.language
+        self._publish = publish
+        shell = ChatShell(chat_id, services.sandboxes, conversation)
+        self._language = services.language
         view = ChatView(
             chat_id,
             lambda: conversation.tainted,
@@ -74,7 +78,7 @@ class Worker:
             lambda: conversation.files_tainted,
             shell.touched,
         )
-        self._tools: tuple[Tool, ...] = (Bash(shell), *means.tools_for(view))
+        self._tools: tuple[Tool, ...] = (Bash(shell), *services.tools_for(view))
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
@@ -108,31 +112,31 @@ class Worker:
                 "model_error", texts.not_brought(job.language, texts.told_error(job.language, error))
             )
         keep = partial(self._conversation.keep, job.turn)
-        await make_room(self._means, self._chat, self._conversation, self._tools, job.language)
+        await make_room(self._services, self._chat, self._conversation, self._tools, job.language)
         while not await self._noted(job):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
         confirm = partial(self._confirm, job)
-        begin = turn_input(self._means, self._chat, self._conversation, self._tools, job.language, confirm)
+        begin = turn_input(self._services, self._chat, self._conversation, self._tools, job.language, confirm)
         return await run_turn(begin, partial(self._watch, job), keep)
 
     async def _noted(self, job: Job) -> bool:
         """Note what the model does not know yet. Whether prompts have a whole note now."""
         conversation = self._conversation
         told = told_by(conversation.entries)
-        known = await what_is_known(self._means, self._chat, job.language, job.message.text, told)
+        known = await what_is_known(self._services, self._chat, job.language, job.message.text, told)
         conversation.tainted = conversation.tainted or known.tainted
         if known.note:
             await conversation.keep(job.turn, Kept(Message("system", known.note), conversation.tainted))
         return told_by(conversation.entries).facts is not None
 
     async def _bring(self, job: Job) -> None:
-        to_fetch = fetched(job.message.enclosures)
+        to_fetch = fetched(job.message.attachments)
         if not to_fetch:
             return
         job.stage = "fetching what came with the message"
         if any(each.kind == "file" for each in to_fetch):
             await self._conversation.mark_files(True)  # whatever becomes of it: others wrote what is in it
-        came = [brought(each, await self._means.bring(self._chat, each)) for each in to_fetch]
+        came = [brought(each, await self._services.bring(self._chat, each)) for each in to_fetch]
         own = Kept(Message("user", job.message.text), links=given_in(job.message.text))
         for kept in (*came, own):
             if kept.message.content.strip():
@@ -142,12 +146,12 @@ class Worker:
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no. The question can be answered as long as this waits, and once."""
         job.asked = waiting = Asked(asked.id)
-        self._means.hub.questions[asked.id] = None
+        self._services.hub.questions[asked.id] = None
         try:
-            return await waiting.wait(self._means.limits.confirm_timeout_s)
+            return await waiting.wait(self._services.limits.confirm_timeout_s)
         finally:
             job.asked = None
-            del self._means.hub.questions[asked.id]
+            del self._services.hub.questions[asked.id]
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
         """The end of a turn that was cancelled."""
@@ -160,14 +164,14 @@ class Worker:
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
         """The turn's last word: what the history keeps, and the reply that goes with it."""
-        said = self._means.hub.turns.get(self._chat, TurnState()).words
+        said = self._services.hub.turns.get(self._chat, TurnState()).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._conversation.tainted)
             if finished.reason in WITHOUT_ANSWER
-            else Entry(job.turn, Message("assistant", finished.answer), self._conversation.tainted)
+            else HistoryEntry(job.turn, Message("assistant", finished.answer), self._conversation.tainted)
         )
         self._conversation.remember(entry)
-        self._conversation.due = self._means.now() + self._means.limits.session_ttl_s
+        self._conversation.due = self._services.now() + self._services.limits.session_ttl_s
         return Settle(
             self._chat,
             job.messages,
@@ -180,39 +184,39 @@ class Worker:
 
     async def _settle(self, settle: Settle) -> Replied:
         await self._conversation.written()
-        delivery = await self._means.journal.ask(settle)
+        delivery = await self._services.journal.ask(settle)
         return Replied(delivery, settle.messages, settle.text)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the turn's beginning; a text where there is nothing to run."""
-        conversation, means = self._conversation, self._means
-        if conversation.due and means.now() > conversation.due:
+        conversation, services = self._conversation, self._services
+        if conversation.due and services.now() > conversation.due:
             await conversation.begin_session(forget=False)
-            look(means)
+            look(services)
         retries = None
         if job.kind == "retry":
-            earlier = await means.journal.ask(Retriable(self._chat))
+            earlier = await services.journal.ask(Retriable(self._chat))
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
-            job.message = replace(job.message, text=earlier.text, enclosures=earlier.enclosures)
+            job.message = replace(job.message, text=earlier.text, attachments=earlier.attachments)
             retries = earlier.id
         asked = opening(job.turn, job.message)
         conversation.turn = job.turn
         conversation.remember(*asked)
-        await means.journal.ask(
+        await services.journal.ask(
             Begin(self._chat, job.message.id, job.turn, conversation.session, asked, retries)
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
         said = job.message
-        outside = any(each.outside for each in said.enclosures)
-        self._tell(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
+        outside = any(each.outside for each in said.attachments)
+        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
         # Not only with the history's entry: a tool that calls others goes on before it has a result.
         self._conversation.tainted |= isinstance(event, ToolFinished) and event.result.tainted
         if not isinstance(event, TurnFinished):  # which is told with the reply
-            self._tell(job.turn, event)
+            self._publish(job.turn, event)
 
     async def _quiet(self, job: Job) -> SandboxError | None:
         """Leave no process behind: the job is over only when this has returned.
@@ -222,7 +226,7 @@ class Worker:
         """
         job.stage = "ending what still runs"
         try:
-            await self._means.sandboxes.quiet(self._chat)
+            await self._services.sandboxes.quiet(self._chat)
         except SandboxError:
             return await self._remove_sandbox()
         return None
@@ -230,7 +234,7 @@ class Worker:
     async def _remove_sandbox(self) -> SandboxError | None:
         """Remove it. What is not confirmed goes on behind, and the next sandbox waits for it."""
         try:
-            await self._means.sandboxes.stop(self._chat)
+            await self._services.sandboxes.stop(self._chat)
         except SandboxError as error:
             logger.warning("chat %s: %s", self._chat, error)
             return error
@@ -245,7 +249,7 @@ class Worker:
             confirmed = True
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
-        await self._conversation.begin_session(forget=True, learn=self._means.learns)
+        await self._conversation.begin_session(forget=True, learn=self._services.learns)
         if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None
@@ -259,8 +263,8 @@ class Worker:
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
     async def _use_of_files(self) -> WorkspaceUse | None:
-        workspace = self._means.workspaces / self._chat
-        return await self._means.offload(partial(measure, workspace)) if workspace.exists() else None
+        workspace = self._services.workspaces / self._chat
+        return await self._services.offload(partial(measure, workspace)) if workspace.exists() else None
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
         """Ask whether the files may go, as a turn asks; None for a yes, otherwise the end of the reset."""
@@ -268,14 +272,14 @@ class Worker:
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
         started = TurnStarted(f"/reset {FILES}", job.message.id, job.language, job.message.origin)
-        self._tell(job.turn, started)
+        self._publish(job.turn, started)
         with job.scope:
             await trio.lowlevel.checkpoint()
-            self._tell(job.turn, asked)
+            self._publish(job.turn, asked)
             try:
                 verdict = await self._confirm(job, asked)
             finally:
-                self._tell(job.turn, ConfirmationEnded(asked.id, verdict))
+                self._publish(job.turn, ConfirmationEnded(asked.id, verdict))
         if verdict == "yes":
             job.scope = trio.CancelScope()  # for what the reset waits for in the end
             return None
@@ -292,16 +296,16 @@ class Worker:
     async def _learn(self, job: Job) -> int:
         """Wait a while for what is learned from the session that ended; it goes on behind."""
         job.stage = "learning from the session"
-        look(self._means)
+        look(self._services)
         with job.scope, trio.move_on_after(LEARN_S):
-            return await learn_now(self._means, self._chat)
+            return await learn_now(self._services, self._chat)
         return 0
 
     async def _remove_files(self, *, nobody_writes: bool) -> RumiError | None:
-        workspace = self._means.workspaces / self._chat
+        workspace = self._services.workspaces / self._chat
         try:
             if workspace.exists():  # it is made with the first command
-                await self._means.offload(partial(clear_workspace, workspace))
+                await self._services.offload(partial(clear_workspace, workspace))
             if nobody_writes:
                 await self._conversation.mark_files(False)
         except RumiError as error:

@@ -108,7 +108,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
         given = await what_to_send(
             options["prompt"], Streams(), language, loaded.settings.session.handed_chars
         )
-        options["prompt"], options["enclosures"] = given
+        options["prompt"], options["attachments"] = given
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"])
     chat = LastingChat(chat_id, language)
@@ -261,7 +261,7 @@ async def _hold(
         app.windows.open()
 
         async def left(code: int) -> None:
-            patience_s = 0 if code == INTERRUPTED else app.means.limits.turn.timeout_s
+            patience_s = 0 if code == INTERRUPTED else app.services.limits.turn.timeout_s
             await let_windows_finish(
                 app.windows, app.inbox, lambda count: _say(windows_at_work(wish.language, count)), patience_s
             )

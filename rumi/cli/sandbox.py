@@ -56,9 +56,9 @@ async def _build() -> None:
     await engine.aclose()
     async with show_progress(reader()) as steps:
         if engine.kind == "docker":
-            lines = await build_image(loaded, steps.step)  # running boxes keep their image
+            lines = await build_image(loaded, steps.step)  # running containers keep their image
         else:
-            with home.hold("rumi sandbox build"):  # running boxes would lose their root file system
+            with home.hold("rumi sandbox build"):  # running containers would lose their root file system
                 lines = await build_rootfs(home, steps.step)
     for line in lines:
         say(line)

@@ -13,7 +13,7 @@ import click
 from rumi.cli.speaking import say, told
 
 if TYPE_CHECKING:
-    from rumi.skills import Catalogue, DisabledSkills, Entry, Skill, TrustedSkills
+    from rumi.skills import Catalogue, DisabledSkills, Skill, SkillEntry, TrustedSkills
 
 WIDTH = 80
 
@@ -61,20 +61,20 @@ def info(name: str) -> None:
 @click.argument("name")
 def enable(name: str) -> None:
     """Switch a skill on, also in a running Rumi."""
-    from rumi.skills import Entry, SkillError, set_disabled
+    from rumi.skills import SkillEntry, SkillError, set_disabled
 
     here = _Here()
     changed = set_disabled(here.config, name, off=False)
     found = here.catalogue.look().find(name)
     if isinstance(found, SkillError) and not changed:
         raise found
-    if isinstance(found, Entry) and found.off == "itself":
+    if isinstance(found, SkillEntry) and found.off == "itself":
         raise SkillError(
             f"{found.skill.name} stays off: its own SKILL.md says enabled: false.",
             f"Change that line in {found.skill.folder / 'SKILL.md'}",
         )
     here.say_if_overridden()
-    name = found.skill.name if isinstance(found, Entry) else name
+    name = found.skill.name if isinstance(found, SkillEntry) else name
     say(f"{name} is on." if changed else f"{name} was on already.")
 
 
@@ -100,13 +100,13 @@ def create(name: str, code: bool, description: str) -> None:
 
     NAME is a word such as tidy-folder. It works at once, and has its own test.
     """
-    from rumi.skills import Entry, create_skill, how_to_test
+    from rumi.skills import SkillEntry, create_skill, how_to_test
 
     here = _Here()
     before = here.catalogue.look().find(name)
     folder = create_skill(here.home / "skills", name, description=description, code=code)
     say(f"Made {folder}")
-    if isinstance(before, Entry):
+    if isinstance(before, SkillEntry):
         now = here.find(name).skill
         if now.folder == folder:
             say(f"It stands in for the one from {_source(before.skill)} from now on.")
@@ -166,7 +166,7 @@ class _Here:
         found = sources(self.home, settings.skills.dirs, Path.cwd())
         self.catalogue = Catalogue(found, self.disabled, self.trusted)
 
-    def find(self, name: str) -> "Entry":
+    def find(self, name: str) -> "SkillEntry":
         """Return the skill of that name.
 
         Raises:
@@ -192,7 +192,7 @@ class _Here:
 _OFF = {"config": "off", "environment": "off by RUMI_SKILLS__DISABLED", "itself": "off by its own SKILL.md"}
 
 
-def _row(entry: "Entry", wide: int, everything: bool) -> Iterator[str]:
+def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:
     skill = entry.skill
     marks = [told("code")] * skill.has_code + ([told(_OFF[entry.off])] if entry.off else [])
     if skill.source.kind != "bundled":
@@ -206,7 +206,7 @@ def _row(entry: "Entry", wide: int, everything: bool) -> Iterator[str]:
             yield f"{'':<{wide}}  {told(f'hides the one from {_source(hidden)}')}"
 
 
-def _described(here: _Here, entry: "Entry") -> Iterator[str]:
+def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
     from rumi.skills import SkillError, open_skill
 
     skill, header = entry.skill, entry.skill.header

@@ -76,11 +76,11 @@ class ControlServer(Actor[Never]):
         async with trio.open_nursery() as nursery:
             await trio.serve_listeners(self._connection, [listener], handler_nursery=nursery)
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """What goes on over connections that were handed over."""
         return ", ".join(f"{count} {name}" for name, count in sorted((+self._open).items()))
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """How many clients are connected, and how many of them follow which stream."""
         return {"connections": self._connections, "streams": dict(+self._open)}
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rumi.control.words import age_of, doing_of, duration, is_chat, works
+from rumi.control.words import activity_of, age_of, duration, is_chat, works
 from rumi.texts import Language, short_size, told
 
 STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
@@ -78,14 +78,14 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
             continue
         failed = status["failed"].get(item["id"]) if is_chat(item) else None
         state = "failed" if failed else item["state"]
-        doing = say(f"gave up: {failed['error']}") if failed else doing_of(item, choice.language)
+        activity = say(f"gave up: {failed['error']}") if failed else activity_of(item, choice.language)
         slow = is_chat(item) and age_of(item) >= SLOW_S
         table.add_row(
             f"{prefix}{item['id']}",
             Text(say(state), style=STATES.get(state, "red")),
             str(item["restarts"] or ""),
             str(item["mailbox"]["depth"] or ""),
-            Text(doing, no_wrap=True, overflow="ellipsis", style="yellow" if slow else ""),
+            Text(activity, no_wrap=True, overflow="ellipsis", style="yellow" if slow else ""),
             style="reverse" if is_chat(item) and item["id"] == choice.selected else "",
         )
     here = {item["id"] for item in chats_of(status, choice)}

@@ -28,21 +28,21 @@ def is_chat(item: Item) -> bool:
 
 def works(item: Item) -> bool:
     """Whether there is anything to tell about it now: work, mail, trouble."""
-    figures = item["figures"]
+    metrics = item["figures"]
     usual = item["state"] == "running" and not item["mailbox"]["depth"] and not item["restarts"]
-    return not usual or "error" in figures or bool(figures.get("job") if is_chat(item) else item["doing"])
+    return not usual or "error" in metrics or bool(metrics.get("job") if is_chat(item) else item["doing"])
 
 
 def age_of(item: Item) -> float:
     """For how long it has been at what it does, in seconds: a chat's longest tool call before its turn."""
-    figures = item["figures"]
+    metrics = item["figures"]
     if is_chat(item):
-        tools = figures.get("tools") or ()
-        return float(max((tool["age_s"] for tool in tools), default=figures.get("age_s", 0.0)))
+        tools = metrics.get("tools") or ()
+        return float(max((tool["age_s"] for tool in tools), default=metrics.get("age_s", 0.0)))
     return float(item["age_s"] or 0.0) if item["doing"] else 0.0
 
 
-def doing_of(item: Item, language: Language = "en") -> str:
+def activity_of(item: Item, language: Language = "en") -> str:
     """What it does and for how long; where it does nothing, its last error."""
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
@@ -52,18 +52,18 @@ def doing_of(item: Item, language: Language = "en") -> str:
 
 
 def _chat(item: Item, language: Language) -> str:
-    figures = item["figures"]
-    if "job" not in figures:
-        history = f"{figures['history']} " + pick(language, "en el historial", "in the history")
+    metrics = item["figures"]
+    if "job" not in metrics:
+        history = f"{metrics['history']} " + pick(language, "en el historial", "in the history")
         parts = [pick(language, "libre", "idle"), history]
-        return " · ".join([*parts, figures["container"]] if figures["container"] else parts)
-    age = duration(figures["age_s"])
-    if figures["question"]:
+        return " · ".join([*parts, metrics["container"]] if metrics["container"] else parts)
+    age = duration(metrics["age_s"])
+    if metrics["question"]:
         waits = pick(language, "espera un sí o un no", "waits for a yes or a no")
-        return f"{figures['turn']} {waits} · {age}"
-    tools = sorted(figures["tools"], key=lambda tool: -tool["age_s"])
+        return f"{metrics['turn']} {waits} · {age}"
+    tools = sorted(metrics["tools"], key=lambda tool: -tool["age_s"])
     if not tools:
-        return f"{figures['turn']} {told(language, figures['phase'])} · {age}"
+        return f"{metrics['turn']} {told(language, metrics['phase'])} · {age}"
     longest = tools[0]
     more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
     # The age stands first: of a long command its beginning is enough.
@@ -72,14 +72,14 @@ def _chat(item: Item, language: Language) -> str:
 
 
 def _actor(item: Item, language: Language) -> str:
-    doing = told(language, item["doing"])
+    activity = told(language, item["doing"])
     models = item["figures"].get("models")
     if isinstance(models, dict):
-        return " · ".join([doing, *_budgets(models)])
-    timed = " s" not in doing and "streams" not in item["figures"]  # those begin and end one by one
-    if doing and item["age_s"] is not None and timed:
-        return f"{doing}, {duration(item['age_s'])}"
-    return doing
+        return " · ".join([activity, *_budgets(models)])
+    timed = " s" not in activity and "streams" not in item["figures"]  # those begin and end one by one
+    if activity and item["age_s"] is not None and timed:
+        return f"{activity}, {duration(item['age_s'])}"
+    return activity
 
 
 def _budgets(models: dict[str, Item]) -> list[str]:

@@ -14,7 +14,7 @@ from rumi.building import find_engine, image_state, sandbox_limits
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
-from rumi.sandbox import Command, Engine, Limits, SandboxError
+from rumi.sandbox import Command, Engine, SandboxError, SandboxLimits
 
 REMOVAL_S = 25.0
 BOUNDS = {
@@ -109,7 +109,7 @@ async def _image(engine: Engine, loaded: Loaded) -> Check:
     return Check("image", "ok", f"{image.image}, made of {source}")
 
 
-async def _container(engine: Engine, home: Home, limits: Limits) -> list[Check]:
+async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[Check]:
     """Start a container as for a chat, let it examine itself, and remove it."""
     chat = f"doctor-{secrets.token_hex(4)}"
     workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=home.run))
@@ -118,8 +118,8 @@ async def _container(engine: Engine, home: Home, limits: Limits) -> list[Check]:
     try:
         if os.geteuid() == 0:
             os.chown(workspace, *engine.user)
-        box = await engine.create(chat, workspace)
-        code = await box.execute(Command(("sh", "-c", SELF_VIEW)), said.extend, said.extend)
+        container = await engine.create(chat, workspace)
+        code = await container.execute(Command(("sh", "-c", SELF_VIEW)), said.extend, said.extend)
     except SandboxError as error:
         found = f"none can be used: {error.message}"
         return [Check("container", "failure", found, error.advice or rebuild)]
@@ -152,7 +152,7 @@ async def _container(engine: Engine, home: Home, limits: Limits) -> list[Check]:
     return [Check("container", "ok", found)]
 
 
-def broken_promises(text: str, limits: Limits) -> list[str]:
+def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
     """Return the promises that the container's own view contradicts. `text` is the output of `SELF_VIEW`.
 
     A limit that the container cannot see is not judged: the daemon itself reports limits that it cannot keep.

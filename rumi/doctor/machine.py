@@ -23,8 +23,8 @@ def machine(home: Home) -> list[Check]:
 
 def disk(home: Home) -> list[Check]:
     """Check that the home's disk has room for bytes and for files."""
-    figures = free_on(home.root)
-    free, inodes = figures.bytes, figures.files
+    metrics = free_on(home.root)
+    free, inodes = metrics.bytes, metrics.files
     size = f"{free / 1e9:.1f} GB" if free >= LOW_DISK_BYTES else f"{free / 1e6:.0f} MB"
     found = f"{size} free"
     room = f"Make room on the disk of {home.root}, or set RUMI_HOME to a folder on another one."

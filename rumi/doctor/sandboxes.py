@@ -8,7 +8,7 @@ from rumi.building import files_bound, find_engine, room_left
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
-from rumi.sandbox import Limits, SandboxError, sandbox_user
+from rumi.sandbox import SandboxError, SandboxLimits, sandbox_user
 
 
 async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
@@ -90,12 +90,12 @@ async def _containers(installation: str) -> list[str]:
     from rumi.sandbox.docker.engine import DockerEngine
 
     try:
-        engine = DockerEngine(installation, Limits())
+        engine = DockerEngine(installation, SandboxLimits())
     except SandboxError:
         return []
     try:
         await engine.api.ping(2)
-        return [box.name for box in await engine.boxes()]
+        return [container.name for container in await engine.containers()]
     except SandboxError:
         return []
     finally:

@@ -14,12 +14,12 @@ from rumi.databases import Trouble
 from rumi.journal.messages import (
     Accept,
     Expire,
+    ExpiryCursor,
     JournalMessage,
     LearnedFrom,
     LearnNothing,
     NewSession,
     NotStored,
-    Place,
     Sweep,
 )
 from rumi.journal.store import NOT_NOW, Store, Unwritable
@@ -384,8 +384,8 @@ class Journal(Actor[JournalMessage]):
         """Delete what is older than it has to be kept, a slice at a time, now and every hour."""
         while True:
             before = self._now() - self._keep_s
-            place: object = Place()
-            while isinstance(place, Place):
+            place: object = ExpiryCursor()
+            while isinstance(place, ExpiryCursor):
                 place = await self._ask(Expire(before, place))
                 await trio.sleep(SLICE_PAUSE_S)
             await trio.sleep(EXPIRE_S)
@@ -402,7 +402,7 @@ class Journal(Actor[JournalMessage]):
         finally:
             store.close()
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """How many requests wait for the disk, and why."""
         waiting = len(self._waiting) + len(self._kept)
         words = [f"{waiting} waiting for the disk"] if waiting else []
@@ -410,7 +410,7 @@ class Journal(Actor[JournalMessage]):
             words.insert(0, f"state.db is not written: {self._shelf.trouble}")
         return ", ".join(words)
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """Requests that wait for the disk, replies that nobody has acknowledged, as last committed, and what
         keeps the file from being written."""
         trouble = self._shelf.trouble

@@ -1,7 +1,7 @@
 """Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
 
-from rumi.journal.desk import Desk, do
-from rumi.journal.messages import SLICE, Expire, Place, Sweep
+from rumi.journal.messages import SLICE, Expire, ExpiryCursor, Sweep
+from rumi.journal.transaction import Transaction, do
 
 _OF_A_SESSION = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
@@ -29,48 +29,48 @@ _TABLES = (
 
 
 @do.register
-def sweep(request: Sweep, desk: Desk) -> bool:
+def sweep(request: Sweep, transaction: Transaction) -> bool:
     """Delete the first history of those sessions that are to be forgotten."""
     left = SLICE
     while left:
-        found = _forgotten(desk)
+        found = _forgotten(transaction)
         if found is None:
             return False
-        gone = desk.db.execute(
+        gone = transaction.db.execute(
             "DELETE FROM history WHERE id IN"
             " (SELECT id FROM history WHERE chat = ? AND session = ? ORDER BY id LIMIT ?)",
             (*found, left),
         ).rowcount
         if gone < left:
-            desk.db.execute("UPDATE sessions SET forget = 0 WHERE chat = ? AND number = ?", found)
+            transaction.db.execute("UPDATE sessions SET forget = 0 WHERE chat = ? AND number = ?", found)
         left -= gone
     return True
 
 
-def _forgotten(desk: Desk) -> tuple[str, int] | None:
+def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
     """The first session whose history is to be deleted."""
-    found: tuple[str, int] | None = desk.db.execute(
+    found: tuple[str, int] | None = transaction.db.execute(
         "SELECT chat, number FROM sessions WHERE forget AND NOT fresh ORDER BY chat, number LIMIT 1"
     ).fetchone()
     return found
 
 
 @do.register
-def expire(request: Expire, desk: Desk) -> Place | None:
+def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
     """Look at the next rows, and delete those that are old and over.
 
     Rows are looked at in the order in which they came: behind a slice in which all are new come new ones.
     """
     place = request.place
     table, age, over = _TABLES[place.table]
-    rows = desk.db.execute(
+    rows = transaction.db.execute(
         f"SELECT rowid, {age} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?", (place.row, SLICE)
     ).fetchall()
     if not rows or all(at >= request.before for _, at in rows):
-        return Place(place.table + 1) if place.table + 1 < len(_TABLES) else None
+        return ExpiryCursor(place.table + 1) if place.table + 1 < len(_TABLES) else None
     last = rows[-1][0]
-    desk.db.execute(
+    transaction.db.execute(
         f"DELETE FROM {table} WHERE rowid > :row AND rowid <= :last AND {age} < :before{over}",
-        {"row": place.row, "last": last, "before": request.before, "now": desk.now()},
+        {"row": place.row, "last": last, "before": request.before, "now": transaction.now()},
     )
-    return Place(place.table, last)
+    return ExpiryCursor(place.table, last)

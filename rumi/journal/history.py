@@ -5,9 +5,9 @@ from dataclasses import asdict
 from math import inf
 
 from rumi.agent import in_short
-from rumi.journal.desk import Desk, clean, do
 from rumi.journal.messages import Append, LeftOut, MarkFiles, NewSession, Shorten, Summarize
-from rumi.journal.records import Entry, Summary
+from rumi.journal.records import HistoryEntry, Summary
+from rumi.journal.transaction import Transaction, clean, do
 from rumi.models import Message, ToolCall, message_tokens
 
 MOST_ENTRIES = 50_000
@@ -16,38 +16,40 @@ UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 
 @do.register
-def append(request: Append, desk: Desk) -> None:
+def append(request: Append, transaction: Transaction) -> None:
     """More history."""
-    insert_history(desk, request.chat, request.session, request.entries)
+    insert_history(transaction, request.chat, request.session, request.entries)
 
 
 @do.register
-def new_session(request: NewSession, desk: Desk) -> int:
+def new_session(request: NewSession, transaction: Transaction) -> int:
     """End the session and begin another."""
     chat = (request.chat,)
-    desk.db.execute("UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (desk.now(), *chat))
+    transaction.db.execute(
+        "UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (transaction.now(), *chat)
+    )
     if request.forget:
         if not request.learn:
-            desk.db.execute("UPDATE sessions SET fresh = 0 WHERE chat = ?", chat)
-        desk.db.execute(
+            transaction.db.execute("UPDATE sessions SET fresh = 0 WHERE chat = ?", chat)
+        transaction.db.execute(
             "UPDATE sessions SET forget = 1 WHERE chat = ? AND EXISTS"
             " (SELECT 1 FROM history WHERE history.chat = sessions.chat AND session = number)",
             chat,
         )
-        desk.db.execute("DELETE FROM summaries WHERE chat = ?", chat)
-    return _open_session(desk, request.chat)
+        transaction.db.execute("DELETE FROM summaries WHERE chat = ?", chat)
+    return _open_session(transaction, request.chat)
 
 
 @do.register
-def summarize(request: Summarize, desk: Desk) -> Summary | None:
+def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
     """A summary, or a cut, as long as the session lasts; and never for less than the one before."""
     summary, session = request.summary, (request.chat, request.session)
-    (end,) = desk.db.execute(
+    (end,) = transaction.db.execute(
         "SELECT max(history.id) FROM history JOIN sessions USING (chat)"
         " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL",
         (*session, summary.turn),
     ).fetchone()
-    upto, turn, text, told = desk.db.execute(
+    upto, turn, text, told = transaction.db.execute(
         "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", session
     ).fetchone() or (0, "", "", 0)
     if end is None or end < (upto if request.leave_out else told):
@@ -56,29 +58,29 @@ def summarize(request: Summarize, desk: Desk) -> Summary | None:
         text, told = clean(summary.text), end
     if end > upto:
         upto, turn = end, summary.turn
-    desk.db.execute(
+    transaction.db.execute(
         "INSERT OR REPLACE INTO summaries (chat, session, turn, upto, text, told, tainted, links, created)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*session, turn, upto, text, told, summary.tainted, json.dumps(summary.links), desk.now()),
+        (*session, turn, upto, text, told, summary.tainted, json.dumps(summary.links), transaction.now()),
     )
     return Summary(turn, text, summary.tainted, summary.links, gap=told < upto)
 
 
 @do.register
-def left_out(request: LeftOut, desk: Desk) -> tuple[Entry, ...]:
+def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
     """What has to be summed up still."""
     session = (request.chat, request.session)
-    told, upto = desk.db.execute(
+    told, upto = transaction.db.execute(
         "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
     ).fetchone() or (0, 0)
-    return _entries(desk, session, told, upto, MOST_ENTRIES, request.max_tokens)[0]
+    return _entries(transaction, session, told, upto, MOST_ENTRIES, request.max_tokens)[0]
 
 
 @do.register
-def shorten(request: Shorten, desk: Desk) -> None:
+def shorten(request: Shorten, transaction: Transaction) -> None:
     """Note up to where."""
     session = (request.chat, request.session)
-    desk.db.execute(
+    transaction.db.execute(
         "UPDATE sessions SET short = max(short, coalesce("
         "(SELECT id FROM history WHERE chat = ? AND session = ? ORDER BY id DESC LIMIT 1 OFFSET ?), 0))"
         " WHERE chat = ? AND number = ?",
@@ -87,19 +89,20 @@ def shorten(request: Shorten, desk: Desk) -> None:
 
 
 @do.register
-def mark_files(request: MarkFiles, desk: Desk) -> None:
+def mark_files(request: MarkFiles, transaction: Transaction) -> None:
     """Set or remove the mark."""
     if request.tainted:
-        desk.db.execute(
-            "INSERT OR IGNORE INTO tainted_files (chat, since) VALUES (?, ?)", (request.chat, desk.now())
+        transaction.db.execute(
+            "INSERT OR IGNORE INTO tainted_files (chat, since) VALUES (?, ?)",
+            (request.chat, transaction.now()),
         )
     else:
-        desk.db.execute("DELETE FROM tainted_files WHERE chat = ?", (request.chat,))
+        transaction.db.execute("DELETE FROM tainted_files WHERE chat = ?", (request.chat,))
 
 
-def taint_of(desk: Desk, chat: str, session: int) -> tuple[bool, bool]:
+def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
     """Whether something in the session came from outside, and something in the chat's files."""
-    row = desk.db.execute(
+    row = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted),"
         " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?)",
         (chat, session, chat),
@@ -108,15 +111,15 @@ def taint_of(desk: Desk, chat: str, session: int) -> tuple[bool, bool]:
 
 
 def history_of(
-    desk: Desk, chat: str, session: int, limit: int, max_tokens: int | None = None
-) -> tuple[Summary | None, tuple[Entry, ...]]:
+    transaction: Transaction, chat: str, session: int, limit: int, max_tokens: int | None = None
+) -> tuple[Summary | None, tuple[HistoryEntry, ...]]:
     """The summary of a session's beginning, if there is one, and the latest entries of what follows.
 
     Results are as prompts show them. No more than `limit` entries are read, and no more than take about
     `max_tokens`: a history may be longer than anything that memory should hold. What is before those is left
     out of prompts from now on, until a summary stands for it.
     """
-    row = desk.db.execute(
+    row = transaction.db.execute(
         "SELECT upto, turn, text, tainted, links, told FROM summaries WHERE chat = ? AND session = ?",
         (chat, session),
     ).fetchone()
@@ -124,28 +127,33 @@ def history_of(
     if row is not None:
         upto, turn, text, tainted, links, told = row
         summary = Summary(turn, text, bool(tainted), load_links(links), gap=told < upto)
-    entries, behind = _entries(desk, (chat, session), upto, MOST_ID, limit, max_tokens)
+    entries, behind = _entries(transaction, (chat, session), upto, MOST_ID, limit, max_tokens)
     if behind:
         links = summary.links if summary is not None else ()
-        cut = Summary(behind, "", taint_of(desk, chat, session)[0], links)
-        summary = summarize(Summarize(chat, session, cut, leave_out=True), desk) or summary
+        cut = Summary(behind, "", taint_of(transaction, chat, session)[0], links)
+        summary = summarize(Summarize(chat, session, cut, leave_out=True), transaction) or summary
     return summary, entries
 
 
 def _entries(
-    desk: Desk, session: tuple[str, int], behind: int, upto: int, limit: int, max_tokens: int | None
-) -> tuple[tuple[Entry, ...], str]:
+    transaction: Transaction,
+    session: tuple[str, int],
+    behind: int,
+    upto: int,
+    limit: int,
+    max_tokens: int | None,
+) -> tuple[tuple[HistoryEntry, ...], str]:
     """The latest history entries between two, in bounds, and the turn before them where there was no room.
 
     With `max_tokens` no exchange is read in part, unless it is the last one.
     """
-    rows = desk.db.execute(
+    rows = transaction.db.execute(
         "SELECT turn, message, tainted, links, id <= sessions.short FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND sessions.number = history.session"
         " WHERE history.chat = ? AND history.session = ? AND id > ? AND id <= ? ORDER BY id DESC LIMIT ?",
         (*session, behind, upto, limit),
     )
-    entries: list[Entry] = []
+    entries: list[HistoryEntry] = []
     no_room_for = ""
     left = inf if max_tokens is None else max_tokens
     for turn, text, tainted, links, short in rows:
@@ -156,15 +164,17 @@ def _entries(
             if entries[0].turn != turn:
                 entries, no_room_for = [entry for entry in entries if entry.turn != turn], turn
             break
-        entries.append(Entry(turn, message, bool(tainted), load_links(links)))
+        entries.append(HistoryEntry(turn, message, bool(tainted), load_links(links)))
     rows.close()
     return tuple(reversed(entries)), no_room_for
 
 
-def insert_history(desk: Desk, chat: str, session: int, entries: tuple[Entry, ...]) -> None:
+def insert_history(
+    transaction: Transaction, chat: str, session: int, entries: tuple[HistoryEntry, ...]
+) -> None:
     """Append entries to a session."""
-    now = desk.now()
-    desk.db.executemany(
+    now = transaction.now()
+    transaction.db.executemany(
         "INSERT INTO history (chat, session, turn, message, tainted, links, created)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -173,24 +183,25 @@ def insert_history(desk: Desk, chat: str, session: int, entries: tuple[Entry, ..
         ],
     )
     if any(entry.message.role == "user" for entry in entries):
-        desk.db.execute("UPDATE sessions SET fresh = 1 WHERE chat = ? AND number = ?", (chat, session))
+        transaction.db.execute("UPDATE sessions SET fresh = 1 WHERE chat = ? AND number = ?", (chat, session))
 
 
-def session_of(desk: Desk, chat: str) -> tuple[int, float]:
+def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
     """The chat's session, opened if there is none, and when it is due to end."""
-    row = desk.db.execute(
+    row = transaction.db.execute(
         "SELECT number, due FROM sessions WHERE chat = ? AND ended IS NULL ORDER BY number DESC LIMIT 1",
         (chat,),
     ).fetchone()
-    return (int(row[0]), float(row[1])) if row else (_open_session(desk, chat), 0.0)
+    return (int(row[0]), float(row[1])) if row else (_open_session(transaction, chat), 0.0)
 
 
-def _open_session(desk: Desk, chat: str) -> int:
-    (number,) = desk.db.execute(
+def _open_session(transaction: Transaction, chat: str) -> int:
+    (number,) = transaction.db.execute(
         "SELECT coalesce(max(number), 0) + 1 FROM sessions WHERE chat = ?", (chat,)
     ).fetchone()
-    desk.db.execute(
-        "INSERT INTO sessions (chat, number, started, due) VALUES (?, ?, ?, 0)", (chat, number, desk.now())
+    transaction.db.execute(
+        "INSERT INTO sessions (chat, number, started, due) VALUES (?, ?, ?, 0)",
+        (chat, number, transaction.now()),
     )
     return int(number)
 

@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, replace
 from typing import Final, get_args
 
-from rumi.journal.desk import Desk, clean, do
 from rumi.journal.history import history_of, insert_history, session_of, taint_of
 from rumi.journal.messages import (
     MOST_MOVED,
@@ -23,7 +22,8 @@ from rumi.journal.messages import (
     Retriable,
 )
 from rumi.journal.outbox import insert_reply
-from rumi.journal.records import ChatRecord, Enclosure, Figures, Incoming
+from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming
+from rumi.journal.transaction import Transaction, clean, do
 from rumi.texts import Language
 
 LANGUAGES: Final = get_args(Language)
@@ -33,35 +33,35 @@ _OPEN: Final = "messages INDEXED BY messages_open"
 
 
 @do.register
-def accept(request: Accept, desk: Desk) -> tuple[Incoming | None, ...]:
+def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, ...]:
     """Store a batch without what was seen before."""
     for source in {message.update.source for message in request.batch if message.update is not None}:
-        desk.db.execute(
+        transaction.db.execute(
             "DELETE FROM updates WHERE source = ?1 AND seen < ?2 AND seen <="
             " (SELECT seen FROM updates WHERE source = ?1 ORDER BY seen DESC LIMIT 1 OFFSET ?3)",
-            (source, desk.now() - SEEN_S, SEEN_LEAST),
+            (source, transaction.now() - SEEN_S, SEEN_LEAST),
         )
-    return tuple(_accept_new(message, desk) for message in request.batch)
+    return tuple(_accept_new(message, transaction) for message in request.batch)
 
 
-def _accept_new(message: Incoming, desk: Desk) -> Incoming | None:
-    now = desk.now()
+def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
+    now = transaction.now()
     if (update := message.update) is not None:
-        seen = desk.db.execute(
+        seen = transaction.db.execute(
             "INSERT OR IGNORE INTO updates (source, number, seen) VALUES (?, ?, ?)",
             (update.source, update.number, now),
         )
         if seen.rowcount == 0:
             return None
     if message.moved is not None:
-        _note_move(desk, *message.moved)
+        _note_move(transaction, *message.moved)
     if not message.chat:
         return message
-    reply = 0 if message.answer is None else insert_reply(desk, message.chat, message.answer)
-    (before,) = desk.db.execute(
+    reply = 0 if message.answer is None else insert_reply(transaction, message.chat, message.answer)
+    (before,) = transaction.db.execute(
         f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
     ).fetchone()
-    cursor = desk.db.execute(
+    cursor = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, reply)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -72,7 +72,7 @@ def _accept_new(message: Incoming, desk: Desk) -> Incoming | None:
             message.language or "",
             message.admin,
             message.origin,
-            clean(json.dumps([asdict(one) for one in message.enclosures])),
+            clean(json.dumps([asdict(one) for one in message.attachments])),
             message.user,
             message.unattended,
             reply or None,
@@ -83,29 +83,29 @@ def _accept_new(message: Incoming, desk: Desk) -> Incoming | None:
 
 
 @do.register
-def moved(request: Moved, desk: Desk) -> bool:
+def moved(request: Moved, transaction: Transaction) -> bool:
     """Note a group's new chat id, unless a chat of that id has messages of its own."""
-    known = desk.db.execute(
+    known = transaction.db.execute(
         "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"
         " OR (chat > ?1 || '_' AND chat < ?1 || '`'))",
         (request.new,),
     ).fetchone()
     if known[0] is None and not known[1]:
-        _note_move(desk, request.old, request.new)
+        _note_move(transaction, request.old, request.new)
     return known[0] is not None or not known[1]
 
 
-def _note_move(desk: Desk, old: str, new: str) -> None:
+def _note_move(transaction: Transaction, old: str, new: str) -> None:
     """Store that the new chat id leads to the old one. Forget the source's numbers of the chat's messages."""
-    earlier = desk.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
+    earlier = transaction.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
     old = earlier[0] if earlier else old
     if old == new:
         return
-    noted = desk.db.execute("INSERT OR IGNORE INTO moved (old, new) VALUES (?, ?)", (old, new))
+    noted = transaction.db.execute("INSERT OR IGNORE INTO moved (old, new) VALUES (?, ?)", (old, new))
     if noted.rowcount == 0:
         return
-    desk.db.execute("DELETE FROM moved WHERE rowid <= last_insert_rowid() - ?", (MOST_MOVED,))
-    desk.db.execute(
+    transaction.db.execute("DELETE FROM moved WHERE rowid <= last_insert_rowid() - ?", (MOST_MOVED,))
+    transaction.db.execute(
         "UPDATE messages SET preview = NULL, origin = 0 WHERE origin IS NOT NULL"
         " AND (chat = ?1 OR (chat > ?1 || '_' AND chat < ?1 || '`'))"
         " AND (reply IS NULL OR reply IN (SELECT id FROM outbox WHERE delivered IS NULL))",
@@ -114,46 +114,48 @@ def _note_move(desk: Desk, old: str, new: str) -> None:
 
 
 @do.register
-def moves(request: MovedGroups, desk: Desk) -> tuple[tuple[str, str], ...]:
+def moves(request: MovedGroups, transaction: Transaction) -> tuple[tuple[str, str], ...]:
     """Return all moves, oldest first."""
-    return tuple(desk.db.execute("SELECT old, new FROM moved ORDER BY rowid").fetchall())
+    return tuple(transaction.db.execute("SELECT old, new FROM moved ORDER BY rowid").fetchall())
 
 
 @do.register
-def begin(request: Begin, desk: Desk) -> None:
+def begin(request: Begin, transaction: Transaction) -> None:
     """A message becomes a turn."""
-    desk.db.execute(
+    transaction.db.execute(
         "UPDATE messages SET turn = ?, session = ? WHERE id = ?",
         (request.turn, request.session, request.message),
     )
-    insert_history(desk, request.chat, request.session, request.entries)
+    insert_history(transaction, request.chat, request.session, request.entries)
     if request.retries is not None:
         # The new attempt carries what the old one did, so that it can be run again in its turn.
-        desk.db.execute(
+        transaction.db.execute(
             "UPDATE messages SET (text, enclosures) ="
             " (SELECT text, enclosures FROM messages WHERE id = ?) WHERE id = ?",
             (request.retries, request.message),
         )
-        desk.db.execute("UPDATE messages SET retried = ? WHERE id = ?", (request.message, request.retries))
+        transaction.db.execute(
+            "UPDATE messages SET retried = ? WHERE id = ?", (request.message, request.retries)
+        )
 
 
 @do.register
-def previewed(request: Previewed, desk: Desk) -> None:
+def previewed(request: Previewed, transaction: Transaction) -> None:
     """Note where an answer grows."""
-    desk.db.execute("UPDATE messages SET preview = ? WHERE id = ?", (request.preview, request.message))
+    transaction.db.execute("UPDATE messages SET preview = ? WHERE id = ?", (request.preview, request.message))
 
 
 @do.register
-def load(request: Load, desk: Desk) -> ChatRecord:
+def load(request: Load, transaction: Transaction) -> ChatRecord:
     """All that is known of a chat."""
-    session, due = session_of(desk, request.chat)
-    summary, history = history_of(desk, request.chat, session, request.limit, request.max_tokens)
-    tainted_session, tainted_files = taint_of(desk, request.chat, session)
+    session, due = session_of(transaction, request.chat)
+    summary, history = history_of(transaction, request.chat, session, request.limit, request.max_tokens)
+    tainted_session, tainted_files = taint_of(transaction, request.chat, session)
     return ChatRecord(
         session=session,
         due=due,
         history=history,
-        open=open_messages(OpenMessages(request.chat, 0), desk),
+        open=open_messages(OpenMessages(request.chat, 0), transaction),
         tainted=tainted_session,
         files_tainted=tainted_files,
         summary=summary,
@@ -161,34 +163,34 @@ def load(request: Load, desk: Desk) -> ChatRecord:
 
 
 @do.register
-def open_messages(request: OpenMessages, desk: Desk) -> tuple[Incoming, ...]:
+def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Incoming, ...]:
     """What lacks a final reply."""
     found = f"{_OPEN} WHERE chat = ? AND reply IS NULL AND id > ? ORDER BY id"
-    return _messages(desk, found, request.chat, request.after)
+    return _messages(transaction, found, request.chat, request.after)
 
 
 @do.register
-def retriable(request: Retriable, desk: Desk) -> Incoming | None:
+def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
     """What a retry would run."""
-    session, _ = session_of(desk, request.chat)
+    session, _ = session_of(transaction, request.chat)
     found = (
         "messages WHERE chat = ? AND session = ? AND reply IS NOT NULL"
         " AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL ORDER BY id DESC LIMIT 1"
     )
-    return next(iter(_messages(desk, found, request.chat, session)), None)
+    return next(iter(_messages(transaction, found, request.chat, session)), None)
 
 
 @do.register
-def open_chats(request: OpenChats, desk: Desk) -> tuple[str, ...]:
+def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
     """Where somebody still waits for a reply."""
-    rows = desk.db.execute("SELECT DISTINCT chat FROM messages WHERE reply IS NULL ORDER BY chat")
+    rows = transaction.db.execute("SELECT DISTINCT chat FROM messages WHERE reply IS NULL ORDER BY chat")
     return tuple(chat for (chat,) in rows)
 
 
 @do.register
-def knows(request: Knows, desk: Desk) -> bool:
+def knows(request: Knows, transaction: Transaction) -> bool:
     """Whether the chat has a message or a session."""
-    found = desk.db.execute(
+    found = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM messages WHERE chat = ?)"
         " OR EXISTS (SELECT 1 FROM sessions WHERE chat = ?)",
         (request.chat, request.chat),
@@ -197,19 +199,19 @@ def knows(request: Knows, desk: Desk) -> bool:
 
 
 @do.register
-def count(request: Count, desk: Desk) -> Figures:
+def count(request: Count, transaction: Transaction) -> Figures:
     """Sizes."""
-    last, waiting, undelivered = desk.db.execute(
+    last, waiting, undelivered = transaction.db.execute(
         "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
         " (SELECT count(*) FROM messages WHERE reply IS NULL),"
         " (SELECT count(*) FROM outbox WHERE delivered IS NULL)"
     ).fetchone()
-    return Figures(last, waiting, undelivered, desk.path.stat().st_size)
+    return Figures(last, waiting, undelivered, transaction.path.stat().st_size)
 
 
-def _messages(desk: Desk, found: str, *values: object) -> tuple[Incoming, ...]:
+def _messages(transaction: Transaction, found: str, *values: object) -> tuple[Incoming, ...]:
     """Stored messages, as a query says behind its FROM."""
-    rows = desk.db.execute(
+    rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, coalesce(turn, '')"
         f" FROM {found}",
         values,
@@ -222,18 +224,18 @@ def _messages(desk: Desk, found: str, *values: object) -> tuple[Incoming, ...]:
             language=language if language in LANGUAGES else None,
             admin=bool(admin),
             origin=origin,
-            enclosures=_enclosures(enclosures),
+            attachments=_attachments(attachments),
             user=user,
             unattended=bool(unattended),
             turn=turn,
         )
-        for id, chat, text, language, admin, origin, enclosures, user, unattended, turn in rows
+        for id, chat, text, language, admin, origin, attachments, user, unattended, turn in rows
     )
 
 
-def _enclosures(text: str) -> tuple[Enclosure, ...]:
+def _attachments(text: str) -> tuple[Attachment, ...]:
     """What came with a message; nothing where a disk has spoilt that: the message still gets its reply."""
     try:
-        return tuple(Enclosure(**one) for one in json.loads(text))
+        return tuple(Attachment(**one) for one in json.loads(text))
     except (ValueError, TypeError):
         return ()

@@ -2,10 +2,10 @@
 
 import math
 
-from rumi.journal.desk import Desk, do
 from rumi.journal.history import load_message
 from rumi.journal.messages import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
 from rumi.journal.records import DueSessions, Lesson
+from rumi.journal.transaction import Transaction, do
 
 _ROLE = "CASE WHEN json_valid(message) THEN json_extract(message, '$.role') END"
 _DUE = """
@@ -16,10 +16,10 @@ FROM sessions WHERE fresh AND chat = coalesce(?, chat) ORDER BY since, chat, num
 
 
 @do.register
-def to_learn(request: ToLearn, desk: Desk) -> DueSessions:
+def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
     """What is due. Only sessions in which something was said since are looked at."""
-    now, due, then = desk.now(), [], math.inf
-    for chat, number, since in desk.db.execute(_DUE, (request.chat,)):
+    now, due, then = transaction.now(), [], math.inf
+    for chat, number, since in transaction.db.execute(_DUE, (request.chat,)):
         if since > now and not request.going_on:
             then = since
             break
@@ -28,32 +28,32 @@ def to_learn(request: ToLearn, desk: Desk) -> DueSessions:
 
 
 @do.register
-def study(request: Study, desk: Desk) -> Lesson:
+def study(request: Study, transaction: Transaction) -> Lesson:
     """What the user said and was told, without what came from outside: no results, no tainted answers."""
-    row = desk.db.execute(
+    row = transaction.db.execute(
         "SELECT learned, tries,"
         " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
         " FROM sessions WHERE chat = ? AND number = ?",
         (request.chat, request.session),
     ).fetchone()
     learned, tries, upto = row or (0, 0, 0)
-    rows = desk.db.execute(
+    rows = transaction.db.execute(
         "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ? AND NOT tainted"
         f" AND {_ROLE} IN ('user', 'assistant') ORDER BY id",
         (request.chat, request.session, learned),
     )
     said = [(load_message(text), created) for text, created in rows]
-    (language,) = desk.db.execute(
+    (language,) = transaction.db.execute(
         "SELECT language FROM messages WHERE chat = ? ORDER BY id DESC LIMIT 1", (request.chat,)
     ).fetchone() or ("",)
     messages = tuple(message for message, _ in said if message.content.strip())
-    return Lesson(upto, messages, language, tries, said[0][1] if said else desk.now())
+    return Lesson(upto, messages, language, tries, said[0][1] if said else transaction.now())
 
 
 @do.register
-def learned_from(request: LearnedFrom, desk: Desk) -> None:
+def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
     """Done, up to there. What is to be forgotten goes with the next sweep."""
-    desk.db.execute(
+    transaction.db.execute(
         "UPDATE sessions SET learned = ?1, tries = 0, learn_after = 0, asked = 0,"
         " fresh = EXISTS (SELECT 1 FROM history WHERE chat = ?2 AND session = ?3 AND id > ?1"
         f" AND {_ROLE} = 'user')"
@@ -63,30 +63,30 @@ def learned_from(request: LearnedFrom, desk: Desk) -> None:
 
 
 @do.register
-def put_off(request: PutOff, desk: Desk) -> None:
+def put_off(request: PutOff, transaction: Transaction) -> None:
     """Not now."""
-    desk.db.execute(
+    transaction.db.execute(
         "UPDATE sessions SET tries = tries + 1, learn_after = ? WHERE chat = ? AND number = ?",
         (request.until, request.chat, request.session),
     )
 
 
 @do.register
-def ask_to_learn(request: AskToLearn, desk: Desk) -> None:
+def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
     """Now, or at the next start."""
     also = ", learn_after = 0, tries = 0" if request.retry else ""
-    desk.db.execute(
+    transaction.db.execute(
         f"UPDATE sessions SET asked = 1{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
     )
 
 
 @do.register
-def learn_nothing(request: LearnNothing, desk: Desk) -> None:
+def learn_nothing(request: LearnNothing, transaction: Transaction) -> None:
     """What is to be forgotten may go."""
     if request.ever:
-        desk.db.execute(
+        transaction.db.execute(
             "UPDATE sessions SET fresh = 0, asked = 0, learned ="
             " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
             " WHERE fresh"
         )
-    desk.db.execute("UPDATE sessions SET fresh = 0 WHERE forget")
+    transaction.db.execute("UPDATE sessions SET fresh = 0 WHERE forget")

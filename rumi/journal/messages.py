@@ -9,8 +9,8 @@ from rumi.databases import Trouble
 from rumi.journal.records import (
     ChatRecord,
     DueSessions,
-    Entry,
     Figures,
+    HistoryEntry,
     Incoming,
     Lesson,
     StoredReply,
@@ -28,7 +28,7 @@ SLICE = 250
 """Rows that one transaction deletes of what is forgotten: others wait for no more than that."""
 
 MOST_MOVED = 100_000
-"""Groups whose new numbers are remembered: more than a house can have, so that strangers fill no disk."""
+"""Groups whose new numbers are remembered: more than one person's bot meets; strangers fill no disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Begin(Request[None]):
     message: int
     turn: str
     session: int
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[HistoryEntry, ...] = ()
     retries: int | None = None
 
 
@@ -83,7 +83,7 @@ class Append(Request[None]):
 
     chat: str
     session: int
-    entries: tuple[Entry, ...]
+    entries: tuple[HistoryEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Settle(Request[int]):
     text: str
     reason: Reason | None = None
     session: int = 0
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[HistoryEntry, ...] = ()
     due: float | None = None
 
 
@@ -191,7 +191,7 @@ class Summarize(Request[Summary | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut(Request[tuple[Entry, ...]]):
+class LeftOut(Request[tuple[HistoryEntry, ...]]):
     """What prompts leave out of a session, and no summary stands for: the latest, in about so many tokens."""
 
     chat: str
@@ -315,7 +315,7 @@ class Sweep(Request[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExpiryCursor:
     """How far an expiry has come: the number of a table, and the last row that was looked at."""
 
     table: int = 0
@@ -323,7 +323,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Expire(Request[Place | None]):
+class Expire(Request[ExpiryCursor | None]):
     """Look at a slice of what is older than `before`, in seconds since 1970, and delete what is over.
 
     What is open, undelivered, of a session that goes on, or still to be learned from stays. Replies with
@@ -331,7 +331,7 @@ class Expire(Request[Place | None]):
     """
 
     before: float
-    place: Place = Place()
+    place: ExpiryCursor = ExpiryCursor()
 
 
 JournalMessage: TypeAlias = (

@@ -9,7 +9,7 @@ from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One message of a chat's history, with the turn that it belongs to.
 
     `tainted`: it was made when something from outside had been read. `links` are the addresses in it that
@@ -38,7 +38,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Enclosure:
+class Attachment:
     """Something that comes with a message: a file or a recording to fetch, or words of somebody else.
 
     `reference` is how the front end finds a file again; `name` is the sender's, who may have called it
@@ -92,7 +92,7 @@ class Incoming:
     language: Language | None = None
     admin: bool = False
     origin: int | None = None
-    enclosures: tuple[Enclosure, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     answer: str | None = None
     user: int | None = None
     moved: tuple[str, str] | None = None
@@ -134,7 +134,7 @@ class ChatRecord:
 
     session: int
     due: float
-    history: tuple[Entry, ...]
+    history: tuple[HistoryEntry, ...]
     open: tuple[Incoming, ...]
     tainted: bool = False
     files_tainted: bool = False

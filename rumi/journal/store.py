@@ -26,9 +26,9 @@ from rumi.databases import (
 )
 from rumi.errors import RumiError, UsageError
 from rumi.journal import forgetting, inbox, lessons, outbox  # noqa: F401  # they register their steps
-from rumi.journal.desk import Desk, do
 from rumi.journal.messages import READS, JournalMessage
 from rumi.journal.schema import STATE
+from rumi.journal.transaction import Transaction, do
 
 NOT_NOW: Final = object()
 """In place of an answer that has to wait until the file can be written."""
@@ -73,7 +73,7 @@ class Store:
             raise JournalError(error.message, error.advice) from error
         except (sqlite3.Error, OSError) as error:
             raise self._failed(error) from error
-        self._desk = Desk(self._db, path, now)
+        self._transaction = Transaction(self._db, path, now)
 
     def close(self) -> None:
         """Close the file."""
@@ -89,7 +89,7 @@ class Store:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                replies = [do(request, self._desk) for request in requests]
+                replies = [do(request, self._transaction) for request in requests]
                 undelivered = self._count_undelivered()
                 self._db.execute("COMMIT")
                 self.undelivered = undelivered
@@ -114,7 +114,7 @@ class Store:
         if not isinstance(request, READS):
             return NOT_NOW
         try:
-            return do(request, self._desk)
+            return do(request, self._transaction)
         except sqlite3.Error:
             return NOT_NOW
 

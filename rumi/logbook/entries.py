@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import trio
 
 from rumi.audit import read_audit
-from rumi.rotation import Place
+from rumi.rotation import LogPosition
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -74,7 +74,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) < MOST
 
 
-def read(path: Path, wanted: Wanted, until: Place | None = None) -> Iterator[Entry]:
+def read(path: Path, wanted: Wanted, until: LogPosition | None = None) -> Iterator[Entry]:
     """Yield the wanted entries, oldest first. Torn lines are skipped; a missing log has no entries."""
     entries = (_entry(found) for found in read_audit(path, old=True, until=until))
     return (entry for entry in entries if entry is not None and entry in wanted)
@@ -114,9 +114,9 @@ class _Tail:
         if self._file is not None:
             self._file.seek(0, os.SEEK_END)
 
-    def place(self) -> Place | None:
+    def place(self) -> LogPosition | None:
         """Return the position from which it reads; None while there is no file."""
-        return None if self._file is None else Place(os.fstat(self._file.fileno()), self._file.tell())
+        return None if self._file is None else LogPosition(os.fstat(self._file.fileno()), self._file.tell())
 
     def lines(self) -> Iterator[bytes]:
         """Yield the complete new lines. An incomplete line waits for its end."""

@@ -59,7 +59,7 @@ class Memory(Actor[MemoryMessage]):
             self._failed += isinstance(error, MemoryUnavailable)
             raise Refused(error) from error
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """Return the number of requests since the start, and how many of them failed because of the file."""
         return {"requests": self._answered, "failed": self._failed}
 

@@ -24,13 +24,13 @@ class AnswerFact(Strict):
 Listed: TypeAlias = Annotated[list[AnswerFact], Field(max_length=MAX_FACTS)]
 
 
-class Answer(Strict):
+class ExtractedFacts(Strict):
     """The whole answer."""
 
     facts: Listed
 
 
-ANSWER: Final[TypeAdapter[Answer | list[AnswerFact]]] = TypeAdapter(Answer | Listed)
+ANSWER: Final[TypeAdapter[ExtractedFacts | list[AnswerFact]]] = TypeAdapter(ExtractedFacts | Listed)
 """The requested object, or the list alone, which models also write."""
 
 
@@ -40,4 +40,4 @@ def read_answer(text: str) -> list[AnswerFact] | None:
         answer = ANSWER.validate_json(text)
     except ValidationError:
         return None
-    return answer.facts if isinstance(answer, Answer) else answer
+    return answer.facts if isinstance(answer, ExtractedFacts) else answer

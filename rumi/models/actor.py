@@ -12,7 +12,7 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, ActorRef, Request, StopReason, answers
-from rumi.models.limits import Limits, Ticket, Wait
+from rumi.models.limits import CallLimits, Ticket, Wait
 from rumi.models.rates import RateLimits
 from rumi.models.server import Server
 
@@ -73,7 +73,7 @@ class Models(Actor[ModelsMessage]):
 
     def __init__(self, servers: Sequence[Server] = (), *, max_concurrent: int | None = None) -> None:
         self._servers = servers
-        self._limits = Limits(max_concurrent)
+        self._limits = CallLimits(max_concurrent)
         self._tickets: dict[int, Ticket] = {}
         self._changed = trio.Event()
 
@@ -110,13 +110,13 @@ class Models(Actor[ModelsMessage]):
         """Return True if a call runs or waits."""
         return bool(self._limits.running or self._limits.waiting)
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """Describe how many calls run and wait, and which models cool down."""
         return self._limits.describe(_now())
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """Return the number of running and waiting calls, and each model's budget."""
-        return self._limits.figures(_now())
+        return self._limits.metrics(_now())
 
     @answers(HoldPermit)
     async def hold(self, permit: HoldPermit) -> None:

@@ -66,7 +66,7 @@ class _Budget:
     def of(cls, window: Window, now: float) -> "_Budget":
         return cls(window.limit, window.remaining, now, now + window.reset_s)
 
-    def figures(self, now: float) -> dict[str, object]:
+    def metrics(self, now: float) -> dict[str, object]:
         """Return the limit, the last reported rest, and the seconds until it is full again."""
         full_in_s = max(0.0, round(self.full_at - now, 3)) if now < inf else 0.0
         return {"limit": self.limit, "remaining": self.remaining, "full_in_s": full_in_s}
@@ -135,7 +135,7 @@ class _ServerState:
         return self.running >= self.concurrency.now
 
 
-class Limits:
+class CallLimits:
     """Grants tickets. Every method takes `now`, in seconds of a monotonic clock, and grants what it can.
 
     `max_concurrent` is the maximum number of simultaneous calls to one server; without it, the number adapts.
@@ -234,7 +234,7 @@ class Limits:
                 held_back.add(ticket.model)
                 again = min(again, now + wait.seconds)
 
-    def figures(self, now: float) -> dict[str, object]:
+    def metrics(self, now: float) -> dict[str, object]:
         """Return the figures for the status: calls, and each model's cool-down and last reported budgets."""
         return {
             "running": self.running,
@@ -247,8 +247,8 @@ class Limits:
                 name: {
                     "running": state.running,
                     "cool_down_s": max(0.0, round(state.cool_until - now, 3)) if now < inf else 0.0,
-                    "requests": state.requests and state.requests.figures(now),
-                    "tokens": state.tokens and state.tokens.figures(now),
+                    "requests": state.requests and state.requests.metrics(now),
+                    "tokens": state.tokens and state.tokens.metrics(now),
                 }
                 for name, state in self._models.items()
             },

@@ -1,9 +1,9 @@
-"""Sandboxes: one box for each chat, two engines, the command policy and the workspace.
+"""Sandboxes: one container for each chat, two engines, the command policy and the workspace.
 
-Chats use `sandboxes`, which adds the actors to the tree: `sandbox`, one for each chat; `intents`, which
-records the boxes that may exist; and `disk`, which keeps a reserve of the file system while commands run.
-`incoming` puts users' files into the workspace. `docker/` and `bubblewrap/` are the engines; `choose` picks
-one of them.
+Chats use `sandboxes`, which adds the actors to the tree: `sandbox`, one for each chat; `registry`, which
+records the containers that may exist; and `disk`, which keeps a reserve of the file system while commands
+run. `incoming` puts users' files into the workspace. `docker/` and `bubblewrap/` are the engines; `choose`
+picks one of them.
 """
 
 from rumi.sandbox.choose import Backend, choose_engine
@@ -11,19 +11,19 @@ from rumi.sandbox.copying import copy_files, size_of_files
 from rumi.sandbox.disk import Free, free_on
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import put_file, safe_name
-from rumi.sandbox.policy import ALLOWED, Refused, parse_command
+from rumi.sandbox.policy import ALLOWED, CommandRefused, parse_command
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
-    Box,
-    BoxInfo,
     Command,
     CommandResult,
+    Container,
+    ContainerInfo,
     Ending,
     Engine,
     EngineKind,
-    Limits,
     Output,
     SandboxError,
+    SandboxLimits,
     Sink,
 )
 from rumi.sandbox.workspace import (
@@ -40,18 +40,18 @@ from rumi.sandbox.writing import may_write
 __all__ = [
     "ALLOWED",
     "Backend",
-    "Box",
-    "BoxInfo",
     "Command",
+    "CommandRefused",
     "CommandResult",
+    "Container",
+    "ContainerInfo",
     "Ending",
     "Engine",
     "EngineKind",
     "Free",
-    "Limits",
     "Output",
-    "Refused",
     "SandboxError",
+    "SandboxLimits",
     "Sandboxes",
     "Sink",
     "WorkspaceError",

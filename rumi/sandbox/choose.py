@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.types import Engine, Limits, SandboxError
+from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
 
 Backend: TypeAlias = Literal["auto", "docker", "bubblewrap"]
 
@@ -19,7 +19,7 @@ async def choose_engine(
     *,
     home: Path,
     installation: str,
-    limits: Limits,
+    limits: SandboxLimits,
     image: str = "rumi-runner:latest",
     address: str | None = None,
 ) -> Engine:
@@ -55,7 +55,12 @@ async def choose_engine(
 
 
 async def _docker(
-    home: Path, installation: str, limits: Limits, user: tuple[int, int], image: str, address: str | None
+    home: Path,
+    installation: str,
+    limits: SandboxLimits,
+    user: tuple[int, int],
+    image: str,
+    address: str | None,
 ) -> Engine:
     from rumi.sandbox.docker.engine import DockerEngine
 
@@ -69,7 +74,7 @@ async def _docker(
     return engine
 
 
-async def _bubblewrap(home: Path, installation: str, limits: Limits, user: tuple[int, int]) -> Engine:
+async def _bubblewrap(home: Path, installation: str, limits: SandboxLimits, user: tuple[int, int]) -> Engine:
     try:
         from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
     except ImportError as error:

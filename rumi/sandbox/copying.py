@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rumi.beneath import FOLDER, READ, is_ordinary
+from rumi.safe_open import FOLDER, READ, is_ordinary
 from rumi.sandbox.workspace import MAX_DEPTH, measure
 
 _CHUNK_BYTES = 1 << 20

@@ -76,14 +76,14 @@ def free_on(folder: Path, reserve_bytes: int | None = None, statvfs: Statvfs = o
 
     `reserve_bytes` None is the default reserve, 0 is none, not of files either. Raises OSError.
     """
-    figures = statvfs(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
+    metrics = statvfs(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
     if reserve_bytes is None:
-        reserve_bytes = min(MOST_RESERVED_BYTES, figures.f_blocks * figures.f_frsize // RESERVED_PART)
+        reserve_bytes = min(MOST_RESERVED_BYTES, metrics.f_blocks * metrics.f_frsize // RESERVED_PART)
     return Free(
-        figures.f_bavail * figures.f_frsize,
-        figures.f_favail if figures.f_files else math.inf,
+        metrics.f_bavail * metrics.f_frsize,
+        metrics.f_favail if metrics.f_files else math.inf,
         reserve_bytes,
-        min(MOST_RESERVED_FILES, figures.f_files // RESERVED_PART) if reserve_bytes else 0,
+        min(MOST_RESERVED_FILES, metrics.f_files // RESERVED_PART) if reserve_bytes else 0,
     )
 
 
@@ -203,12 +203,12 @@ class DiskWatch(Actor[Never]):
         """Begin to look."""
         self.start_soon(self._watch)
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """What is free, where that is too little."""
         free = self._disk.look()
         return f"{free.bytes / MEGA:.0f} MB free, too few" if free.low else ""
 
-    def figures(self) -> dict[str, object]:
+    def metrics(self) -> dict[str, object]:
         """What is free, what of it is kept, and how many commands were ended for it."""
         free = self._disk.look()
         files = None if free.files == math.inf else free.files

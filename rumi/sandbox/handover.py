@@ -18,7 +18,7 @@ from typing import Final
 
 import trio
 
-from rumi.beneath import FOLDER, openat2, opened
+from rumi.safe_open import FOLDER, openat2, opened
 from rumi.sandbox.identity import former_users
 from rumi.sandbox.types import SandboxError
 from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace
@@ -56,7 +56,7 @@ class Workspaces:
         """Make the chat's folder if it is missing, and give all of its content to the sandbox's user.
 
         If nothing has to change, this takes a few calls. Otherwise a thread hands the files over: cancelled,
-        it ends soon, and the next call does the rest. The chat must have no box.
+        it ends soon, and the next call does the rest. The chat must have no container.
 
         Raises:
             SandboxError: The folder cannot be made, or another process still works in it.

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from rumi.beneath import opened
+from rumi.safe_open import opened
 from rumi.sandbox.disk import free_on
-from rumi.sandbox.types import Limits
+from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure
 
 MAX_NAME_BYTES: Final = 100
@@ -46,7 +46,7 @@ def put_file(
     *,
     uid: int,
     gid: int,
-    limits: Limits,
+    limits: SandboxLimits,
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
 ) -> str:
@@ -117,7 +117,7 @@ def _is_ending(text: str) -> bool:
     return seen and len(text.encode()) <= _MAX_ENDING_BYTES
 
 
-def _room(workspace: Path, name: str, limits: Limits) -> int:
+def _room(workspace: Path, name: str, limits: SandboxLimits) -> int:
     """Return how many bytes the workspace may still take."""
     use = measure(workspace, stop_after=limits.workspace_files)
     if use.files >= limits.workspace_files or use.bytes >= limits.workspace_bytes:

@@ -23,13 +23,13 @@ _MAPPED = re.compile(
 
 @runtime_checkable
 class ShowsProcesses(Protocol):
-    """A box whose processes this machine can see."""
+    """A container whose processes this machine can see."""
 
     def processes(self) -> list[int]:
-        """Return the pids on this machine of all processes in the box; empty if they are not visible.
+        """Return the pids on this machine of all processes in the container; empty if they are not visible.
 
-        The processes that keep the box itself alive are not among them. Called from a worker thread; it may
-        block for some milliseconds.
+        The processes that keep the container itself alive are not among them. Called from a worker thread; it
+        may block for some milliseconds.
         """
         ...
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rumi.sandbox.shell import INSIDE, OUTSIDE, Operator, Refused, Token, Word, read_script, read_words
+from rumi.sandbox.shell import INSIDE, OUTSIDE, CommandRefused, Operator, Token, Word, read_script, read_words
 
-__all__ = ["ALLOWED", "MAX_COMMAND_BYTES", "Refused", "parse_command"]
+__all__ = ["ALLOWED", "MAX_COMMAND_BYTES", "CommandRefused", "parse_command"]
 
 PROGRAMS = (
     *(
@@ -90,10 +90,10 @@ def parse_command(command: str) -> tuple[str, ...]:
     _refuse_unrunnable(command)
     words = read_words(command)
     if not words:
-        raise Refused("Refused: an empty command.", _LIST)
+        raise CommandRefused("Refused: an empty command.", _LIST)
     first = words[0]
     if first.text == "cd" and not first.quoted:
-        raise Refused(
+        raise CommandRefused(
             "Refused: `cd` outside `sh -c`.",
             'Every command starts in /workspace. Use paths, or `sh -c "cd DIR && …"`.',
         )
@@ -107,17 +107,17 @@ def parse_command(command: str) -> tuple[str, ...]:
 
 def _refuse_unrunnable(command: str) -> None:
     if "\0" in command:
-        raise Refused(
+        raise CommandRefused(
             "Refused: a NUL character in the command.", "No program can be given one; leave it out."
         )
     try:
         size = len(command.encode())
     except UnicodeEncodeError:
-        raise Refused(
+        raise CommandRefused(
             "Refused: the command contains half a surrogate pair.", "Write characters that exist in UTF-8."
         ) from None
     if size > MAX_COMMAND_BYTES:
-        raise Refused(
+        raise CommandRefused(
             f"Refused: a command of {size} bytes; {MAX_COMMAND_BYTES} are allowed.",
             "Give long text as `stdin`, for example to `tee FILE`.",
         )
@@ -128,17 +128,19 @@ def _check_program(word: Word, advice: str) -> None:
     if name in ALLOWED and not word.expands:
         return
     if _ASSIGNMENT.match(word.bare):
-        raise Refused(f"Refused: the assignment `{name}`.", f"Use `env {_shown(name)} PROGRAM …`.")
+        raise CommandRefused(f"Refused: the assignment `{name}`.", f"Use `env {_shown(name)} PROGRAM …`.")
     if name in _KEYWORDS and not word.quoted:
-        raise Refused(
+        raise CommandRefused(
             f"Refused: the keyword `{name}`.", f"There are no groups, loops or conditions. {advice}"
         )
     if "/" in name and posixpath.basename(name) in ALLOWED:
         base = posixpath.basename(name)
-        raise Refused(f"Refused: the program `{_shown(name)}` with a path.", f"Write just `{base}`. {_LIST}")
+        raise CommandRefused(
+            f"Refused: the program `{_shown(name)}` with a path.", f"Write just `{base}`. {_LIST}"
+        )
     instead = _INSTEAD.get(name, "Write its name as plain text." if name in ALLOWED else "")
     what = f"the program `{_shown(name)}` is" if name else "an empty program name is"
-    raise Refused(f"Refused: {what} not on the list.", f"{instead} {_LIST}".strip())
+    raise CommandRefused(f"Refused: {what} not on the list.", f"{instead} {_LIST}".strip())
 
 
 def _shown(name: str) -> str:
@@ -149,7 +151,9 @@ def _shown(name: str) -> str:
 
 def _script_of(argv: tuple[str, ...]) -> str:
     if len(argv) != 3 or argv[1] != "-c":
-        raise Refused(f"Refused: `sh` with {'other arguments' if len(argv) > 1 else 'no arguments'}.", _SH)
+        raise CommandRefused(
+            f"Refused: `sh` with {'other arguments' if len(argv) > 1 else 'no arguments'}.", _SH
+        )
     return argv[2]
 
 
@@ -194,7 +198,7 @@ def _check_script(script: str, folders: _Folders) -> None:
 def _pipelines(tokens: list[Token]) -> Iterator[tuple[str, _Pipeline]]:
     """Yield the pipelines of a script, each with the operator in front of it (empty for the first)."""
     if not tokens:
-        raise Refused("Refused: an empty script for `sh -c`.", INSIDE)
+        raise CommandRefused("Refused: an empty script for `sh -c`.", INSIDE)
     before, pipeline, current = "", list[_Segment](), list[Token]()
     for token in tokens:
         if not (isinstance(token, Operator) and token.text in _CONTROLS):
@@ -221,19 +225,21 @@ def _segment(tokens: list[Token], beside: str) -> _Segment:
         elif token.text != "2>&1":
             target = next(rest, None)
             if not isinstance(target, Word):
-                raise Refused(f"Refused: the redirection `{token.text}` without a target.", _TARGETS)
+                raise CommandRefused(f"Refused: the redirection `{token.text}` without a target.", _TARGETS)
             redirections.append((token.text, target))
     if not words:
         if redirections:
-            raise Refused("Refused: a redirection without a program.", "`true > FILE` empties a file.")
-        raise Refused(f"Refused: nothing beside `{beside}` inside `sh -c`.", "Both sides need a program.")
+            raise CommandRefused("Refused: a redirection without a program.", "`true > FILE` empties a file.")
+        raise CommandRefused(
+            f"Refused: nothing beside `{beside}` inside `sh -c`.", "Both sides need a program."
+        )
     return _Segment(tuple(words), tuple(redirections))
 
 
 def _check_segment(segment: _Segment, folders: _Folders) -> None:
     for word in (*segment.words, *(target for _, target in segment.redirections)):
         if _has_braces(word.bare):
-            raise Refused(
+            raise CommandRefused(
                 f"Refused: the brace expansion `{_shown(word.text)}`.",
                 f"Write the words out, or quote the braces. {INSIDE}",
             )
@@ -242,7 +248,7 @@ def _check_segment(segment: _Segment, folders: _Folders) -> None:
         _check_program(program, INSIDE)
     if program.text == "sh":
         if any(word.expands for word in segment.words):
-            raise Refused("Refused: a glob or `~` in the words of `sh`.", _SH)
+            raise CommandRefused("Refused: a glob or `~` in the words of `sh`.", _SH)
         _check_script(_script_of(tuple(word.text for word in segment.words)), folders)
     for _, target in segment.redirections:
         _check_target(target, folders)
@@ -259,10 +265,10 @@ def _check_target(target: Word, folders: _Folders) -> None:
     if path == "/dev/null":
         return
     if target.expands:
-        raise Refused(f"Refused: the redirection's target `{path}`, a glob or `~`.", _TARGETS)
+        raise CommandRefused(f"Refused: the redirection's target `{path}`, a glob or `~`.", _TARGETS)
     if path == "" or any(not _is_ours(_resolved(path, folder)) for folder in folders):
         unsure = "" if path.startswith("/") or len(folders) == 1 else " After `cd DIR`, go on with `&&`."
-        raise Refused(
+        raise CommandRefused(
             f"Refused: the redirection's target `{_shown(path)}`, which may lie outside /workspace and /tmp.",
             f"{_TARGETS}{unsure}",
         )

@@ -1,4 +1,4 @@
-"""The sandbox actor: one for each chat, owner of that chat's box for as long as it lives."""
+"""The sandbox actor: one for each chat, owner of that chat's container for as long as it lives."""
 
 import signal
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -12,23 +12,23 @@ import trio
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.sandbox.disk import Disk, Free, Running
 from rumi.sandbox.handover import Workspaces
-from rumi.sandbox.intents import IntentMessage, Make, Remove
 from rumi.sandbox.open_files import ShowsProcesses
+from rumi.sandbox.registry import Make, RegistryMessage, Remove
 from rumi.sandbox.types import (
-    Box,
-    BoxGoneError,
     Command,
     CommandResult,
+    Container,
+    ContainerGoneError,
     Ending,
     HeadTail,
-    Limits,
     Output,
     SandboxError,
+    SandboxLimits,
 )
 from rumi.sandbox.use import Measure, Use, nobody, only_frees, over_limits, signal_all, with_room_to_free
 
 MAKE_S = 30.0
-"""How long a chat waits for its box; after that the daemon counts as hanging."""
+"""How long a chat waits for its container; after that the daemon counts as hanging."""
 KILL_ALL_S = 20.0
 REMOVE_S = 10.0
 LINGER_S = 2.0
@@ -44,7 +44,7 @@ WATCH_UNCOUNTED_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Prepare(Request[None]):
-    """Prepare a box. Idempotent."""
+    """Prepare a container. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Course:
     stdout: HeadTail
     stderr: HeadTail
     over: trio.Event = field(default_factory=trio.Event)
-    """It ended, its box was lost, or it must be ended."""
+    """It ended, its container was lost, or it must be ended."""
     executed: trio.Event = field(default_factory=trio.Event)
     code: int | None = None
     lost: SandboxError | None = None
@@ -88,35 +88,35 @@ class _Course:
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs a chat's commands one after the other, and leaves no process and no box."""
+    """Runs a chat's commands one after the other, and leaves no process and no container."""
 
     def __init__(
         self,
         chat_id: str,
         workspaces: Workspaces,
-        limits: Limits,
-        intents: ActorRef[IntentMessage],
+        limits: SandboxLimits,
+        registry: ActorRef[RegistryMessage],
         measure: Measure,
         disk: Disk,
         ids: MutableMapping[str, str],
     ) -> None:
-        """`ids` gets the box's id by chat, for others to read."""
+        """`ids` gets the container's id by chat, for others to read."""
         self._chat_id = chat_id
         self._workspaces = workspaces
         self._workspace = workspaces.path(chat_id)
         self._limits = limits
-        self._intents = intents
+        self._registry = registry
         self._measure = measure
         self._disk = disk
         self._ids = ids
-        self._box: Box | None = None
+        self._container: Container | None = None
         self._leaving = False
         self._use: Use | None = None
         self._doing = ""
 
     @answers(Prepare)
     async def prepare(self, message: Prepare) -> None:
-        """Prepare the box."""
+        """Prepare the container."""
         with self._refusing():
             await self._ready()
 
@@ -143,32 +143,32 @@ class Sandbox(Actor[SandboxMessage]):
             self._doing = ""
 
     async def stopped(self, reason: str) -> None:
-        """Return the box. If its removal is not confirmed in time, the keeper of intents continues it."""
-        if self._box is not None or self._leaving:
+        """Return the container. If its removal is not confirmed in time, the registry continues it."""
+        if self._container is not None or self._leaving:
             with trio.move_on_after(REMOVE_S):
                 try:
                     await self._discard()
                 except (SandboxError, ActorError):
                     return
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """Return the running program without its arguments, which belong to the chat."""
         return self._doing
 
-    def figures(self) -> Mapping[str, object]:
-        """Return its box."""
+    def metrics(self) -> Mapping[str, object]:
+        """Return its container."""
         return {"container": self._ids.get(self._chat_id)}
 
-    async def _ready(self) -> Box:
-        """Return the chat's box; make it if there is none. Cancelled, a requested box is removed again."""
-        if self._box is not None:
-            return self._box
+    async def _ready(self) -> Container:
+        """Return the chat's container; make it if there is none. Cancelled, it is removed again."""
+        if self._container is not None:
+            return self._container
         self._doing = "making the container"
         await self._workspaces.ready(self._chat_id)
-        self._leaving = True  # until the answer comes, there may be a box that is no longer wanted
+        self._leaving = True  # until the answer comes, there may be a container that is no longer wanted
         with trio.move_on_after(MAKE_S):
-            made = await self._intents.ask(Make(self._chat_id, self._workspace))
-            self._box, self._leaving = made, False
+            made = await self._registry.ask(Make(self._chat_id, self._workspace))
+            self._container, self._leaving = made, False
             self._ids[self._chat_id] = made.container_id
             return made
         raise SandboxError(
@@ -181,13 +181,13 @@ class Sandbox(Actor[SandboxMessage]):
             raise fault
         try:
             return await self._run_in(await self._ready(), message)
-        except BoxGoneError:
+        except ContainerGoneError:
             # It was removed by another program since the last command; this command was not begun, so nothing
             # runs twice.
             await self._discard()
             return await self._run_in(await self._ready(), message)
 
-    async def _run_in(self, box: Box, message: Run) -> CommandResult:
+    async def _run_in(self, container: Container, message: Run) -> CommandResult:
         command, limits = message.command, self._limits
         before = self._use
         if before is None or over_limits(before, limits):
@@ -197,12 +197,12 @@ class Sandbox(Actor[SandboxMessage]):
             pass
         if (full or self._disk.look().low) and not only_frees(command.argv):
             why: Ending = "workspace_full" if full else "disk_full"
-            return CommandResult(None, Output(), Output(), 0, why, box.container_id)
+            return CommandResult(None, Output(), Output(), 0, why, container.container_id)
         self._doing = f"running {command.argv[0]}"
         course = _Course(HeadTail(limits.output_limit), HeadTail(limits.output_limit))
         began = trio.current_time()
         try:
-            ended = await self._attend(box, message, course, before, full)
+            ended = await self._attend(container, message, course, before, full)
             duration_ms = round((trio.current_time() - began) * 1000)
             await (self._discard() if ended == "lost" else self._end_all())
         except SandboxError:
@@ -216,15 +216,17 @@ class Sandbox(Actor[SandboxMessage]):
         if over_limits(await self._measured(), limits) and not full and ended == "exited":
             ended = "workspace_full"
         out, err = course.stdout.output(), course.stderr.output()
-        return CommandResult(course.code, out, err, duration_ms, ended, box.container_id)
+        return CommandResult(course.code, out, err, duration_ms, ended, container.container_id)
 
-    async def _attend(self, box: Box, message: Run, course: _Course, before: Use, full: bool) -> Ending:
+    async def _attend(
+        self, container: Container, message: Run, course: _Course, before: Use, full: bool
+    ) -> Ending:
         """Run it under its time limit and the watch. If they kill it, its output is still read."""
-        processes = box.processes if isinstance(box, ShowsProcesses) else nobody
+        processes = container.processes if isinstance(container, ShowsProcesses) else nobody
         running = Running(self._workspace, processes, before, course.end)
         limits = with_room_to_free(self._limits, before) if full else self._limits
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._execute, box, message.command, course)
+            nursery.start_soon(self._execute, container, message.command, course)
             # Only during this: a process that is being ended must not be paused.
             with self._disk.runs(running), trio.move_on_after(message.timeout_s or self._limits.timeout_s):
                 nursery.start_soon(self._watch, running, limits, self._disk.look())
@@ -240,21 +242,21 @@ class Sandbox(Actor[SandboxMessage]):
                     await course.executed.wait()
                 course.code = 137 if course.code is None else course.code
             nursery.cancel_scope.cancel()
-        if isinstance(course.lost, BoxGoneError):
+        if isinstance(course.lost, ContainerGoneError):
             raise course.lost
         if course.ending is not None or killed:
             return course.ending or "timeout"
         return "exited" if course.lost is None else "lost"
 
-    async def _execute(self, box: Box, command: Command, course: _Course) -> None:
+    async def _execute(self, container: Container, command: Command, course: _Course) -> None:
         try:
-            course.code = await box.execute(command, course.stdout.add, course.stderr.add)
+            course.code = await container.execute(command, course.stdout.add, course.stderr.add)
         except SandboxError as error:
             course.lost = error
         course.executed.set()
         course.over.set()
 
-    async def _watch(self, running: Running, limits: Limits, began: Free) -> None:
+    async def _watch(self, running: Running, limits: SandboxLimits, began: Free) -> None:
         """Measure the workspace while the command runs; end the command if it exceeds the limits.
 
         The free space of the disk decides when: the chat cannot exceed its limit before the disk has lost as
@@ -284,19 +286,19 @@ class Sandbox(Actor[SandboxMessage]):
         return self._use
 
     async def _end_all(self) -> None:
-        """Prove that no process is left; if that fails, remove the box.
+        """Prove that no process is left; if that fails, remove the container.
 
         Raises:
             SandboxError: Neither was confirmed in time.
         """
-        if self._box is None:
+        if self._container is None:
             if self._leaving:
                 await self._discard()
             return
         with trio.move_on_after(KILL_ALL_S):
             try:
-                await self._box.kill_all()
-                self._ids[self._chat_id] = self._box.container_id  # a restart may give it a new one
+                await self._container.kill_all()
+                self._ids[self._chat_id] = self._container.container_id  # a restart may give it a new one
                 return
             except SandboxError:
                 pass
@@ -310,17 +312,17 @@ class Sandbox(Actor[SandboxMessage]):
             return
 
     async def _discard(self) -> None:
-        """Have the box removed, and wait for that.
+        """Have the container removed, and wait for that.
 
         Raises:
             SandboxError: It was not confirmed. The error gives the reason. The removal continues.
         """
-        self._box, self._leaving = None, True
+        self._container, self._leaving = None, True
         self._ids.pop(self._chat_id, None)
         trouble = None
         with trio.move_on_after(REMOVE_S):
             try:
-                await self._intents.ask(Remove(self._chat_id))
+                await self._registry.ask(Remove(self._chat_id))
             except SandboxError as error:
                 trouble = error
             else:

@@ -18,7 +18,7 @@ from actors import (
 )
 from rumi.sandbox.disk import Disk, DiskWatch
 from rumi.sandbox.handover import Workspaces
-from rumi.sandbox.intents import IntentMessage, Intents, Remove
+from rumi.sandbox.registry import ContainerRegistry, RegistryMessage, Remove
 from rumi.sandbox.sandbox import (
     REMOVE_S,
     SHUTDOWN_S,
@@ -29,7 +29,7 @@ from rumi.sandbox.sandbox import (
     SandboxMessage,
     unconfirmed,
 )
-from rumi.sandbox.types import Command, CommandResult, Engine, EngineKind, Limits, SandboxError
+from rumi.sandbox.types import Command, CommandResult, Engine, EngineKind, SandboxError, SandboxLimits
 from rumi.sandbox.use import Measure, Processes, Use
 
 R = TypeVar("R")
@@ -44,13 +44,13 @@ class Sandboxes:
         self,
         engine: Engine,
         children: DynamicSupervisor[SandboxMessage],
-        intents: ActorRef[IntentMessage],
+        registry: ActorRef[RegistryMessage],
         workspaces: Workspaces,
         ids: dict[str, str],
     ) -> None:
         self._engine = engine
         self._children = children
-        self._intents = intents
+        self._registry = registry
         self._workspaces = workspaces
         self._ids = ids
         self._running: dict[str, set[trio.CancelScope]] = {}
@@ -70,11 +70,11 @@ class Sandboxes:
         return self._workspaces.path(chat_id)
 
     def container_id(self, chat_id: str) -> str:
-        """Return the id of the chat's box, "" if it has none."""
+        """Return the id of the chat's container, "" if it has none."""
         return self._ids.get(chat_id, "")
 
     async def prepare(self, chat_id: str) -> None:
-        """Prepare the chat's box. Cancelled, a box that was being made is removed again.
+        """Prepare the chat's container. Cancelled, a container that was being made is removed again.
 
         Raises:
             SandboxError: It cannot be made. The error says what to do.
@@ -82,8 +82,7 @@ class Sandboxes:
         await self._ask(chat_id, Prepare())
 
     async def run(self, chat_id: str, command: Command, timeout_s: float | None = None) -> CommandResult:
-        """Run a command in the chat's box; make the box if there is none. A chat's commands run one after the
-        other.
+        """Run a command in the chat's container, which is made if need be. A chat's commands run one by one.
 
         A command that ended by itself, by its time limit or by a full workspace comes back as a result, and
         no process of it runs any more. The same holds when this is cancelled (bounded: some seconds at most).
@@ -103,8 +102,7 @@ class Sandboxes:
         raise SandboxError("The sandbox was stopped while the command ran.")
 
     async def quiet(self, chat_id: str) -> None:
-        """Return when no process of the chat is left. It makes no box, and is cheap if there is nothing to
-        do.
+        """Return when no process of the chat is left. It makes no container.
 
         Raises:
             SandboxError: It is not confirmed.
@@ -116,7 +114,7 @@ class Sandboxes:
                 await self._gone(chat_id)
 
     async def stop(self, chat_id: str) -> None:
-        """Remove the chat's box and end every process in it. Its files stay. Idempotent.
+        """Remove the chat's container and end every process in it. Its files stay. Idempotent.
 
         Raises:
             SandboxError: It is not confirmed in time, and continues in the background.
@@ -136,7 +134,7 @@ class Sandboxes:
         trouble = None
         with trio.move_on_after(REMOVE_S):
             try:
-                await self._intents.ask(Remove(chat_id))
+                await self._registry.ask(Remove(chat_id))
             except SandboxError as error:
                 trouble = error
             except ActorError:
@@ -149,14 +147,14 @@ class Sandboxes:
 def add_sandboxes(
     parent: Supervisor,
     engine: Engine,
-    limits: Limits,
+    limits: SandboxLimits,
     home: Path,
     *,
     measure: Measure | None = None,
     disk: Disk | None = None,
     on_limit: Callable[[str, RestartLimitExceeded], object] | None = None,
 ) -> Sandboxes:
-    """Add the keeper of intents, the watch of the disk and the chats' sandboxes to the tree, in this order.
+    """Add the registry, the watch of the disk and the chats' sandboxes to the tree, in this order.
 
     `measure` measures a workspace; by default a thread walks it. `disk` reports the free space; by default of
     the workspaces' file system, with the reserve of `limits`. The caller closes the engine, after the tree
@@ -166,11 +164,11 @@ def add_sandboxes(
     workspaces = Workspaces(home, engine.user)
     measuring = measure or measure_in_threads(limits)
     room = disk or Disk(home / "workspace", limits.reserve_bytes)
-    intents: ActorRef[IntentMessage] = parent.add(
+    registry: ActorRef[RegistryMessage] = parent.add(
         ChildSpec(
-            "intents",
-            lambda: Intents(engine),
-            capacity=Intents.concurrency,
+            "registry",
+            lambda: ContainerRegistry(engine),
+            capacity=ContainerRegistry.concurrency,
             shutdown=INTENTS_SHUTDOWN_S,
         )
     )
@@ -180,17 +178,17 @@ def add_sandboxes(
     def spec_for(chat_id: str) -> ChildSpec[SandboxMessage]:
         return ChildSpec(
             f"sandbox:{chat_id}",
-            lambda: Sandbox(chat_id, workspaces, limits, intents, measuring, room, ids),
+            lambda: Sandbox(chat_id, workspaces, limits, registry, measuring, room, ids),
             restart="temporary",  # the next command makes a new one, so there is nothing to restart
             shutdown=SHUTDOWN_S,
             idle_s=limits.idle_ttl_s,
         )
 
     children = parent.add_supervisor(DynamicSupervisor("sandboxes", spec_for, on_limit=on_limit))
-    return Sandboxes(engine, children, intents, workspaces, ids)
+    return Sandboxes(engine, children, registry, workspaces, ids)
 
 
-def measure_in_threads(limits: Limits, at_once: int = 4) -> Measure:
+def measure_in_threads(limits: SandboxLimits, at_once: int = 4) -> Measure:
     """Measure workspaces in worker threads with their own limiter."""
     from rumi.sandbox.open_files import nameless
     from rumi.sandbox.workspace import measure

@@ -30,7 +30,7 @@ _OPERATORS = (
 _ALLOWED_OPERATORS = frozenset({"&&", "||", ";", "|", "<", ">", ">>"})
 
 
-class Refused(RumiError):
+class CommandRefused(RumiError):
     """A command that is not run: the message names the refused part, the advice the alternatives."""
 
 
@@ -228,13 +228,13 @@ class _Reader:
         at = self._at + ahead
         return self._text[at] if at < len(self._text) else ""
 
-    def _unbalanced(self, quote: str) -> Refused:
-        return Refused(
+    def _unbalanced(self, quote: str) -> CommandRefused:
+        return CommandRefused(
             f"Refused: the quote {quote} is never closed.", "Close it, or escape it with a backslash."
         )
 
-    def _refused(self, what: str, advice: str) -> Refused:
-        return Refused(f"Refused: {what} {self._where}.", f"{advice} {self._advice}".strip())
+    def _refused(self, what: str, advice: str) -> CommandRefused:
+        return CommandRefused(f"Refused: {what} {self._where}.", f"{advice} {self._advice}".strip())
 
 
 _NO_SUBSTITUTION = (

@@ -15,7 +15,7 @@ FILE_ROOM = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """The limits of one chat's sandbox. Sizes in bytes, times in seconds."""
 
     memory_bytes: int = 512 * 1024 * 1024
@@ -91,8 +91,8 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxInfo:
-    """A box of this installation, as `rumi sandbox status` shows it."""
+class ContainerInfo:
+    """A container of this installation, as `rumi sandbox status` shows it."""
 
     name: str
     chat_id: str
@@ -104,11 +104,11 @@ class SandboxError(RumiError):
     """The sandbox could not be made or reached; the error says what to do."""
 
 
-class BoxGoneError(SandboxError):
-    """The box ended before the command was begun: the command may be run in another one."""
+class ContainerGoneError(SandboxError):
+    """The container ended before the command was begun: the command may be run in another one."""
 
 
-class Box(Protocol):
+class Container(Protocol):
     """One chat's running sandbox. One command at a time."""
 
     @property
@@ -122,8 +122,8 @@ class Box(Protocol):
         Cancelled, it only stops listening: the process continues until `kill_all`.
 
         Raises:
-            BoxGoneError: The box is gone, and the command was not begun.
-            SandboxError: The box ended during the command, or the engine does not answer.
+            ContainerGoneError: The container is gone, and the command was not begun.
+            SandboxError: The container ended during the command, or the engine does not answer.
         """
         ...
 
@@ -131,16 +131,16 @@ class Box(Protocol):
         """End every process except the first, and return only when that is proved.
 
         It may be called while a command runs: `execute` then returns 137, after the command's output. If
-        killing does not help within two seconds, the box is killed and started again.
+        killing does not help within two seconds, the container is killed and started again.
 
         Raises:
-            SandboxError: It could not be proved; the box must not be used again.
+            SandboxError: It could not be proved; the container must not be used again.
         """
         ...
 
 
 class Engine(Protocol):
-    """Makes and removes boxes. One per process."""
+    """Makes and removes containers. One per process."""
 
     @property
     def kind(self) -> EngineKind:
@@ -157,30 +157,30 @@ class Engine(Protocol):
         """Promises that this engine cannot keep on this machine, one sentence each."""
         ...
 
-    async def create(self, chat_id: str, workspace: Path) -> Box:
-        """Make the chat's box and start it.
+    async def create(self, chat_id: str, workspace: Path) -> Container:
+        """Make the chat's container and start it.
 
-        Cancelled half-way, it may have made the box: the caller then calls `remove`.
+        Cancelled half-way, it may have made the container: the caller then calls `remove`.
 
         Raises:
-            SandboxError: The box cannot be made. The error says what to do.
+            SandboxError: The container cannot be made. The error says what to do.
         """
         ...
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's box by its name and return only when it is gone. Idempotent.
+        """Remove the chat's container by its name and return only when it is gone. Idempotent.
 
         Raises:
             SandboxError: The engine did not confirm it; call it again later.
         """
         ...
 
-    async def boxes(self) -> list[BoxInfo]:
-        """Return all boxes of this installation, and only of this one."""
+    async def containers(self) -> list[ContainerInfo]:
+        """Return all containers of this installation, and only of this one."""
         ...
 
     async def aclose(self) -> None:
-        """Close connections. The caller removes the boxes."""
+        """Close connections. The caller removes the containers."""
         ...
 
 

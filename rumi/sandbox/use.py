@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from rumi.sandbox.shell import Operator, Refused, read_script
-from rumi.sandbox.types import Limits
+from rumi.sandbox.shell import CommandRefused, Operator, read_script
+from rumi.sandbox.types import SandboxLimits
 
 GROWTH_BYTES = 1024 * 1024
 GROWTH_FILES = 64
@@ -50,11 +50,11 @@ Measure: TypeAlias = Callable[[Path, Processes], Awaitable[Use]]
 
 
 def nobody() -> Sequence[int]:
-    """Return no processes, for a box that does not show them."""
+    """Return no processes, for a container that does not show them."""
     return ()
 
 
-def over_limits(use: Use, limits: Limits) -> bool:
+def over_limits(use: Use, limits: SandboxLimits) -> bool:
     """Return True if a workspace exceeds its limits."""
     return use.bytes > limits.workspace_bytes or use.files > limits.workspace_files
 
@@ -70,7 +70,7 @@ def only_frees(argv: Sequence[str]) -> bool:
         return False
     try:
         tokens = read_script(argv[2])
-    except Refused:
+    except CommandRefused:
         return False
     program = redirection = ""
     for token in tokens:
@@ -90,7 +90,7 @@ def only_frees(argv: Sequence[str]) -> bool:
     return True
 
 
-def with_room_to_free(limits: Limits, before: Use) -> Limits:
+def with_room_to_free(limits: SandboxLimits, before: Use) -> SandboxLimits:
     """Return the limits for a command that frees space: the present use, and a little to work with."""
     return replace(
         limits,
@@ -104,10 +104,10 @@ ROUNDS = 20
 
 
 def signal_all(processes: Processes, number: signal.Signals) -> bool:
-    """Send a signal to every process of a box, those included that are started meanwhile.
+    """Send a signal to every process of a container, those included that are started meanwhile.
 
-    False where there was no end of new ones. It proves nothing: a box's `kill_all` does. Blocking, for some
-    milliseconds.
+    False where there was no end of new ones. It proves nothing: a container's `kill_all` does. Blocking, for
+    some milliseconds.
     """
     done = set[int]()
     for _ in range(ROUNDS):
@@ -121,7 +121,7 @@ def signal_all(processes: Processes, number: signal.Signals) -> bool:
                     handles[pid] = os.pidfd_open(pid)
                     opened.callback(os.close, handles[pid])
             # A process that ended before its handle was opened may have left its number to a stranger, who is
-            # not in the box: only what is still listed gets the signal, by its handle.
+            # not in the container: only what is still listed gets the signal, by its handle.
             for pid in set(processes()) & handles.keys():
                 with contextlib.suppress(OSError):
                     signal.pidfd_send_signal(handles[pid], number)

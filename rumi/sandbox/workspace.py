@@ -14,8 +14,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.beneath import FOLDER, is_ordinary, openat2, opened
 from rumi.errors import RumiError
+from rumi.safe_open import FOLDER, is_ordinary, openat2, opened
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_DEPTH = 256

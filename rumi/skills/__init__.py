@@ -17,7 +17,6 @@ from rumi.skills.running import AskModel, CallTool, CodeRunner, Job
 from rumi.skills.trust import TrustedSkills
 from rumi.skills.types import (
     Body,
-    Entry,
     FileOf,
     ForPrompt,
     FurtherFile,
@@ -31,6 +30,7 @@ from rumi.skills.types import (
     ReadFile,
     Reply,
     Skill,
+    SkillEntry,
     SkillError,
     SkillsMessage,
     Source,
@@ -47,7 +47,6 @@ __all__ = [
     "CodeRunner",
     "Disabled",
     "DisabledSkills",
-    "Entry",
     "FileOf",
     "ForPrompt",
     "FurtherFile",
@@ -63,6 +62,7 @@ __all__ = [
     "ReadFile",
     "Reply",
     "Skill",
+    "SkillEntry",
     "SkillError",
     "Skills",
     "SkillsMessage",

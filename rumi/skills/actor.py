@@ -11,7 +11,6 @@ from rumi.skills.catalogue import Catalogue, View
 from rumi.skills.opening import open_skill, read_file
 from rumi.skills.types import (
     Body,
-    Entry,
     FileOf,
     ForPrompt,
     Info,
@@ -20,6 +19,7 @@ from rumi.skills.types import (
     Opened,
     PromptSkills,
     ReadFile,
+    SkillEntry,
     SkillError,
     SkillsMessage,
 )
@@ -79,7 +79,7 @@ class Skills(Actor[SkillsMessage]):
         return (await self._now()).listed
 
     @answers(Info)
-    async def info(self, message: Info) -> Entry | SkillError:
+    async def info(self, message: Info) -> SkillEntry | SkillError:
         """What there is to say about a skill."""
         return (await self._now()).find(message.name)
 
@@ -124,10 +124,10 @@ class Skills(Actor[SkillsMessage]):
         except SkillError as error:
             return error
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """How many skills there are."""
         return f"{len(self._view.listed.entries)} skills" if self._view else ""
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """How many skills there are; nothing before the first look."""
         return {"skills": len(self._view.listed.entries)} if self._view else {}

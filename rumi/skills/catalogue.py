@@ -14,11 +14,11 @@ from rumi.skills.format import CODE, FILE, decode, is_name, on_a_line, parse, qu
 from rumi.skills.matching import Index, weights
 from rumi.skills.trust import TrustedSkills, digest_of
 from rumi.skills.types import (
-    Entry,
     InPrompt,
     Listed,
     PromptSkills,
     Skill,
+    SkillEntry,
     SkillError,
     Source,
     WhyOff,
@@ -60,14 +60,14 @@ class View:
     """The skills at one moment. Nothing in it changes."""
 
     def __init__(
-        self, entries: Sequence[Entry], problems: Sequence[str], words: Mapping[Path, Mapping[str, int]]
+        self, entries: Sequence[SkillEntry], problems: Sequence[str], words: Mapping[Path, Mapping[str, int]]
     ) -> None:
         self.listed = Listed(tuple(entries), tuple(map(on_a_line, problems)))
         self._by_name = {same(entry.skill.name): entry for entry in entries}
         self._on = [name for name, entry in self._by_name.items() if entry.off is None]
         self._index = Index({name: words[entry.skill.folder] for name, entry in self._by_name.items()})
 
-    def find(self, name: str, about: str = "") -> Entry | SkillError:
+    def find(self, name: str, about: str = "") -> SkillEntry | SkillError:
         """The skill of that name, on or off."""
         entry = self._by_name.get(same(name))
         if entry is not None:
@@ -103,7 +103,7 @@ class View:
         )
 
 
-def why_off(entry: Entry) -> tuple[str, str]:
+def why_off(entry: SkillEntry) -> tuple[str, str]:
     """Why a skill is off and what to do about it."""
     name = entry.skill.name
     return {
@@ -246,9 +246,9 @@ def _load(source: Source, folder: Path, trusted: TrustedSkills | None) -> Skill:
     return Skill(name, header, source, folder, _has_code(folder), vouched, words)
 
 
-def _merged(found: Iterable[_Found], disabled: Disabled, problems: list[str]) -> list[Entry]:
+def _merged(found: Iterable[_Found], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
     """One skill a name: the last source's. Two of a name in one source are one too many: a problem more."""
-    by_name: dict[str, Entry] = {}
+    by_name: dict[str, SkillEntry] = {}
     for each in found:
         if (skill := each.skill) is None:
             continue
@@ -262,5 +262,5 @@ def _merged(found: Iterable[_Found], disabled: Disabled, problems: list[str]) ->
         if same(skill.name) in disabled.names:
             off = disabled.by
         hides = (before.skill, *before.hides) if before else ()
-        by_name[same(skill.name)] = Entry(skill, off, hides)
+        by_name[same(skill.name)] = SkillEntry(skill, off, hides)
     return [by_name[name] for name in sorted(by_name)]

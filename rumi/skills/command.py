@@ -4,7 +4,7 @@ from typing import Final
 
 from rumi import texts
 from rumi.skills.actor import Ask
-from rumi.skills.types import Entry, Info, Listed, Listing
+from rumi.skills.types import Info, Listed, Listing, SkillEntry
 from rumi.texts import Language
 
 MOST_LISTED: Final = 50
@@ -17,7 +17,7 @@ async def skills_command(ask: Ask, language: Language, rest: str) -> str:
     if not name:
         return _listed(language, await ask(Listing()))
     found = await ask(Info(name))
-    if not isinstance(found, Entry):
+    if not isinstance(found, SkillEntry):
         return texts.skill_unknown(language, _verbatim(name[:80]))
     return _described(language, found)
 
@@ -44,7 +44,7 @@ def _listed(language: Language, listed: Listed) -> str:
     return "\n".join([*lines, *([""] if tail else []), *tail])
 
 
-def _described(language: Language, entry: Entry) -> str:
+def _described(language: Language, entry: SkillEntry) -> str:
     skill = entry.skill
     state = texts.skill_state(language, off=entry.off is not None, has_code=skill.has_code)
     version = f" {plain(skill.header.version, 40)}" if skill.header.version else ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rumi.beneath import FOLDER, is_ordinary, openat2
+from rumi.safe_open import FOLDER, is_ordinary, openat2
 from rumi.skills.format import CODE, FILE, MOST_BYTES, on_a_line
 from rumi.skills.types import FurtherFile, SkillError
 

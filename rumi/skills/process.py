@@ -1,4 +1,4 @@
-"""The process of one code skill: `rumi.child` run once, which starts what it likes and takes it along."""
+"""The process of one code skill: `rumi.child_process` run once, which may start others and ends with them."""
 
 import importlib.util
 import inspect
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import trio
 
-from rumi.child import Parent, end_descendants, framed_json
+from rumi.child_process import Parent, end_descendants, framed_json
 from rumi.processes import Frames, NoFrame
 from rumi.skills.context import CannotDo, Context
 from rumi.skills.format import CODE, class_name

@@ -70,7 +70,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SkillEntry:
     """A skill of the catalogue: why it is off, if it is, and the skills of the same name that it hides."""
 
     skill: Skill
@@ -82,7 +82,7 @@ class Entry:
 class Listed:
     """Every skill by name, and a line for each that cannot be loaded."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[SkillEntry, ...]
     problems: tuple[str, ...]
 
 
@@ -151,7 +151,7 @@ class Listing(Request[Listed]):
 
 
 @dataclass(frozen=True, slots=True)
-class Info(Request["Entry | SkillError"]):
+class Info(Request["SkillEntry | SkillError"]):
     """One skill, whether it is on or off."""
 
     name: str

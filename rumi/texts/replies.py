@@ -204,7 +204,7 @@ def chat_status(
 ) -> str:
     """One chat in a line or two. `phase` is None when nothing runs; a tool's call stands as it is."""
     phase = phase and told(language, phase)
-    doing = (
+    activity = (
         pick(language, "libre", "idle")
         if phase is None
         else pick(
@@ -214,8 +214,8 @@ def chat_status(
     box = container or pick(language, "ninguno", "none")
     return pick(
         language,
-        f"Chat {chat}: {doing}.\nContenedor: {box}. Mensajes en el historial: {messages}.",
-        f"Chat {chat}: {doing}.\nContainer: {box}. Messages in the history: {messages}.",
+        f"Chat {chat}: {activity}.\nContenedor: {box}. Mensajes en el historial: {messages}.",
+        f"Chat {chat}: {activity}.\nContainer: {box}. Messages in the history: {messages}.",
     )
 
 

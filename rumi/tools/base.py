@@ -48,7 +48,7 @@ class Question:
 
 
 class Tool(Protocol):
-    """A tool bound to its means. The chat is not an argument: it was bound before."""
+    """A tool bound to what it needs. The chat is not an argument: it was bound before."""
 
     @property
     def spec(self) -> ToolSpec:

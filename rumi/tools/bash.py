@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from rumi.models import ToolSpec
-from rumi.sandbox import Command, CommandResult, Output, Refused, parse_command
+from rumi.sandbox import Command, CommandRefused, CommandResult, Output, parse_command
 from rumi.tools.base import CommandTrace, Question, ToolResult
 
 SPEC = ToolSpec(
@@ -74,7 +74,7 @@ class Bash:
             return ToolResult(False, "bash takes `stdin` as a string")
         try:
             argv = parse_command(command)
-        except Refused as refusal:
+        except CommandRefused as refusal:
             return ToolResult(False, str(refusal))
         result = await self._shell.run(Command(argv, stdin.encode("utf-8", "replace")))
         return replace(report(argv, result), tainted=self._shell.tainted)

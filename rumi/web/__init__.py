@@ -7,10 +7,10 @@ from rumi.web.tree import Web, WebSettings, add_fetcher, fetch_once
 from rumi.web.types import (
     Fetch,
     FetchError,
+    FetchRefused,
     Found,
     Method,
     Page,
-    Refused,
     Search,
     SearchResults,
     Topic,
@@ -21,10 +21,10 @@ from rumi.web.url import parse_target
 __all__ = [
     "Fetch",
     "FetchError",
+    "FetchRefused",
     "Found",
     "Method",
     "Page",
-    "Refused",
     "Search",
     "SearchResults",
     "Topic",

@@ -6,7 +6,7 @@ from typing import Final
 
 from rumi.web.addresses import Endpoint, read_address, read_endpoint, why_refused
 from rumi.web.resolver import Resolver
-from rumi.web.types import FetchError, Refused
+from rumi.web.types import FetchError, FetchRefused
 from rumi.web.url import host_of, parse_target
 
 WEB_PORTS: Final = (80, 443)
@@ -65,7 +65,7 @@ class Guard:
 
     async def _addresses(self, host: str, port: int) -> tuple[str, ...]:
         if port not in WEB_PORTS and port not in self._allowed_ports:
-            raise Refused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")
+            raise FetchRefused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")
         if read_address(host) is not None:
             return (host,)
         addresses = tuple(await self._resolver.addresses(host))
@@ -82,6 +82,8 @@ class Guard:
             why = why_refused(address)
             if why is not None:
                 what = address if address == host else f"{host} stands for {address}, which"
-                raise Refused(f"{what} is not public: {why}.", "Only public addresses are fetched from.")
+                raise FetchRefused(f"{what} is not public: {why}.", "Only public addresses are fetched from.")
             if port not in WEB_PORTS:
-                raise Refused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")
+                raise FetchRefused(
+                    f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from."
+                )

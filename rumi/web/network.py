@@ -8,7 +8,7 @@ import trio
 
 from rumi.web.addresses import Endpoint, read_address
 from rumi.web.guard import Guard
-from rumi.web.types import FetchError, Refused
+from rumi.web.types import FetchError, FetchRefused
 
 SocketOption: TypeAlias = (
     tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
@@ -60,7 +60,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         Raises:
             Refused: always.
         """
-        raise Refused("The web is not behind a Unix socket.")
+        raise FetchRefused("The web is not behind a Unix socket.")
 
     async def sleep(self, seconds: float) -> None:
         """Wait, as httpcore asks."""
@@ -116,7 +116,7 @@ def _only_an_address(text: str, port: int) -> Endpoint:
     """What is handed to the transport: read, so that nothing is left there to resolve."""
     address = read_address(text)
     if address is None:
-        raise Refused(f"{text} is not an address.")
+        raise FetchRefused(f"{text} is not an address.")
     return address, port
 
 
@@ -132,7 +132,9 @@ def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None
     except OSError:  # it is gone already
         raise FetchError(f"{wanted[0]} closed the connection at once.", "Try again later.") from None
     if ends_at != wanted:
-        raise Refused(f"The connection to {wanted[0]} ended at {peer[0]}, port {peer[1]}: it is not used.")
+        raise FetchRefused(
+            f"The connection to {wanted[0]} ended at {peer[0]}, port {peer[1]}: it is not used."
+        )
 
 
 async def _close(stream: httpcore.AsyncNetworkStream) -> None:

@@ -18,7 +18,7 @@ class FetchError(RumiError):
         self.answered = answered
 
 
-class Refused(FetchError):
+class FetchRefused(FetchError):
     """The guard lets nobody go there."""
 
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rumi.web.types import Refused
+from rumi.web.types import FetchRefused
 
 if TYPE_CHECKING:
     from ada_url import URL
@@ -54,7 +54,7 @@ def parse_target(text: str) -> Target:
     _refuse_writing(text)
     target = _target(_read(text))
     if _USER_INFO.match(text):
-        raise Refused("The URL has user info.", "Write it without the part before the @.")
+        raise FetchRefused("The URL has user info.", "Write it without the part before the @.")
     return target
 
 
@@ -86,18 +86,18 @@ def normal(text: str) -> str | None:
     """A URL of the web as the WHATWG parse writes it; None for other text, and for what would be refused."""
     try:
         return parse_target(text).href
-    except Refused:
+    except FetchRefused:
         return None
 
 
 def _refuse_writing(text: str) -> None:
     """Refuse text that the WHATWG parse would repair silently, and other parsers would not."""
     if len(text) > MAX_URL_BYTES:
-        raise Refused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
+        raise FetchRefused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
     if _CONTROL.search(text):
-        raise Refused("The URL has control characters.")
+        raise FetchRefused("The URL has control characters.")
     if _BACKSLASH.match(text):
-        raise Refused("The URL has a backslash, which can be read in two ways.", "Write / in its place.")
+        raise FetchRefused("The URL has a backslash, which can be read in two ways.", "Write / in its place.")
 
 
 def _read(text: str, base: str | None = None) -> "URL":
@@ -106,7 +106,7 @@ def _read(text: str, base: str | None = None) -> "URL":
     try:
         return URL(text, base)
     except ValueError:  # half a surrogate pair is one too
-        raise Refused(
+        raise FetchRefused(
             "This is not a valid URL.", "It needs a scheme and a host, as in https://example.com/."
         ) from None
 
@@ -116,11 +116,11 @@ def _target(url: "URL") -> Target:
 
     scheme = url.protocol.removesuffix(":")
     if scheme not in _DEFAULT_PORTS:
-        raise Refused("Only http and https are fetched.")
+        raise FetchRefused("Only http and https are fetched.")
     if url.username or url.password:
-        raise Refused("The URL has user info.", "Write it without the part before the @.")
+        raise FetchRefused("The URL has user info.", "Write it without the part before the @.")
     if len(url.href) > MAX_URL_BYTES:
-        raise Refused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
+        raise FetchRefused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
     host = url.hostname.removeprefix("[").removesuffix("]")
     return Target(
         href=url.href,

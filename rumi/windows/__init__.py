@@ -12,7 +12,7 @@
 way. A window that goes, however it does, leaves nothing behind: the turn that it began is stopped. When the
 holder ends, one of its windows takes the home and the others attach to that one: `LastingChat` is a chat over
 one process after the other. What it is too slow to take is bounded as for everybody who listens, and delays
-nobody. `live` is the other thing that can be followed: what happens in the whole house.
+nobody. `live` is the other thing that can be followed: what happens in the whole process.
 """
 
 from rumi.windows.ending import let_windows_finish

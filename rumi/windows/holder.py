@@ -13,10 +13,10 @@ from actors import ActorError
 from rumi import texts
 from rumi.chats import (
     VERSION,
+    ChatServices,
     HubSubscription,
     Inbox,
     LocalChat,
-    Means,
     plain,
     to_json,
 )
@@ -76,7 +76,7 @@ class _Window:
     language: Language
     events: HubSubscription
     sent: set[int] = field(default_factory=set)
-    telling: bool = False
+    publishing: bool = False
     moved: float = field(default_factory=trio.current_time)
     latest: deque[int] = field(default_factory=partial(deque, maxlen=LATEST))
 
@@ -84,9 +84,9 @@ class _Window:
 class Windows:
     """Serves windows, from `open` to `wind_down`: `serve` is the stream `window` of the control socket."""
 
-    def __init__(self, inbox: Inbox, means: Means, about: About) -> None:
+    def __init__(self, inbox: Inbox, services: ChatServices, about: About) -> None:
         self._inbox = inbox
-        self._means = means
+        self._services = services
         self._about = about
         self._open: set[_Window] = set()
         self._taking = False
@@ -110,8 +110,8 @@ class Windows:
             await trio.sleep(LOOK_S)
 
     def _works(self, window: _Window) -> bool:
-        window.sent &= self._means.pending.untold.get(window.chat, set())
-        if window.sent or window.events.behind or window.telling:
+        window.sent &= self._services.pending.untold.get(window.chat, set())
+        if window.sent or window.events.behind or window.publishing:
             window.moved = trio.current_time()
             return True
         return not window.person and trio.current_time() < window.moved + BREATH_S
@@ -150,15 +150,15 @@ class Windows:
             )
         if not self._taking:
             raise _Ending
-        chat = self._means.ids.check_chosen(str(request.get("chat")))
+        chat = self._services.ids.check_chosen(str(request.get("chat")))
         self._about.check("--model", request.get("model"), self._about.model)
         self._about.check("--sandbox", request.get("sandbox"), self._about.engine)
         language: Language = "es" if request.get("language") == "es" else "en"
         if request.get("new"):
-            if chat in self._means.pending.untold:
+            if chat in self._services.pending.untold:
                 raise RumiError(texts.busy(language))
             await self._inbox.begin_session(chat)
-        events = self._means.hub.subscribe(chat, entering=True)
+        events = self._services.hub.subscribe(chat, entering=True)
         window = _Window(chat, bool(request.get("person")), language, events)
         self._open.add(window)
         return window
@@ -175,9 +175,9 @@ class Windows:
     async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
         """Send what the chat tells. One that does not read holds up nobody, and not for ever."""
         while True:
-            window.telling = False
+            window.publishing = False
             event = await window.events.receive()
-            window.telling = True
+            window.publishing = True
             with trio.move_on_after(STUCK_S) as patience, suppress(WireClosed):
                 await wire.send({"event": to_json(event)})
             if patience.cancelled_caught:
@@ -186,7 +186,7 @@ class Windows:
 
     async def _listen(self, window: _Window, wire: Wire) -> None:
         """Do what the window asks for, one after the other, until it goes."""
-        chat = LocalChat(window.chat, self._inbox, self._means, window.language)
+        chat = LocalChat(window.chat, self._inbox, self._services, window.language)
         while True:
             request = await wire.receive()
             match request:
@@ -206,15 +206,17 @@ class Windows:
         self, window: _Window, chat: LocalChat, text: str, words: list[object]
     ) -> Mapping[str, object]:
         try:
-            enclosures = words_from_json(words)
+            attachments = words_from_json(words)
         except (KeyError, TypeError, ValueError):
             raise WireClosed("not understood") from None
         try:
             # What comes while a turn runs begins nothing, and a program that is waited for may go on.
-            at_work = window.chat in self._means.pending.untold or (not window.person and self._works(window))
+            at_work = window.chat in self._services.pending.untold or (
+                not window.person and self._works(window)
+            )
             if not self._taking and not at_work:
                 return {**_refused(_Ending()), "later": self._later()}
-            number = await chat.send(text, enclosures)
+            number = await chat.send(text, attachments)
         except RumiError as error:
             return _refused(error)
         except ActorError:

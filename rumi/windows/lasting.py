@@ -9,7 +9,7 @@ import trio
 from rumi import texts
 from rumi.chats import ChatEvent, ChatPort, Moved, Replied, Subscription
 from rumi.errors import RumiError
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.texts import Language
 from rumi.windows.remote import Gone, NotThere
 
@@ -64,7 +64,7 @@ class LastingChat:
 
     # As a front end uses it
 
-    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message and hand it to the chat; its number. Between two processes this waits.
 
         Raises:
@@ -73,7 +73,7 @@ class LastingChat:
         while True:
             port = await self._now()
             try:
-                return await port.send(text, enclosures)
+                return await port.send(text, attachments)
             except NotThere:
                 await self._other_than(port)
             except Gone as gone:

@@ -1,4 +1,4 @@
-"""Live events: what happens in the whole house, for programs that follow it over the control socket.
+"""Live events: what happens in the whole process, for programs that follow it over the control socket.
 
 `docs/status.md` describes the shape. Names and fields are those of the audit log, where it has them.
 """
@@ -108,7 +108,7 @@ def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:
 
 
 def _chat_of(path: str) -> str:
-    """The chat that an actor belongs to, empty for those of the whole house."""
+    """The chat that an actor belongs to, empty for those of the whole process."""
     match path.split("/")[1:]:
         case ["chats", chat]:
             return chat

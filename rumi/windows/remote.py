@@ -13,7 +13,7 @@ import trio
 from rumi.chats import VERSION, ChatEvent, Hub, HubSubscription, NotUnderstood, Replied, from_json, made
 from rumi.control import NoAnswer, NotRunning, Wire, WireClosed, connect
 from rumi.errors import RumiError, error_of
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.texts import Language
 from rumi.windows.shape import words_to_json
 
@@ -193,14 +193,14 @@ class RemoteChat:
 
     # As a front end uses it
 
-    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number.
 
         Raises:
             RumiError: it was not stored.
             Gone: the process has ended; whether it was stored is not known.
         """
-        number: int = (await self._ask("send", text=text, words=words_to_json(enclosures)))["number"]
+        number: int = (await self._ask("send", text=text, words=words_to_json(attachments)))["number"]
         return number
 
     def subscribe(self) -> _Listening:

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 
 MOST_WORDS = 10
 """Others' words that one message may hand on; the chat bounds how long they are."""
 
 
-def words_to_json(enclosures: Sequence[Enclosure]) -> list[dict[str, object]]:
+def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
     """Others' words that a window hands on; it sends no files."""
-    return [{"source": each.source, "text": each.text, "cut": each.cut} for each in enclosures]
+    return [{"source": each.source, "text": each.text, "cut": each.cut} for each in attachments]
 
 
-def words_from_json(data: object) -> tuple[Enclosure, ...]:
+def words_from_json(data: object) -> tuple[Attachment, ...]:
     """The words.
 
     Raises:
@@ -22,6 +22,6 @@ def words_from_json(data: object) -> tuple[Enclosure, ...]:
     if not isinstance(data, list) or len(data) > MOST_WORDS:
         raise ValueError("not a short list")
     return tuple(
-        Enclosure("words", source=str(each["source"]), text=str(each["text"]), cut=bool(each["cut"]))
+        Attachment("words", source=str(each["source"]), text=str(each["text"]), cut=bool(each["cut"]))
         for each in data
     )

@@ -590,7 +590,7 @@ async def test_what_an_ask_costs_does_not_grow_with_the_messages_in_hand() -> No
 
         sys.settrace(trace)
         try:
-            assert not ref._place.runs_this_task()
+            assert not ref._node.runs_this_task()
         finally:
             sys.settrace(None)
         return count

@@ -564,7 +564,7 @@ async def test_a_message_may_be_none_and_is_in_hand_like_any_other() -> None:
         await ref.tell(None)
         await trio.sleep(50)
         assert supervisor.lookup("a") is ref
-        assert supervisor.status().children[0].doing == "NoneType"
+        assert supervisor.status().children[0].activity == "NoneType"
 
 
 async def test_a_child_that_was_suspended_when_it_was_looked_at_still_goes_idle() -> None:

@@ -172,7 +172,7 @@ async def test_a_crash_in_any_hook_leaves_the_siblings_at_work(hook: str, strate
             self.breaks("busy")
             return True
 
-        def doing(self) -> str:
+        def activity(self) -> str:
             self.breaks("doing")
             return ""
 

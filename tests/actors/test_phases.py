@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors import RestartLimitExceeded, Supervisor
-from actors.place import Phase, Place
+from actors.node import Node, Phase
 from tests.fakes.actor_worlds import Plan, plans, play
 from tests.fakes.actors import Crash, House, Script
 
@@ -29,19 +29,19 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[Step]]:
     """The steps that were taken."""
     logging.disable()
     steps: set[Step] = set()
-    enter, renew = Place._enter, Place._renew
+    enter, renew = Node._enter, Node._renew
 
-    def entering(self: Place, phase: Phase) -> None:
+    def entering(self: Node, phase: Phase) -> None:
         steps.add((self.phase, phase))
         enter(self, phase)
 
-    def renewing(self: Place) -> None:
+    def renewing(self: Node) -> None:
         before = self.phase
         renew(self)
         steps.add((before, self.phase))
 
-    monkeypatch.setattr(Place, "_enter", entering)
-    monkeypatch.setattr(Place, "_renew", renewing)
+    monkeypatch.setattr(Node, "_enter", entering)
+    monkeypatch.setattr(Node, "_renew", renewing)
     yield steps
     logging.disable(logging.NOTSET)
 

@@ -13,7 +13,7 @@ from tests.fakes.actors import Any_, Broken, Crash, End, House, Note, Probe, Scr
 class Talkative(Probe):
     words = ""
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         return self.words
 
 
@@ -48,14 +48,14 @@ async def test_a_status_has_all_that_is_promised() -> None:
             await ref.tell(Note(1))
         await trio.sleep(2)
         busy = house.node("a")
-        assert (busy.depth, busy.capacity, busy.doing) == (3, 5, "Work")
+        assert (busy.depth, busy.capacity, busy.activity) == (3, 5, "Work")
         assert busy.since == trio.current_time() - 2
         await trio.sleep(10)
         await ref.tell(Crash(Broken("two\nlines")))
         await trio.testing.wait_all_tasks_blocked()
         after = house.node("a")
         assert (after.incarnation, after.restarts, after.last_error) == (2, 1, "Broken: two lines")
-        assert (after.depth, after.doing, after.since) == (0, "", trio.current_time())
+        assert (after.depth, after.activity, after.since) == (0, "", trio.current_time())
         with pytest.raises(FrozenInstanceError):
             after.depth = 1  # type: ignore[misc]
     assert house.node("a").state == "stopped"
@@ -89,34 +89,34 @@ async def test_what_an_actor_is_doing_is_said_in_its_own_words() -> None:
     root.add(ChildSpec("a", lambda: actor))
     async with root.running():
         actor.words = "thinking"
-        assert root.status().children[0].doing == "thinking"
+        assert root.status().children[0].activity == "thinking"
 
 
 async def test_a_doing_that_raises_does_not_break_the_status() -> None:
     class Broke(Probe):
-        def doing(self) -> str:
+        def activity(self) -> str:
             raise Broken("mute")
 
     root = Supervisor("root")
     root.add(ChildSpec("a", lambda: Broke([])))
     async with root.running():
-        assert root.status().children[0].doing == "doing() raised Broken: mute"
+        assert root.status().children[0].activity == "doing() raised Broken: mute"
 
 
 async def test_what_an_actor_counts_is_in_the_status_and_a_count_that_raises_does_not_break_it() -> None:
     class Counting(Probe):
-        def figures(self) -> dict[str, object]:
+        def metrics(self) -> dict[str, object]:
             return {"seen": len(self.log)} if len(self.log) < 2 else {"seen": 1 // 0}
 
     house = House()
     root = Supervisor("root")
     root.add(ChildSpec("a", lambda: Counting(house.log)))
-    assert root.status().children[0].figures == {}
+    assert root.status().children[0].metrics == {}
     async with root.running():
         del house.log[:]
-        assert root.status().children[0].figures == {"seen": 0}
+        assert root.status().children[0].metrics == {"seen": 0}
         house.log.extend([None, None])  # type: ignore[list-item]
-        assert "ZeroDivisionError" in str(root.status().children[0].figures["error"])
+        assert "ZeroDivisionError" in str(root.status().children[0].metrics["error"])
 
 
 async def test_many_messages_at_once_are_all_named() -> None:
@@ -126,7 +126,7 @@ async def test_many_messages_at_once_are_all_named() -> None:
         await ref.tell(Work(5))
         await ref.tell(Work(5))
         await trio.testing.wait_all_tasks_blocked()
-        assert house.node("a").doing == "Work, Work"
+        assert house.node("a").activity == "Work, Work"
 
 
 async def test_states_of_a_group_restart() -> None:

@@ -11,11 +11,11 @@ from rumi.agent import (
     ConfirmationAsked,
     ConfirmationEnded,
     Kept,
-    Limits,
     ToolStarted,
     TurnEvent,
     TurnFinished,
     TurnInput,
+    TurnLimits,
     run_turn,
 )
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
@@ -88,7 +88,7 @@ class Run:
     after_s: float = 0.0
     tainted: bool = False
     given: Collection[str] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     events: list[TurnEvent] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     name: str = "scripted"
@@ -247,7 +247,7 @@ async def test_a_flood_of_calls_is_no_flood_of_questions(
 async def test_the_time_of_a_question_is_not_the_turns(autojump_clock: MockClock) -> None:
     go = Go()
     replies = [calls("read"), calls("go http://x/")]
-    run = Run(replies, [Read(), go], after_s=500, limits=Limits(timeout_s=60))
+    run = Run(replies, [Read(), go], after_s=500, limits=TurnLimits(timeout_s=60))
     assert (await run.go()).reason == "complete"
     assert go.went == ["http://x/"]
 
@@ -259,7 +259,7 @@ async def test_the_turns_time_goes_on_behind_a_question(autojump_clock: MockCloc
             return ToolResult(True, str(trio.current_time()), tainted=True)
 
     replies = [calls("read"), calls("go http://x/"), calls("read")]
-    run = Run(replies, [Slow(), Go()], after_s=500, limits=Limits(timeout_s=60))
+    run = Run(replies, [Slow(), Go()], after_s=500, limits=TurnLimits(timeout_s=60))
     began = trio.current_time()
     assert (await run.go()).reason == "timeout"
     assert trio.current_time() - began == pytest.approx(560)

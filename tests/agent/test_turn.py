@@ -8,13 +8,13 @@ import trio
 
 from rumi.agent import (
     Kept,
-    Limits,
     Thinking,
     ToolFinished,
     ToolStarted,
     TurnEvent,
     TurnFinished,
     TurnInput,
+    TurnLimits,
     complete,
     run_turn,
 )
@@ -104,12 +104,12 @@ class Run:
     """A turn, what it told and what it kept."""
 
     def __init__(
-        self, model: Scripted, *tools: Echo, limits: Limits | None = None, language: Language = "en"
+        self, model: Scripted, *tools: Echo, limits: TurnLimits | None = None, language: Language = "en"
     ) -> None:
         self.language: Language = language
         self.model = model
         self.tools = tools
-        self.limits = limits or Limits()
+        self.limits = limits or TurnLimits()
         self.events: list[TurnEvent] = []
         self.kept: list[Message] = []
 
@@ -192,7 +192,7 @@ async def test_a_tool_that_raises_is_a_failed_result() -> None:
 
 async def test_max_turns_counts_model_calls_and_keeps_the_work() -> None:
     model = Scripted(*[Reply("", (call(x=n),)) for n in range(3)], Reply("found three"))
-    run = Run(model, Echo(), limits=Limits(max_turns=3))
+    run = Run(model, Echo(), limits=TurnLimits(max_turns=3))
     finished = await run.go()
     assert finished.reason == "max_turns"
     assert finished.answer == "found three\n\n⚠️ Reached the maximum of 3 turns."
@@ -235,14 +235,14 @@ async def test_calls_behind_the_one_that_trips_are_answered_as_not_run() -> None
 
 async def test_a_breaker_whose_closing_call_fails_warns_alone() -> None:
     model = Scripted(Reply("", (call(),)), ModelError("server", "gone"))
-    finished = await Run(model, Echo(), limits=Limits(max_turns=1)).go()
+    finished = await Run(model, Echo(), limits=TurnLimits(max_turns=1)).go()
     assert finished.answer == "⚠️ Reached the maximum of 1 turns."
 
 
 async def test_the_turn_runs_out_of_time_in_a_tool(autojump_clock: object) -> None:
     echo = Echo(seconds=1000)
     model = Scripted(Reply("", (call(),)), Reply("half of it"))
-    run = Run(model, echo, limits=Limits(timeout_s=10))
+    run = Run(model, echo, limits=TurnLimits(timeout_s=10))
     with trio.fail_after(11):
         finished = await run.go()
     assert finished.reason == "timeout"
@@ -321,7 +321,7 @@ async def test_an_answer_that_never_ends_is_continued_three_times_and_then_said(
 
 
 async def test_continuing_counts_against_the_models_calls() -> None:
-    run = Run(Scripted(cut("one, "), cut("two, "), Reply("three")), limits=Limits(max_turns=2))
+    run = Run(Scripted(cut("one, "), cut("two, "), Reply("three")), limits=TurnLimits(max_turns=2))
     finished = await run.go()
     assert finished.reason == "max_turns"
     assert finished.answer == "one, two, \n\n⚠️ Reached the maximum of 2 turns."
@@ -410,7 +410,7 @@ async def test_a_later_result_gets_half_of_the_room_and_earlier_ones_make_it() -
     page = Echo(lambda a: ToolResult(True, f"{a} " + "p" * 50_000))
     model = Small(*[Reply("", (call(number=n, x=n),)) for n in range(3)], Reply("ok"))
     chain = Chain([Step(model, room=Room(8000))], chat="c")
-    given = TurnInput("be good", [Message("user", "hi")], chain, [page], Limits(), "en")
+    given = TurnInput("be good", [Message("user", "hi")], chain, [page], TurnLimits(), "en")
     run = Run(model)
     await run_turn(given, run.events.append, run.keep)
     assert all(len(m.content) > 7000 for m in run.kept if m.role == "tool")

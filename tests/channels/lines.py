@@ -21,7 +21,7 @@ from actors import Actor, ChildSpec, Supervisor
 from rumi.agent import ConfirmationAsked
 from rumi.channels import Channel, Process
 from rumi.chat_ids import CHAT_ID, Prefix
-from rumi.chats import Inbox, LocalChat, Means, Replied
+from rumi.chats import ChatServices, Inbox, LocalChat, Replied
 from rumi.errors import RumiError
 from rumi.journal import Incoming, Update
 
@@ -58,9 +58,9 @@ class TcpLines(Channel):
         finally:
             self.listener.socket.close()
 
-    def add_receiver(self, root: Supervisor, inbox: Inbox, means: Means) -> None:
+    def add_receiver(self, root: Supervisor, inbox: Inbox, services: ChatServices) -> None:
         """Add the actor that has the connections."""
-        root.add(ChildSpec("lines", lambda: Lines(self, inbox, means)))
+        root.add(ChildSpec("lines", lambda: Lines(self, inbox, services)))
 
     async def stop_receiving(self) -> None:
         """Store no more lines. Their clients get no `stored`, and send them to the next process."""
@@ -71,10 +71,10 @@ class TcpLines(Channel):
 class Lines(Actor[Never]):
     """Serves the connections. What they were not told, the next connection is: it is in the journal."""
 
-    def __init__(self, channel: TcpLines, inbox: Inbox, means: Means) -> None:
+    def __init__(self, channel: TcpLines, inbox: Inbox, services: ChatServices) -> None:
         self._channel = channel
         self._inbox = inbox
-        self._means = means
+        self._services = services
 
     async def started(self) -> None:
         """Begin to accept connections."""
@@ -90,7 +90,7 @@ class Lines(Actor[Never]):
         async with stream, free:
             connection = Connection(stream)
             word, _, name = (await connection.line()).partition(" ")
-            chat = LocalChat(f"{self._channel.prefix.text}{name}", self._inbox, self._means)
+            chat = LocalChat(f"{self._channel.prefix.text}{name}", self._inbox, self._services)
             if word != "chat" or not name or CHAT_ID.fullmatch(chat.chat) is None:
                 await connection.say("error", "Begin with: chat NAME")
                 return

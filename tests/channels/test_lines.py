@@ -16,7 +16,7 @@ from rumi.config import load_settings
 from rumi.errors import UsageError
 from rumi.home import Home
 from tests.channels.lines import TcpLines
-from tests.fakes.boxes import FakeEngine
+from tests.fakes.containers import FakeEngine
 
 WITHIN_S = 20
 
@@ -41,7 +41,7 @@ class Running:
     async def settled(self) -> None:
         """Wait until every message has its reply."""
         with trio.fail_after(WITHIN_S):
-            while self.app.means.pending.untold:  # noqa: ASYNC110  # nobody tells
+            while self.app.services.pending.untold:  # noqa: ASYNC110  # nobody tells
                 await trio.sleep(0.01)
 
     async def at_work(self, program: str) -> None:
@@ -111,7 +111,7 @@ async def test_a_line_is_answered_in_a_chat_of_its_channel(tmp_path: Path) -> No
         names = [child.id for child in process.app.status.tree().children]
         assert names[names.index("chats") :] == ["chats", "lines", "control"]
         with pytest.raises(UsageError, match="would be one of the line server's chats"):
-            process.app.means.ids.check_chosen("lnana")
+            process.app.services.ids.check_chosen("lnana")
     assert stored(tmp_path, "chat") == ["lnana", "lnben"]
 
 
@@ -122,7 +122,7 @@ async def test_facts_belong_to_the_chat_of_the_channel(tmp_path: Path) -> None:
         for client, knows in ((ben, True), (ana, False)):
             await client.send("2 /memory")
             assert ("Rosario" in await client.acknowledged()) == knows
-        assert process.app.means.ids.owner_of("lnben_topic") == "lnben"
+        assert process.app.services.ids.owner_of("lnben_topic") == "lnben"
 
 
 async def test_a_line_that_comes_again_is_not_answered_again(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from rumi.chats import ChatView
 from rumi.config import load_settings
 from rumi.errors import RumiError
 from rumi.home import Home
-from rumi.journal import Enclosure
-from tests.fakes.boxes import FakeEngine
+from rumi.journal import Attachment
+from tests.fakes.containers import FakeEngine
 
 ABOVE = ["journal", "memory", "skills", "fetcher", "models", "intents", "disk", "sandboxes", "sender"]
 BELOW = ["learner", "recovery", "chats", "poller", "control", "page"]
@@ -33,7 +33,7 @@ async def test_senders_stand_above_the_chats_receivers_below_and_the_page_last(
         ) as app:
             assert [child.id for child in app.status.tree().children] == [*ABOVE, *BELOW]
             for chat, has in (("tg11", True), ("web", False)):
-                tools = app.means.tools_for(ChatView(chat, lambda: False, lambda: "en"))
+                tools = app.services.tools_for(ChatView(chat, lambda: False, lambda: "en"))
                 assert ("send_file" in [tool.spec.name for tool in tools]) == has
             with pytest.raises(RumiError, match="cannot fetch notes"):
-                await app.means.bring("web", Enclosure("file", name="notes"))
+                await app.services.bring("web", Attachment("file", name="notes"))

@@ -11,17 +11,17 @@ import trio
 
 from actors import ActorCrashed, ChildSpec, Supervisor
 from rumi import chats
-from rumi.agent import Limits, TurnFinished
+from rumi.agent import TurnFinished, TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN, Channel
 from rumi.chats import (
     ChatEvent,
     ChatLimits,
+    ChatServices,
     Hub,
     HubSubscription,
     Inbox,
     LocalChat,
-    Means,
     PendingMessages,
     add_chats,
 )
@@ -112,29 +112,29 @@ class FunctionModel:
 class House:
     """A running tree of journal and chats."""
 
-    means: Means
+    services: ChatServices
     inbox: Inbox
     sandboxes: MemorySandboxes
     root: Supervisor
 
     async def facts(self, chat: str = "cli") -> list[tuple[str, str]]:
         """What is known in the chat, the oldest first."""
-        assert self.means.memory is not None
-        known = await self.means.memory(Facts(self.means.ids.owner_of(chat)))
+        assert self.services.memory is not None
+        known = await self.services.memory(Facts(self.services.ids.owner_of(chat)))
         return [(fact.key, fact.value) for fact in sorted(known, key=lambda fact: fact.created)]
 
     def chat(self, chat: str = "cli") -> LocalChat:
-        return LocalChat(chat, self.inbox, self.means)
+        return LocalChat(chat, self.inbox, self.services)
 
     async def open_chats(self) -> tuple[str, ...]:
         """The chats with messages that lack a final reply."""
         while True:
             with suppress(ActorCrashed):
-                return await self.means.journal.ask(OpenChats())
+                return await self.services.journal.ask(OpenChats())
 
     async def ask(self, text: str, chat: str = "cli") -> str:
         """Send a message and wait for its final reply."""
-        with self.means.hub.listening(chat) as events:
+        with self.services.hub.listening(chat) as events:
             number = await self.inbox.accept(chat, text)
             return await reply_to(events, number)
 
@@ -154,7 +154,7 @@ async def house(
     path: Path,
     answer: Answer | Model = echo,
     *,
-    limits: Limits | None = None,
+    limits: TurnLimits | None = None,
     session_ttl_s: float = 3600,
     now: Callable[[], float] = time.time,
     sandboxes: MemorySandboxes | None = None,
@@ -177,15 +177,15 @@ async def house(
     if remembers:
         memory = root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", offload, now)))
         more = {"memory": asking(memory), "extract": extract, "thinks": True, **more}
-    boxes = sandboxes or MemorySandboxes()
-    means = Means(
+    containers = sandboxes or MemorySandboxes()
+    services = ChatServices(
         journal=journal,
-        sandboxes=boxes,
+        sandboxes=containers,
         model_for=model_for or (lambda chat, language: model),
         hub=Hub(),
         audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
         pending=PendingMessages(),
-        limits=ChatLimits(limits or Limits(), session_ttl_s, history_messages, context_tokens, 30),
+        limits=ChatLimits(limits or TurnLimits(), session_ttl_s, history_messages, context_tokens, 30),
         language="en",
         ids=BUILT_IN,
         workspaces=path / "workspace",
@@ -193,9 +193,9 @@ async def house(
         offload=offload,
         **{"bring": Channel().bring, **more},
     )
-    inbox = add_chats(root, means)
+    inbox = add_chats(root, services)
     try:
         async with root.running():
-            yield House(means, inbox, boxes, root)
+            yield House(services, inbox, containers, root)
     finally:
-        means.audit.close()
+        services.audit.close()

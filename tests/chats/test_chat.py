@@ -51,7 +51,7 @@ async def test_a_message_is_answered_and_remembered(autojump_clock: MockClock, t
     async with house(tmp_path) as home:
         assert await home.ask("one") == "you said one"
         assert await home.ask("two") == "you said two"
-        contents = [m.content for m in home.means.model_for("cli", "en").requests[-1].messages]  # type: ignore[attr-defined]
+        contents = [m.content for m in home.services.model_for("cli", "en").requests[-1].messages]  # type: ignore[attr-defined]
         assert contents[1:] == ["one", "you said one", "two"]
 
 
@@ -59,7 +59,7 @@ async def test_a_message_during_a_turn_is_told_that_the_chat_is_busy(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             second = await home.inbox.accept("cli", "hello?")
             assert (await reply_to(events, second)).startswith("⏳ Already working")
@@ -95,7 +95,7 @@ async def test_stop_ends_the_turn_in_any_phase_and_shares_its_reply(
     autojump_clock: MockClock, tmp_path: Path, answer: Callable[[ModelRequest, Emit], Awaitable[Reply]]
 ) -> None:
     async with house(tmp_path, answer) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             await trio.sleep(10)
             stop = await home.inbox.accept("cli", "/stop")
@@ -116,7 +116,7 @@ async def test_a_stop_right_behind_a_message_finds_its_turn(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, thinking) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             await home.inbox.accept("cli", "/stop")
             assert await reply_to(events, first) == "⏹ Stopped."
@@ -125,10 +125,10 @@ async def test_a_stop_right_behind_a_message_finds_its_turn(
 async def test_the_stop_is_confirmed_only_when_the_sandbox_is_quiet(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    boxes = MemorySandboxes()
-    boxes.quiet_s = 3
-    async with house(tmp_path, working, sandboxes=boxes) as home:
-        with home.means.hub.listening("cli") as events:
+    containers = MemorySandboxes()
+    containers.quiet_s = 3
+    async with house(tmp_path, working, sandboxes=containers) as home:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             await trio.sleep(1)
             began = trio.current_time()
@@ -144,7 +144,7 @@ async def test_stop_without_a_turn_says_so(autojump_clock: MockClock, tmp_path: 
 
 async def test_many_stops_at_once_share_one_reply(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path, thinking) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             await home.inbox.accept("cli", "work")
             stops = [await home.inbox.accept("cli", "/stop") for _ in range(5)]
             assert {await reply_to(events, stops[-1])} <= {"⏹ Stopped.", "Nothing is running."}
@@ -156,7 +156,7 @@ async def test_reset_removes_sandbox_and_history_and_keeps_files(
     async with house(tmp_path, working) as home:
         (tmp_path / "workspace" / "cli").mkdir(parents=True)
         (tmp_path / "workspace" / "cli" / "kept.txt").write_text("x")
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             await trio.sleep(1)
             reset = await home.inbox.accept("cli", "/reset")
@@ -173,7 +173,7 @@ async def test_history_survives_a_restart_of_the_program(autojump_clock: MockClo
         await home.ask("my dog is called Firulais")
     async with house(tmp_path) as home:
         await home.ask("what is its name?")
-        request = home.means.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert "my dog is called Firulais" in [m.content for m in request.messages]
 
 
@@ -187,7 +187,7 @@ async def test_a_session_that_is_over_is_not_in_the_next_prompt(
         await home.ask("still there")
         clock[0] += 61
         await home.ask("new")
-        request = home.means.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert [m.content for m in request.messages[1:]] == ["new"]
 
 
@@ -203,7 +203,7 @@ async def test_retry_runs_the_last_message_that_did_not_complete(
 
     async with house(tmp_path, moody) as home:
         assert await home.ask("/retry") == "There is nothing to retry."
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "hard work")
             await home.inbox.accept("cli", "/stop")
             await reply_to(events, first)
@@ -234,7 +234,7 @@ async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices
 
     async with house(tmp_path, fragile) as home:
         await home.ask("before")
-        with home.means.hub.listening() as events:
+        with home.services.hub.listening() as events:
             other = await home.inbox.accept("other", "calm")
             crashing = await home.inbox.accept("cli", "bang")
             seen: dict[int, str] = {}
@@ -245,7 +245,7 @@ async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices
         assert seen[crashing].startswith("❌ Something failed and was restarted.")
         assert seen[other] == "you said calm"
         assert await home.ask("after") == "you said after"
-        request = home.means.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert "before" in [m.content for m in request.messages]
         assert "cli" in home.sandboxes.stops
 
@@ -262,7 +262,7 @@ async def test_a_crash_while_judging_loses_neither_that_message_nor_those_behind
 
     monkeypatch.setattr(module, "parse_chat_command", fragile)
     async with house(tmp_path) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "bang")
             second = await home.inbox.accept("cli", "hello")
             replies = {first: "", second: ""}
@@ -289,10 +289,10 @@ async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_start
         told = [await home.ask("bang") for _ in range(4)]
         assert all(text.startswith("❌ Something failed and was restarted.") for text in told[:3])
         assert told[3].startswith("❌ This chat failed several times in a row and was stopped.")
-        assert home.means.failed["cli"].error == "Bang"
+        assert home.services.failed["cli"].error == "Bang"
         assert node_of(home, "other").restarts == 0
         assert await home.ask("hello") == "fine"
-        assert not home.means.failed
+        assert not home.services.failed
         assert node_of(home, "cli").restarts == 0, "it is another one"
 
 
@@ -317,7 +317,7 @@ async def test_every_message_has_exactly_one_reply_in_the_journal(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             for text in ("a", "b", "/stop", "c", "/nonsense", "/help", "/reset", "/stop"):
                 last = await home.inbox.accept("cli", text)
                 await trio.sleep(0.5)
@@ -336,7 +336,7 @@ async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(
         await trio.sleep(1000)
         assert home.inbox.lookup("cli") is None
         await home.ask("who am I?")
-        request = home.means.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert "remember me" in [m.content for m in request.messages]
 
 
@@ -370,7 +370,7 @@ async def test_a_message_whose_sender_leaves_is_delivered_or_was_never_stored(
 ) -> None:
     disk = FailingDisk(slow_s=1)
     async with house(tmp_path, offload=disk) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             with trio.move_on_after(0.5):
                 await home.inbox.accept("cli", "hello")
             assert await reply_to(events, 1) == "you said hello"
@@ -386,7 +386,7 @@ async def test_a_stop_that_nobody_can_confirm_says_so(autojump_clock: MockClock,
             await self.quiet(chat_id)
 
     async with house(tmp_path, working, sandboxes=Hanging()) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             await trio.sleep(1)
             await home.inbox.accept("cli", "/stop")
@@ -398,7 +398,7 @@ async def test_a_stop_right_behind_a_retry_leaves_what_to_retry(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, thinking) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             for text in ("hard work", "/retry", "/retry"):
                 number = await home.inbox.accept("cli", text)
                 await home.inbox.accept("cli", "/stop")

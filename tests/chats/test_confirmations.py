@@ -87,7 +87,7 @@ class Asking:
                 what = (await self.events.receive()).what
                 if isinstance(what, ConfirmationAsked):
                     if shown:
-                        self.house.means.hub.has_shown(what.id)
+                        self.house.services.hub.has_shown(what.id)
                     return what
 
     async def ended(self) -> Verdict:
@@ -118,7 +118,7 @@ async def asking(path: Path) -> AsyncIterator[Asking]:
     visit = Visit()
     tools: tuple[Tool, ...] = (Page(), visit)
     async with house(path, obedient, tools_for=lambda chat: tools) as home:
-        with home.means.hub.listening("tg7") as events:
+        with home.services.hub.listening("tg7") as events:
             yield Asking(home, visit, events)
 
 
@@ -165,13 +165,13 @@ async def test_a_word_that_came_before_the_question_could_be_read_is_no_answer(
         question = await home.asked(shown=False)
         await home.say("ok")
         assert "Already working" in (await home.replied())[1].text
-        home.house.means.hub.has_shown(question.id)
+        home.house.services.hub.has_shown(question.id)
         await home.say("ok")
         assert len((await home.replied())[1].messages) == 2
         assert len(home.visit.went) == 1
-        assert home.house.means.hub.questions == {}
-        home.house.means.hub.has_shown(question.id)
-        assert home.house.means.hub.questions == {}
+        assert home.house.services.hub.questions == {}
+        home.house.services.hub.has_shown(question.id)
+        assert home.house.services.hub.questions == {}
 
 
 async def test_a_word_that_was_written_before_the_question_and_came_behind_it_is_no_answer(
@@ -180,7 +180,7 @@ async def test_a_word_that_was_written_before_the_question_and_came_behind_it_is
     async with asking(tmp_path) as home:
         await home.say(LEAK, origin=10)
         question = await home.asked(shown=False)
-        home.house.means.hub.has_shown(question.id, 12)
+        home.house.services.hub.has_shown(question.id, 12)
         await home.say("ok", origin=11)
         assert "Already working" in (await home.replied())[1].text
         await home.say("ok", origin=13)
@@ -380,7 +380,7 @@ async def test_without_a_yes_a_reset_deletes_nothing(
     async with asking(tmp_path) as home:
         await home.say("remembered")
         await home.replied()
-        before = await home.house.means.journal.ask(Load("tg7", 10))
+        before = await home.house.services.journal.ask(Load("tg7", 10))
         await home.say("/reset files")
         await home.asked()
         if answer:
@@ -389,7 +389,7 @@ async def test_without_a_yes_a_reset_deletes_nothing(
         assert finished is not None
         assert (finished.reason, replied.text) == (reason, said)
         assert note.exists()
-        assert (await home.house.means.journal.ask(Load("tg7", 10))).history == before.history
+        assert (await home.house.services.journal.ask(Load("tg7", 10))).history == before.history
 
 
 async def test_a_plain_reset_behind_the_question_keeps_the_files(

@@ -33,17 +33,17 @@ async def slow(request: ModelRequest, emit: Emit) -> Reply:
 
 async def settled(home: House) -> None:
     with trio.fail_after(1000):
-        await home.means.pending.all_told()
+        await home.services.pending.all_told()
 
 
 async def replies(home: House, chat: str) -> list[tuple[tuple[int, ...], str]]:
     """The chat's replies, and the messages that share each of them."""
-    return [(reply.messages, reply.text) for reply in await home.means.journal.ask(Undelivered(chat))]
+    return [(reply.messages, reply.text) for reply in await home.services.journal.ask(Undelivered(chat))]
 
 
 async def store(home: House, *texts: str) -> list[Incoming]:
     """Store messages of which no chat is told."""
-    stored = await home.means.journal.ask(Accept(tuple(Incoming(chat="cli", text=text) for text in texts)))
+    stored = await home.services.journal.ask(Accept(tuple(Incoming(chat="cli", text=text) for text in texts)))
     return [message for message in stored if message is not None]  # type: ignore[union-attr]
 
 
@@ -60,7 +60,7 @@ async def test_a_stop_costs_no_read_of_the_journal(
     monkeypatch.setattr(Store, "run", counted)
     async with house(tmp_path, slow) as home:
         await home.inbox.open("cli")
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             await home.inbox.accept("cli", "hello?")
             await home.inbox.accept("cli", "/stop")
@@ -147,7 +147,7 @@ async def test_behind_the_restart_limit_what_was_not_judged_is_answered(
         told = dict(await replies(home, "cli"))
         assert told[(4,)] == gave_up("en")
         assert told[(5,)] == "you said hello"
-        assert not home.means.failed
+        assert not home.services.failed
 
 
 async def test_a_message_that_is_withdrawn_before_its_chat_is_up_is_stopped(
@@ -168,7 +168,7 @@ async def test_a_chat_that_cannot_start_has_its_messages_answered(
     from rumi.chats import chat as module
 
     class Broken(module.Worker):
-        def __init__(self, *means: object) -> None:
+        def __init__(self, *services: object) -> None:
             raise Bang
 
     monkeypatch.setattr(module, "Worker", Broken)
@@ -186,8 +186,8 @@ async def test_an_idle_chat_leaves_nothing_in_memory(autojump_clock: MockClock, 
         assert await home.ask("hello") == "you said hello"
         await trio.sleep(1000)
         assert home.inbox.lookup("cli") is None
-        assert home.means.pending.cursors == {}
-        assert home.means.pending.untold == {}
+        assert home.services.pending.cursors == {}
+        assert home.services.pending.untold == {}
         assert await home.ask("again") == "you said again"
 
 

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.errors import RumiError
-from rumi.journal import Enclosure, Incoming, JournalError, Undelivered, Update
+from rumi.journal import Attachment, Incoming, JournalError, Undelivered, Update
 from rumi.journal.messages import SEEN_LEAST
 from rumi.marked import block
 from rumi.models import Emit, ModelRequest, Reply
@@ -19,7 +19,7 @@ from tests.chats.house import House, InPlace, MemorySandboxes, house, reply_to
 from tests.journal.accepting import tg
 
 T = TypeVar("T")
-REPORT = Enclosure("file", "ref-1", "report.txt", "text/plain", 10)
+REPORT = Attachment("file", "ref-1", "report.txt", "text/plain", 10)
 
 
 async def slow(request: ModelRequest, emit: Emit) -> Reply:
@@ -34,11 +34,11 @@ def stored(path: Path, column: str) -> list[object]:
 
 async def settled(home: House) -> None:
     with trio.fail_after(1000):
-        await home.means.pending.all_told()
+        await home.services.pending.all_told()
 
 
 async def replies(home: House, chat: str) -> list[str]:
-    return [reply.text for reply in await home.means.journal.ask(Undelivered(chat))]
+    return [reply.text for reply in await home.services.journal.ask(Undelivered(chat))]
 
 
 async def test_a_batch_is_stored_and_every_message_in_it_answered(
@@ -120,14 +120,14 @@ async def test_of_what_has_no_chat_only_the_updates_number_is_kept(
         assert await home.inbox.accept_all([Incoming(tg(7)), Incoming(tg(8))]) == [True, True]
         assert await home.inbox.accept_all([Incoming(tg(7))]) == [False]
         assert stored(tmp_path, "text") == []
-        assert home.means.pending.untold == {}
+        assert home.services.pending.untold == {}
 
 
 async def test_an_answer_known_at_once_is_stored_with_its_message_and_starts_no_chat(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path) as home:
-        with home.means.hub.listening("tg1") as events:
+        with home.services.hub.listening("tg1") as events:
             assert await home.inbox.accept_all(
                 [Incoming(tg(7), "tg1", "[sticker]", answer="no stickers")]
             ) == [True]
@@ -174,7 +174,7 @@ async def test_nothing_is_stored_or_kept_of_a_batch_that_the_disk_refuses(
         with pytest.raises(RumiError, match="could not be stored"):
             await home.inbox.accept_all([Incoming(tg(1), "tg1", "lost"), Incoming(tg(2), "tg2", "lost")])
         disk.broken = False
-        assert home.means.pending.untold == {}
+        assert home.services.pending.untold == {}
         assert await home.inbox.accept_all([Incoming(tg(1), "tg1", "found")]) == [True]
         await settled(home)
         assert await replies(home, "tg1") == ["you said found"]
@@ -203,14 +203,14 @@ async def test_each_message_is_answered_in_its_senders_language(
 async def test_after_a_restart_a_user_reads_what_was_lost_in_their_language(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    async def bring(chat: str, enclosure: Enclosure) -> str:
+    async def bring(chat: str, attachment: Attachment) -> str:
         await trio.sleep(100)
         return "never"
 
     with trio.CancelScope() as killed:
         async with house(tmp_path, slow, bring=bring) as home:
             await home.inbox.accept_all([Incoming(tg(1), "tg1", "trabajá", language="es")])
-            await home.inbox.accept_all([Incoming(tg(2), "tg2", "", language="en", enclosures=(REPORT,))])
+            await home.inbox.accept_all([Incoming(tg(2), "tg2", "", language="en", attachments=(REPORT,))])
             await trio.sleep(1)
             killed.cancel()
     async with house(tmp_path) as home:
@@ -226,14 +226,14 @@ async def test_what_comes_with_a_message_is_fetched_in_its_turn_and_again_at_a_r
 ) -> None:
     fetched: list[tuple[str, str]] = []
 
-    async def bring(chat: str, enclosure: Enclosure) -> str:
-        fetched.append((chat, enclosure.reference))
+    async def bring(chat: str, attachment: Attachment) -> str:
+        fetched.append((chat, attachment.reference))
         if len(fetched) == 1:
             raise RumiError("The line was cut.")
         return "[saved as report.txt]"
 
     async with house(tmp_path, bring=bring) as home:
-        await home.inbox.accept_all([Incoming(tg(1), "tg1", "sum it up", enclosures=(REPORT,))])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "sum it up", attachments=(REPORT,))])
         await settled(home)
         assert await replies(home, "tg1") == [
             "❌ I could not get what you sent: The line was cut. Send /retry to try again."
@@ -243,7 +243,7 @@ async def test_what_comes_with_a_message_is_fetched_in_its_turn_and_again_at_a_r
         assert (await replies(home, "tg1"))[1] == "you said sum it up"
         assert fetched == [("tg1", "ref-1"), ("tg1", "ref-1")]
         said = [
-            m.content for m in home.means.model_for("tg1", "en").requests[-1].messages if m.role == "user"
+            m.content for m in home.services.model_for("tg1", "en").requests[-1].messages if m.role == "user"
         ]  # type: ignore[attr-defined]
         assert said[-3:] == [
             "[The user sends files.]",
@@ -257,7 +257,7 @@ async def test_a_stop_ends_the_fetching_of_what_came_with_a_message(
 ) -> None:
     ended: list[str] = []
 
-    async def bring(chat: str, enclosure: Enclosure) -> str:
+    async def bring(chat: str, attachment: Attachment) -> str:
         try:
             await trio.sleep_forever()
         finally:
@@ -265,7 +265,7 @@ async def test_a_stop_ends_the_fetching_of_what_came_with_a_message(
         raise AssertionError
 
     async with house(tmp_path, bring=bring) as home:
-        await home.inbox.accept_all([Incoming(tg(1), "tg1", enclosures=(REPORT,))])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", attachments=(REPORT,))])
         await trio.sleep(5)
         await home.inbox.accept_all([Incoming(tg(2), "tg1", "/stop")])
         await settled(home)
@@ -274,12 +274,12 @@ async def test_a_stop_ends_the_fetching_of_what_came_with_a_message(
 
 
 async def test_a_caption_is_no_command(autojump_clock: MockClock, tmp_path: Path) -> None:
-    async def bring(chat: str, enclosure: Enclosure) -> str:
+    async def bring(chat: str, attachment: Attachment) -> str:
         await trio.lowlevel.checkpoint()
         return "[saved]"
 
     async with house(tmp_path, bring=bring) as home:
-        await home.inbox.accept_all([Incoming(tg(1), "tg1", "/help", enclosures=(REPORT,))])
+        await home.inbox.accept_all([Incoming(tg(1), "tg1", "/help", attachments=(REPORT,))])
         await settled(home)
         assert await replies(home, "tg1") == ["you said /help"]
 
@@ -338,10 +338,10 @@ async def test_a_stop_from_outside_leaves_the_shared_reply_to_the_chats_own_fron
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "work", origin=55)])
         await trio.sleep(1)
         assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
-        (reply,) = await home.means.journal.ask(Undelivered("tg1"))
+        (reply,) = await home.services.journal.ask(Undelivered("tg1"))
         assert reply.origin == 55
         assert await home.inbox.command("tg1", "/stop") == "Nothing is running."
-        assert len(await home.means.journal.ask(Undelivered("tg1"))) == 1
+        assert len(await home.services.journal.ask(Undelivered("tg1"))) == 1
 
 
 async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
@@ -366,10 +366,10 @@ async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
         with trio.move_on_after(1):
             await home.inbox.accept_all([Incoming(tg(1), "tg1", "hello")])
         assert trio.current_time() < 10
-        assert not home.means.pending.untold
+        assert not home.services.pending.untold
         # It was written all the same: then the chat works on it when it comes, and who listens hears of it.
         disk.works.set()
-        with home.means.hub.listening("tg1") as events:
+        with home.services.hub.listening("tg1") as events:
             await home.inbox.open("tg1")
             assert await reply_to(events, 1) == "you said hello"
 
@@ -408,14 +408,14 @@ async def test_messages_are_withdrawn_with_the_turn_that_they_began_and_with_no_
         return Reply("late")
 
     async with house(tmp_path, slow) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "hello")
             await trio.sleep(1)
             other = await home.inbox.accept("cli", "somebody else's")
             assert await reply_to(events, other) == busy("en")
             await home.inbox.withdraw("cli", [other])
             await trio.sleep(1)
-            assert first in home.means.pending.untold["cli"]
+            assert first in home.services.pending.untold["cli"]
             await home.inbox.withdraw("cli", [first])
             assert await reply_to(events, first) == "⏹ Stopped."
             await home.inbox.withdraw("nobody", [first])
@@ -444,8 +444,8 @@ async def test_a_reply_that_was_written_when_the_disk_failed_is_told_also_where_
         with trio.fail_after(60):
             while not disk.failed:  # noqa: ASYNC110  # a disk tells nobody
                 await trio.sleep(0.01)
-            await home.means.pending.all_told()
-        assert home.means.pending.untold == {}
+            await home.services.pending.all_told()
+        assert home.services.pending.untold == {}
         assert await replies(home, "tg1") == [restarted("en", "hello")]
 
 
@@ -462,9 +462,9 @@ async def test_a_command_from_outside_that_outlasts_its_caller_leaves_no_reply_w
         with pytest.raises(RumiError, match="has not answered yet"):
             await home.inbox.command(chat, "/reset")
         await settled(home)
-        assert await home.means.journal.ask(Undelivered(chat)) == ()
+        assert await home.services.journal.ask(Undelivered(chat)) == ()
         assert await home.inbox.command(chat, "/stop") == "Nothing is running."
-        assert await home.means.journal.ask(Undelivered(chat)) == ()
+        assert await home.services.journal.ask(Undelivered(chat)) == ()
 
 
 async def test_a_command_from_outside_that_stops_a_turn_leaves_the_reply_to_who_began_it(
@@ -474,5 +474,5 @@ async def test_a_command_from_outside_that_stops_a_turn_leaves_the_reply_to_who_
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "work", origin=5)])
         await trio.sleep(1)
         assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
-        (reply,) = await home.means.journal.ask(Undelivered("tg1"))
+        (reply,) = await home.services.journal.ask(Undelivered("tg1"))
         assert (reply.text, reply.origin, len(reply.messages)) == ("⏹ Stopped.", 5, 2)

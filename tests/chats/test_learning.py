@@ -97,8 +97,8 @@ async def test_a_turn_knows_its_users_facts_and_nobody_elses(
 ) -> None:
     mind = Mind()
     async with living(tmp_path, mind) as home:
-        assert home.means.memory is not None
-        await home.means.memory(Remember("tg7", NewFact("city", "Rosario"), chat="tg7"))
+        assert home.services.memory is not None
+        await home.services.memory(Remember("tg7", NewFact("city", "Rosario"), chat="tg7"))
         await home.ask("hello", "tg7")
         await home.ask("hello", "tg8")
         await home.ask("hello", "tg7_3")
@@ -125,9 +125,9 @@ async def test_a_tainted_fact_taints_the_turn_that_is_shown_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with living(tmp_path, Mind()) as home:
-        assert home.means.memory is not None
+        assert home.services.memory is not None
         await home.ask("hello")
-        await home.means.memory(Remember("local", NewFact("x", "do as the page says"), tainted=True))
+        await home.services.memory(Remember("local", NewFact("x", "do as the page says"), tainted=True))
         await home.ask("and now")
     assert rows(tmp_path, f"SELECT tainted FROM history WHERE {SAID} ORDER BY id") == [
         (0,),
@@ -139,9 +139,9 @@ async def test_a_tainted_fact_taints_the_turn_that_is_shown_it(
 
 async def test_memory_shows_and_forgets(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with living(tmp_path, Mind()) as home:
-        assert home.means.memory is not None
+        assert home.services.memory is not None
         assert await home.ask("/memory") == "I know nothing about you yet."
-        await home.means.memory(Remember("local", NewFact("city", "Rosario")))
+        await home.services.memory(Remember("local", NewFact("city", "Rosario")))
         assert "Rosario" in await home.ask("/memory")
         assert "Rosario" not in await home.ask("/memory", "tg7")
         assert await home.ask("/memory forget city") == "🗑 Forgot 1 fact: `city`."
@@ -156,7 +156,7 @@ async def test_replies_come_in_order_also_behind_one_that_is_looked_up(
         return ()
 
     async with living(tmp_path, Mind(), memory=slow) as home:
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             numbers = [await home.inbox.accept("cli", text) for text in ("/memory", "/help", "/stop")]
             found = [(await events.receive()).what for _ in numbers]
     assert [reply.messages for reply in found] == [(number,) for number in numbers]  # type: ignore[union-attr]
@@ -206,7 +206,7 @@ async def test_a_stop_ends_the_wait_of_a_reset_and_not_the_work(
     mind = Mind(takes_s=30)
     async with living(tmp_path, mind) as home:
         await home.ask("I live in Rosario")
-        with home.means.hub.listening("cli") as events:
+        with home.services.hub.listening("cli") as events:
             number = await home.inbox.accept("cli", "/reset")
             await trio.sleep(1)
             await home.inbox.accept("cli", "/stop")
@@ -296,9 +296,9 @@ async def test_what_the_memory_has_already_is_not_drawn_twice_when_the_end_came_
     mind = Mind()
     async with living(tmp_path, mind, thinks=False) as home:
         await home.ask("I live in Rosario")
-        lesson = await home.means.journal.ask(Study("cli", 1))
-        assert home.means.memory is not None
-        await home.means.memory(Learn("local", "cli", 1, lesson.upto, (NewFact(*ROSARIO),)))
+        lesson = await home.services.journal.ask(Study("cli", 1))
+        assert home.services.memory is not None
+        await home.services.memory(Learn("local", "cli", 1, lesson.upto, (NewFact(*ROSARIO),)))
         await home.inbox.begin_session("cli")
     async with settled(tmp_path, mind) as home:
         assert await home.facts() == [ROSARIO]
@@ -357,7 +357,7 @@ async def test_a_model_that_hangs_holds_up_nothing(tmp_path: Path, autojump_cloc
         for chat in range(20):
             await home.ask("I live in Rosario", f"tg{chat}")
         assert await home.inbox.ask_to_learn()
-        home.inbox._means.learner.tell_nowait(Look())  # type: ignore[union-attr]
+        home.inbox._services.extractor.tell_nowait(Look())  # type: ignore[union-attr]
         before = trio.current_time()
         assert await home.ask("hello", "tg3") == "you said hello"
         assert trio.current_time() - before < 1

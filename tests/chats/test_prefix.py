@@ -21,15 +21,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent import Kept, Limits, TurnInput
+from rumi.agent import Kept, TurnInput, TurnLimits
 from rumi.agent.turn import CLOSING
 from rumi.agent.turn import _Turn as Turn
+from rumi.chats import context, noting, prompting, worker
 from rumi.chats import conversation as conversations
-from rumi.chats import knowing, noting, prompting, worker
 from rumi.chats.conversation import Conversation
 from rumi.chats.noting import Told
 from rumi.chats.summing import INSTRUCTIONS
-from rumi.journal import ChatRecord, Entry, Summary
+from rumi.journal import ChatRecord, HistoryEntry, Summary
 from rumi.journal import history as journal_history
 from rumi.memory import Block, Facts, Forget, NewFact, Remember, memory_block
 from rumi.models import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
@@ -185,7 +185,7 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
         watched().beginnings += 1
         await shorten(self, last)
 
-    async def cuts(self: Conversation, gone: Sequence[Entry]) -> None:
+    async def cuts(self: Conversation, gone: Sequence[HistoryEntry]) -> None:
         watched().cut.update(entry.message.content for entry in gone)
         await cut(self, gone)
 
@@ -221,7 +221,7 @@ async def converse(path: Path, seed: int, patch: pytest.MonkeyPatch) -> Watched:
     more: dict[str, Any] = {
         "context_tokens": random.choice((8192, 32_768, 131_072)),
         "history_messages": random.choice((None, None, None, 40)),
-        "limits": Limits(max_turns=random.choice((3, 10)), repeated_call=99),
+        "limits": TurnLimits(max_turns=random.choice((3, 10)), repeated_call=99),
         "session_ttl_s": 1e9,
         "skills": watched.look_up,
         "remembers": True,
@@ -245,7 +245,7 @@ async def converse(path: Path, seed: int, patch: pytest.MonkeyPatch) -> Watched:
 
 async def change(home: House, watched: Watched) -> None:
     """Something that prompts tell changes, or nothing."""
-    random, memory = watched.random, home.means.memory
+    random, memory = watched.random, home.services.memory
     assert memory is not None
     key = f"key{random.randint(0, 5)}"
     match random.choice(("nothing", "nothing", "fact", "fact", "forget", "evil", "skill", "no skill")):
@@ -264,8 +264,8 @@ async def change(home: House, watched: Watched) -> None:
 async def one_turn(home: House, watched: Watched, path: Path, now: Callable[[], float]) -> None:
     """One message, and what holds behind it."""
     random = watched.random
-    assert home.means.memory is not None
-    known = await home.means.memory(Facts("local"))
+    assert home.services.memory is not None
+    known = await home.services.memory(Facts("local"))
     watched.facts = frozenset(f"{fact.key}: {escaped(fact.value)}" for fact in known)
     watched.today = f"Today is {datetime.fromtimestamp(now()).astimezone():%A, %Y-%m-%d}."
     watched.steps = [random.choice((1, 1, 2, 5)) for _ in range(random.choice((0, 0, 0, 1, 4)))]
@@ -339,16 +339,16 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def date_stands_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
     parts = prompting._parts
 
-    def dated(means: Any, *args: Any) -> Any:
-        instructions, *others = parts(means, *args)
-        day = datetime.fromtimestamp(means.now()).astimezone().date()
+    def dated(services: Any, *args: Any) -> Any:
+        instructions, *others = parts(services, *args)
+        day = datetime.fromtimestamp(services.now()).astimezone().date()
         return (f"{instructions}\n{day}", *others)
 
     patch.setattr(prompting, "_parts", dated)
 
 
 def facts_stand_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(knowing, "note", lambda told, *parts: noting.note(Told(), *parts))
+    patch.setattr(context, "note", lambda told, *parts: noting.note(Told(), *parts))
 
 
 def notes_are_not_kept(patch: pytest.MonkeyPatch) -> None:
@@ -356,7 +356,7 @@ def notes_are_not_kept(patch: pytest.MonkeyPatch) -> None:
 
     async def forgetful(self: Conversation, turn: str, kept: Kept) -> None:
         if kept.message.role == "system":
-            self.remember(Entry(turn, kept.message, kept.tainted))
+            self.remember(HistoryEntry(turn, kept.message, kept.tainted))
         else:
             await keep(self, turn, kept)
 
@@ -364,7 +364,7 @@ def notes_are_not_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_is_forgotten_is_not_told(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(knowing, "memory_block", lambda *args, told, **more: said_once(*args, told=told, **more))
+    patch.setattr(context, "memory_block", lambda *args, told, **more: said_once(*args, told=told, **more))
 
 
 def said_once(*args: Any, told: Any, **more: Any) -> Block:
@@ -409,8 +409,8 @@ def a_summary_forgets_addresses(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_told_fact_is_clean(patch: pytest.MonkeyPatch) -> None:
-    block = knowing.memory_block
-    patch.setattr(knowing, "memory_block", lambda *args, **more: Block(block(*args, **more).text))
+    block = context.memory_block
+    patch.setattr(context, "memory_block", lambda *args, **more: Block(block(*args, **more).text))
 
 
 PLANTED: Sequence[Plant] = (

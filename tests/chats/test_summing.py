@@ -17,7 +17,7 @@ from trio.testing import MockClock
 
 from rumi.chats.history import HistoryRoom
 from rumi.chats.summing import GAP, INSTRUCTIONS, NO_SUMMARY, SUMMARY_TOKENS, sum_up
-from rumi.journal import Entry, Load
+from rumi.journal import HistoryEntry, Load
 from rumi.memory import Fact
 from rumi.models import (
     Emit,
@@ -102,7 +102,7 @@ async def test_a_summary_takes_in_the_one_before_and_survives_a_restart(
     async with living(tmp_path, mind) as home:
         await talk(home, 1, 20)
         before = len(mind.summed)
-        record = await home.means.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(Load("cli", 100))
     assert before > 2
     assert mind.summed[1].startswith("Earlier summary: summary 1\n")
     assert len(record.history) <= MESSAGES
@@ -137,7 +137,7 @@ async def test_what_was_cut_before_there_was_a_summary_is_told_in_the_next_one(
     async with living(tmp_path, mind) as home:
         await talk(home, 1, 16)
         await trio.sleep(31)
-        record = await home.means.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(Load("cli", 100))
         assert record.summary is not None
         assert (record.summary.text, record.summary.gap) == ("summary 1", True)
         await talk(home, 17, 17)
@@ -146,7 +146,7 @@ async def test_what_was_cut_before_there_was_a_summary_is_told_in_the_next_one(
         await talk(home, 18, 18)
         await trio.sleep(90)
         await talk(home, 19, 19)
-        record = await home.means.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(Load("cli", 100))
         assert record.summary is not None
         assert not record.summary.gap
     assert said_in(*mind.summed, *mind.last) == [f"m{number}" for number in range(1, 20)]
@@ -183,7 +183,7 @@ async def test_a_reset_ends_it_and_what_comes_is_a_new_conversation(
         await trio.sleep(60)
         await talk(home, 7, 7)
         assert mind.last == ["m7"]
-        record = await home.means.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(Load("cli", 100))
         assert record.summary is None
 
 
@@ -197,7 +197,7 @@ async def test_what_strangers_said_stays_marked_in_a_summary_and_the_session_sta
         await talk(home, 1, 8)
     async with living(tmp_path, mind) as home:
         await talk(home, 9, 9)
-        record = await home.means.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(Load("cli", 100))
     assert record.summary is not None
     assert record.summary.tainted
     assert record.tainted
@@ -240,7 +240,10 @@ async def test_a_summary_is_cut_to_its_measure_and_an_empty_one_is_none() -> Non
         await trio.lowlevel.checkpoint()
         return Reply("ñandú 漢字 " * 5000)
 
-    entries = (Entry("t1", Message("user", "hi " * 90_000)), Entry("t1", Message("assistant", "hello")))
+    entries = (
+        HistoryEntry("t1", Message("user", "hi " * 90_000)),
+        HistoryEntry("t1", Message("assistant", "hello")),
+    )
     model = FunctionModel(long)
     summary = await sum_up(model, None, entries, 2000)
     assert message_tokens(Message("user", summary.text)) <= SUMMARY_TOKENS + 10
@@ -255,11 +258,14 @@ async def test_a_summary_is_cut_to_its_measure_and_an_empty_one_is_none() -> Non
 
 
 def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
-    entries = [Entry("t1", Message("user", "hi")), Entry("t1", Message("assistant", "x" * 3000))]
+    entries = [
+        HistoryEntry("t1", Message("user", "hi")),
+        HistoryEntry("t1", Message("assistant", "x" * 3000)),
+    ]
     assert HistoryRoom(1000, 0).outgrown(entries) == tuple(entries)
     assert HistoryRoom(1600, 0).outgrown(entries) == tuple(entries)
     assert HistoryRoom(1800, 0).outgrown(entries) == ()
-    two = [*entries, Entry("t2", Message("user", "ok"))]
+    two = [*entries, HistoryEntry("t2", Message("user", "ok"))]
     assert HistoryRoom(1600, 0).outgrown(two) == tuple(entries)
     assert HistoryRoom(1, 0, messages=1).outgrown([]) == ()
 
@@ -271,25 +277,27 @@ CONTEXT_TOKENS = 8192
 ROOM = CONTEXT_TOKENS // 2
 
 
-def conversation_of(random: Random, turns: int) -> list[list[Entry]]:
+def conversation_of(random: Random, turns: int) -> list[list[HistoryEntry]]:
     """Turns of all kinds: short and long ones, many calls at once, cut off in the middle, read the web."""
     whole = []
     for number in range(1, turns + 1):
         turn, tainted = f"t{number}", random.random() < 0.1
         words = random.choice((3, 30, 300, 1200))
         said = [
-            Entry(turn, Message("user", "what " * random.randint(1, words)), links=(f"http://{number}/",))
+            HistoryEntry(
+                turn, Message("user", "what " * random.randint(1, words)), links=(f"http://{number}/",)
+            )
         ]
         for step in range(random.choice((0, 0, 1, 2, 5))):
             calls = tuple(
                 ToolCall(f"{turn}.{step}.{n}", "bash", json.dumps({"command": "x" * random.randint(1, 300)}))
                 for n in range(random.choice((1, 1, 3)))
             )
-            said.append(Entry(turn, Message("assistant", "", calls), tainted))
+            said.append(HistoryEntry(turn, Message("assistant", "", calls), tainted))
             for call in calls:
                 result = Message("tool", "out " * random.choice((1, 50, 4000)), tool_call_id=call.id)
-                said.append(Entry(turn, result, tainted))
-        said.append(Entry(turn, Message("assistant", "answer " * random.randint(1, words)), tainted))
+                said.append(HistoryEntry(turn, result, tainted))
+        said.append(HistoryEntry(turn, Message("assistant", "answer " * random.randint(1, words)), tainted))
         whole.append(said[: random.randint(1, len(said))] if random.random() < 0.1 else said)
     return whole
 

@@ -80,7 +80,7 @@ async def test_files_keep_the_mark_while_a_sandbox_may_still_write_them(
 
 async def _asks(home: House, text: str) -> bool:
     """Whether a turn asks for a yes; it gets none."""
-    with home.means.hub.listening("cli") as events, trio.fail_after(2000):
+    with home.services.hub.listening("cli") as events, trio.fail_after(2000):
         number = await home.inbox.accept("cli", text)
         asked = False
         while True:

@@ -43,12 +43,12 @@ def test_the_dump_names_the_tool_that_runs_its_age_and_the_container(running: Pr
     assert (status["version"], status["sandbox"]["engine"]) == (2, "bubblewrap")
     assert status["databases"]["state.db"] > 0
     assert {child["id"] for child in status["tree"]["children"]} >= {"journal", "memory", "models", "chats"}
-    figures = node(status, "chats", "cli")["figures"]
-    assert isinstance(figures, dict)
-    (tool,) = figures["tools"]
-    assert (tool["name"], tool["what"], figures["question"]) == ("bash", "sleep 600", False)
+    metrics = node(status, "chats", "cli")["figures"]
+    assert isinstance(metrics, dict)
+    (tool,) = metrics["tools"]
+    assert (tool["name"], tool["what"], metrics["question"]) == ("bash", "sleep 600", False)
     assert 0 < tool["age_s"] < 100
-    assert figures["container"] == node(status, "sandboxes", "sandbox:cli")["figures"]["container"]  # type: ignore[index]
+    assert metrics["container"] == node(status, "sandboxes", "sandbox:cli")["figures"]["container"]  # type: ignore[index]
     again = json.loads(running.run("status", "--json").stdout)
     assert node(again, "chats", "cli")["figures"]["tools"][0]["age_s"] > tool["age_s"]  # type: ignore[index]
 

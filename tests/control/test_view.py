@@ -19,12 +19,12 @@ def item(id: str, *children: dict[str, Any], **changes: object) -> dict[str, Any
 
 def chat(id: str, **job: Any) -> dict[str, Any]:
     """A chat's actor; with `age_s` in a turn, with `tool` in a tool call as old as that."""
-    figures: dict[str, Any] = {"history": 3, "session": 1, "tainted": False, "container": None}
+    metrics: dict[str, Any] = {"history": 3, "session": 1, "tainted": False, "container": None}
     if job:
         tools = [{"name": "bash", "what": job["tool"], "age_s": job["age_s"]}] if "tool" in job else []
-        figures |= {"job": "turn", "turn": "t7", "phase": "thinking", "question": False, "tools": tools}
-        figures["age_s"] = job["age_s"]
-    return item(id, figures=figures, doing="turn" if job else "")
+        metrics |= {"job": "turn", "turn": "t7", "phase": "thinking", "question": False, "tools": tools}
+        metrics["age_s"] = job["age_s"]
+    return item(id, metrics=metrics, activity="turn" if job else "")
 
 
 def shown(tree: dict[str, Any], width: int = 80, choice: Choice | None = None, **more: Any) -> str:
@@ -41,7 +41,7 @@ def shown(tree: dict[str, Any], width: int = 80, choice: Choice | None = None, *
 
 def test_the_tree_fits_into_eighty_columns_and_names_what_each_actor_does() -> None:
     long = "turn t3: bash " + "x" * 200
-    text = shown(item("rumi", item("journal"), item("chats", item("a" * 64, doing=long), item("b"))))
+    text = shown(item("rumi", item("journal"), item("chats", item("a" * 64, activity=long), item("b"))))
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "turn t3: bash" in text
     assert "degraded: no bound on memory" in text
@@ -50,7 +50,9 @@ def test_the_tree_fits_into_eighty_columns_and_names_what_each_actor_does() -> N
 
 
 def test_what_one_actor_does_takes_no_room_from_names_and_states() -> None:
-    text = shown(item("rumi", item("sandbox:tg123456", doing="x" * 200), item("sender", state="restarting")))
+    text = shown(
+        item("rumi", item("sandbox:tg123456", activity="x" * 200), item("sender", state="restarting"))
+    )
     assert "├ sandbox:tg123456 running " in text
     assert "└ sender           restarting " in text
     assert "…" in text
@@ -98,10 +100,10 @@ def test_the_selected_chat_is_shown_and_the_order_is_the_persons() -> None:
 
 def test_where_there_is_little_room_chats_and_trouble_stay_and_the_selected_one_is_in_sight() -> None:
     chats = [chat(f"c{number:02}", age_s=60.0 - number) for number in range(20)]
-    boxes = item("sandboxes", item("sandbox:c01", doing="running sleep"), kind="dynamic_supervisor")
+    containers = item("sandboxes", item("sandbox:c01", activity="running sleep"), kind="dynamic_supervisor")
     ill = item("poller", restarts=2)
     tree = item(
-        "rumi", item("journal"), boxes, item("chats", *chats, kind="dynamic_supervisor"), ill,
+        "rumi", item("journal"), containers, item("chats", *chats, kind="dynamic_supervisor"), ill,
         kind="supervisor",
     )  # fmt: skip
     lines = shown(tree, choice=Choice(terse=True, many=3, most=3, selected="c07")).splitlines()[4:]
@@ -113,7 +115,7 @@ def test_where_there_is_little_room_chats_and_trouble_stay_and_the_selected_one_
 def test_what_is_left_of_a_models_budget_is_told() -> None:
     budget = {"limit": 8000, "remaining": 420.0, "full_in_s": 55.0}
     models = {"gpt": {"running": 1, "cool_down_s": 0.0, "requests": None, "tokens": budget}}
-    text = shown(item("rumi", item("models", doing="1 running", figures={"models": models})), 100)
+    text = shown(item("rumi", item("models", activity="1 running", metrics={"models": models})), 100)
     assert "1 running · gpt 420/8000 tokens" in text
 
 

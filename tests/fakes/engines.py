@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import trio
 
-from rumi.sandbox import Engine, Limits, SandboxError
+from rumi.sandbox import Engine, SandboxError, SandboxLimits
 
-MakeEngine: TypeAlias = Callable[[Limits, str], Engine]
+MakeEngine: TypeAlias = Callable[[SandboxLimits, str], Engine]
 """Makes an engine with these limits, for the installation of this name."""
 
 
@@ -20,7 +20,7 @@ async def cleaned_up(engine: Engine) -> AsyncIterator[Engine]:
         yield engine
     finally:
         with trio.CancelScope(shield=True), trio.move_on_after(60):
-            while left := await engine.boxes():
+            while left := await engine.containers():
                 for box in left:
                     # A busy daemon may take longer than the engine waits for it.
                     with contextlib.suppress(SandboxError):

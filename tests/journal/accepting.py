@@ -1,11 +1,11 @@
 """What the journal's tests have it accept."""
 
-from rumi.journal import Accept, Enclosure, Incoming, Update
+from rumi.journal import Accept, Attachment, Incoming, Update
 
 
-def accept(chat: str, text: str, *enclosures: Enclosure) -> Accept:
+def accept(chat: str, text: str, *attachments: Attachment) -> Accept:
     """Store one message, from no source that repeats itself."""
-    return Accept((Incoming(chat=chat, text=text, enclosures=enclosures),))
+    return Accept((Incoming(chat=chat, text=text, attachments=attachments),))
 
 
 def tg(number: int) -> Update:

@@ -11,7 +11,7 @@ from rumi.journal import (
     Accept,
     Append,
     Count,
-    Entry,
+    HistoryEntry,
     Journal,
     JournalError,
     Load,
@@ -54,7 +54,7 @@ async def test_history_is_stored_in_the_order_of_its_asks(tmp_path: Path) -> Non
     async with root.running():
         session = (await journal.ask(Load("a", 1))).session
         for number in range(100):
-            await journal.ask(Append("a", session, (Entry("t1", Message("user", str(number))),)))
+            await journal.ask(Append("a", session, (HistoryEntry("t1", Message("user", str(number))),)))
         record = await journal.ask(Load("a", 1000))
     assert [entry.message.content for entry in record.history] == [str(n) for n in range(100)]
 

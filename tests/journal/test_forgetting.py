@@ -16,8 +16,8 @@ from rumi.journal import (
     Append,
     Begin,
     Delivered,
-    Entry,
     Expire,
+    HistoryEntry,
     Journal,
     JournalMessage,
     Load,
@@ -31,7 +31,7 @@ from rumi.journal import (
     Threads,
 )
 from rumi.journal import actor as actor_module
-from rumi.journal.messages import SLICE, Place
+from rumi.journal.messages import SLICE, ExpiryCursor
 from rumi.journal.store import Store
 from rumi.models import Message
 from tests.chats.house import InPlace
@@ -40,8 +40,8 @@ from tests.journal.accepting import accept
 DAY = 86_400.0
 
 
-def entry(turn: str, text: str = "said") -> Entry:
-    return Entry(turn, Message("user", text))
+def entry(turn: str, text: str = "said") -> HistoryEntry:
+    return HistoryEntry(turn, Message("user", text))
 
 
 class Book:
@@ -70,8 +70,8 @@ class Book:
 
     def expire(self, days: float) -> int:
         """Delete what is older; how many slices that took."""
-        slices, place = 0, Place()
-        while isinstance(place, Place):
+        slices, place = 0, ExpiryCursor()
+        while isinstance(place, ExpiryCursor):
             place = self.do(Expire(self.now - days * DAY, place))  # type: ignore[assignment]
             slices += 1
         return slices

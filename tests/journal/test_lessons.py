@@ -12,7 +12,7 @@ from rumi.journal import (
     Append,
     AskToLearn,
     Begin,
-    Entry,
+    HistoryEntry,
     LearnedFrom,
     LearnNothing,
     LeftOut,
@@ -51,15 +51,15 @@ class Book:
             pass
         return answer
 
-    def turn(self, text: str, *between: Entry, chat: str = "a", due: float | None = 2000.0) -> int:
+    def turn(self, text: str, *between: HistoryEntry, chat: str = "a", due: float | None = 2000.0) -> int:
         """A whole turn in the chat's session, which is due then; the session's number."""
         self.messages += 1
         number, turn = self.messages, f"t{self.messages}"
         session = self.do(Load(chat, 0)).session  # type: ignore[attr-defined]
-        asked = Entry(turn, Message("user", text))
+        asked = HistoryEntry(turn, Message("user", text))
         self.do(accept(chat, text), Begin(chat, number, turn, session, (asked,)))
-        self.do(Append(chat, session, tuple(Entry(turn, e.message, e.tainted) for e in between)))
-        answer = Entry(turn, Message("assistant", f"re: {text}"), any(e.tainted for e in between))
+        self.do(Append(chat, session, tuple(HistoryEntry(turn, e.message, e.tainted) for e in between)))
+        answer = HistoryEntry(turn, Message("assistant", f"re: {text}"), any(e.tainted for e in between))
         self.do(Settle(chat, (number,), "ok", "complete", session, (answer,), due))
         return int(session)
 
@@ -131,8 +131,8 @@ def test_what_was_said_while_it_was_learned_from_is_left_for_the_next_time(book:
 def test_only_the_users_words_and_untainted_answers_are_learned_from(book: Book) -> None:
     call = Message("assistant", "", (ToolCall("c", "web_fetch", "{}"),))
     page = Message("tool", "the user lives on the moon", tool_call_id="c")
-    book.turn("read it", Entry("", call), Entry("", page, tainted=True))
-    book.turn("fine", Entry("", Message("tool", "secret", tool_call_id="x")))
+    book.turn("read it", HistoryEntry("", call), HistoryEntry("", page, tainted=True))
+    book.turn("fine", HistoryEntry("", Message("tool", "secret", tool_call_id="x")))
     assert book.said() == ["read it", "fine", "re: fine"]
 
 
@@ -256,7 +256,7 @@ def test_results_that_prompts_show_shortened_are_loaded_so_and_stay_whole_in_the
     book.do(Load("a", 1))
     results = [Message("tool", f"{number}" * 2000, tool_call_id="c") for number in range(4)]
     for number, result in enumerate(results):
-        book.do(Append("a", 1, (Entry(f"t{number}", result),)))
+        book.do(Append("a", 1, (HistoryEntry(f"t{number}", result),)))
     book.do(Shorten("a", 1, 2))
     book.do(Shorten("a", 1, 3))  # never back
     lengths = [len(entry.message.content) for entry in book.do(Load("a", 10)).history]  # type: ignore[attr-defined]
@@ -280,8 +280,8 @@ def test_no_more_is_loaded_than_takes_so_many_tokens_and_the_rest_waits_for_a_su
     book.store.close()
 
 
-def said(turn: str, text: str) -> Entry:
-    return Entry(turn, Message("user", text))
+def said(turn: str, text: str) -> HistoryEntry:
+    return HistoryEntry(turn, Message("user", text))
 
 
 def words(entries: Any) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.journal import Append, Begin, Entry, Load, Settle, Study
+from rumi.journal import Append, Begin, HistoryEntry, Load, Settle, Study
 from rumi.journal.history import UNREADABLE
 from rumi.journal.store import Store
 from rumi.models import Message
@@ -15,7 +15,10 @@ from tests.journal.accepting import accept
 @pytest.mark.parametrize("spoilt", [b"x", b"{}", b'{"role":"user","content":"h\xff"', b"[1]"])
 def test_an_entry_that_cannot_be_read_is_one_entry(tmp_path: Path, spoilt: bytes) -> None:
     store = Store(tmp_path / "state.db")
-    asked, answer = Entry("t1", Message("user", "hello")), Entry("t1", Message("assistant", "hi"))
+    asked, answer = (
+        HistoryEntry("t1", Message("user", "hello")),
+        HistoryEntry("t1", Message("assistant", "hi")),
+    )
     store.run([accept("a", "hello"), Begin("a", 1, "t1", 1, (asked,)), Append("a", 1, (asked,))])
     store.run([Settle("a", (1,), "hi", "complete", 1, (answer,), 10.0)])
     store.close()
@@ -40,5 +43,5 @@ def test_a_message_whose_enclosures_cannot_be_read_is_one_without(tmp_path: Path
     db.close()
     (record,) = store.run([Load("a", 10)])
     (message,) = record.open  # type: ignore[attr-defined]
-    assert (message.text, message.enclosures) == ("hello", ())
+    assert (message.text, message.attachments) == ("hello", ())
     store.close()

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from rumi.journal import (
     Accept,
     Append,
+    Attachment,
     Begin,
     Count,
     Delivered,
-    Enclosure,
-    Entry,
+    HistoryEntry,
     Incoming,
     JournalError,
     Load,
@@ -92,9 +92,9 @@ def test_a_transaction_that_fails_does_nothing(store: Store) -> None:
 
 def test_only_the_current_session_is_loaded_and_forgetting_deletes_all(store: Store) -> None:
     session = do(store, NewSession("a"))
-    do(store, Append("a", session, (Entry("t1", Message("user", "old")),)))  # type: ignore[arg-type]
+    do(store, Append("a", session, (HistoryEntry("t1", Message("user", "old")),)))  # type: ignore[arg-type]
     newer = do(store, NewSession("a"))
-    do(store, Append("a", newer, (Entry("t2", Message("user", "new")),)))  # type: ignore[arg-type]
+    do(store, Append("a", newer, (HistoryEntry("t2", Message("user", "new")),)))  # type: ignore[arg-type]
     assert [e.message.content for e in do(store, Load("a", 10)).history] == ["new"]  # type: ignore[attr-defined]
     assert store._db.execute("SELECT count(*) FROM history").fetchone() == (2,)
     do(store, NewSession("a", forget=True), Sweep())
@@ -200,24 +200,24 @@ def test_what_was_said_to_be_stored_survives_a_kill_at_any_step(tmp_path: Path) 
 
 
 def test_what_comes_with_a_message_is_kept_for_its_turn_and_for_a_retry(store: Store) -> None:
-    report = Enclosure("file", "ref", "report \ud800.pdf", "application/pdf", 12)
-    do(store, Accept((Incoming(tg(5), "a", "look", "es", enclosures=(report,), user=7, admin=True),)))
+    report = Attachment("file", "ref", "report \ud800.pdf", "application/pdf", 12)
+    do(store, Accept((Incoming(tg(5), "a", "look", "es", attachments=(report,), user=7, admin=True),)))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
-    assert (found.language, found.enclosures[0].reference, found.user, found.admin) == ("es", "ref", 7, True)
+    assert (found.language, found.attachments[0].reference, found.user, found.admin) == ("es", "ref", 7, True)
     do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "model_error", 1), accept("a", "/retry"))
-    assert do(store, Retriable("a")).enclosures == found.enclosures  # type: ignore[attr-defined]
+    assert do(store, Retriable("a")).attachments == found.attachments  # type: ignore[attr-defined]
     do(store, Begin("a", 2, "t2", 1, (), retries=1), Settle("a", (2,), "no", "model_error", 1))
     again = do(store, Retriable("a"))
-    assert (again.id, again.text, again.enclosures) == (2, "look", found.enclosures)  # type: ignore[attr-defined]
+    assert (again.id, again.text, again.attachments) == (2, "look", found.attachments)  # type: ignore[attr-defined]
 
 
 def test_words_of_others_are_kept_with_their_message_and_with_its_retry(store: Store) -> None:
-    words = Enclosure("words", source="standard input", text="theirs", cut=True)
+    words = Attachment("words", source="standard input", text="theirs", cut=True)
     do(store, accept("a", "mine", words))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
-    assert (found.text, found.enclosures) == ("mine", (words,))
+    assert (found.text, found.attachments) == ("mine", (words,))
     do(store, Begin("a", 1, "t1", 1), Settle("a", (1,), "no", "crashed", 1))
-    assert do(store, Retriable("a")).enclosures == (words,)  # type: ignore[attr-defined]
+    assert do(store, Retriable("a")).attachments == (words,)  # type: ignore[attr-defined]
 
 
 def test_what_an_earlier_version_stored_with_a_message_is_read(store: Store) -> None:
@@ -225,8 +225,8 @@ def test_what_an_earlier_version_stored_with_a_message_is_read(store: Store) -> 
     earlier = '[{"kind":"voice","reference":"r","name":"v.ogg","media_type":"","size_bytes":null}]'
     store._db.execute("UPDATE messages SET enclosures = ?", (earlier,))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
-    assert found.enclosures == (Enclosure("voice", "r", "v.ogg"),)
-    assert not found.enclosures[0].outside
+    assert found.attachments == (Attachment("voice", "r", "v.ogg"),)
+    assert not found.attachments[0].outside
 
 
 def test_a_reply_knows_what_its_messages_are_called_and_how_far_it_got(store: Store) -> None:
@@ -256,8 +256,8 @@ def test_replies_that_can_reach_nobody_wait_no_longer_and_say_why(store: Store) 
 
 def test_taint_outlives_the_part_of_the_history_that_is_read(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db")
-    first = Entry("t1", Message("tool", "page", tool_call_id="c"), True, ("http://x/",))
-    later = tuple(Entry(f"t{n}", Message("user", "hi")) for n in range(2, 9))
+    first = HistoryEntry("t1", Message("tool", "page", tool_call_id="c"), True, ("http://x/",))
+    later = tuple(HistoryEntry(f"t{n}", Message("user", "hi")) for n in range(2, 9))
     do(store, Append("a", 1, (first, *later)))
     record = do(store, Load("a", 3))
     assert [entry.tainted for entry in record.history] == [False] * 3  # type: ignore[attr-defined]

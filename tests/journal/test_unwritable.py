@@ -26,7 +26,7 @@ from rumi.journal import (
     Accept,
     Append,
     Count,
-    Entry,
+    HistoryEntry,
     Incoming,
     Journal,
     JournalMessage,
@@ -70,12 +70,12 @@ def fill(disk: Path) -> Path:
     return filler
 
 
-def entry(number: int, size: int = 3000) -> Entry:
-    return Entry(f"t{number}", Message("user", f"{number} " + "x" * size))
+def entry(number: int, size: int = 3000) -> HistoryEntry:
+    return HistoryEntry(f"t{number}", Message("user", f"{number} " + "x" * size))
 
 
-def figures(root: Supervisor) -> dict[str, object]:
-    return dict(root.status().children[0].figures)
+def metrics(root: Supervisor) -> dict[str, object]:
+    return dict(root.status().children[0].metrics)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -107,7 +107,7 @@ async def test_work_in_hand_is_finished_on_a_full_disk_by_means_of_the_reserve(
         await journal.ask(Settle("a", (1,), "done"))
         assert seen == ["full"]
         assert not (small_disk / "reserve").exists()
-        assert figures(root)["trouble"] == "full"
+        assert metrics(root)["trouble"] == "full"
         assert root.status().children[0].restarts == 0
         filler.unlink()
         await until(lambda: seen == ["full", None])
@@ -142,7 +142,7 @@ async def test_without_a_reserve_what_is_to_be_written_waits_until_there_is_room
         for number in range(200):
             nursery.start_soon(journal.ask, Append("a", 1, (entry(number),)))
         await trio.sleep(60)
-        assert figures(root)["trouble"] == "full"
+        assert metrics(root)["trouble"] == "full"
         assert len((await journal.ask(Load("a", 1000))).history) < 200, "what is read can be read"
         filler.unlink()
     store = Store(small_disk / "state.db")
@@ -237,7 +237,7 @@ async def test_a_lock_of_another_program_is_waited_for(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(journal.ask, accept("a", "hi"))
             await trio.sleep(30)
-            assert figures(root)["trouble"] == "locked"
+            assert metrics(root)["trouble"] == "locked"
             assert await journal.ask(OpenChats()) == ()
             nursery.start_soon(journal.ask, Append("a", 1, (entry(1),)))
             await trio.sleep(20)
@@ -332,7 +332,7 @@ async def test_a_file_that_is_deleted_or_replaced_is_noticed_within_a_minute(
             await journal.ask(Settle("a", (1,), "into the void"))
         assert waits.cancelled_caught
         assert await journal.ask(OpenChats()) == ("a",)
-        assert figures(root)["trouble"] == "replaced"
+        assert metrics(root)["trouble"] == "replaced"
     assert path.exists() == (how != "deleted")
 
 

@@ -95,8 +95,8 @@ class Desk:
         self.ref: ModelsRef = self.root.add(ModelSet((), (), 1000).spec(concurrency))
 
     @property
-    def doing(self) -> str:
-        return self.root.status().children[0].doing
+    def activity(self) -> str:
+        return self.root.status().children[0].activity
 
 
 @asynccontextmanager
@@ -219,9 +219,9 @@ async def test_a_permit_is_held_while_the_call_runs_and_given_back_after(autojum
         model = Scripted("groq:a", Reply("x"), takes_s=5)
         nursery.start_soon(chain(model, permits=desk.ref).reply, HELLO, lambda _: None)
         await trio.sleep(1)
-        assert desk.doing == "1 running, 0 waiting"
+        assert desk.activity == "1 running, 0 waiting"
         await trio.sleep(5)
-        assert desk.doing == "0 running, 0 waiting"
+        assert desk.activity == "0 running, 0 waiting"
 
 
 @pytest.mark.parametrize("kind", ["server", "auth", "timeout"])
@@ -232,7 +232,7 @@ async def test_a_failed_call_gives_its_permit_back_before_it_waits(
         model = Scripted("groq:a", *[failed(kind)] * 3)
         with pytest.raises(ModelError):
             await chain(model, permits=desk.ref).reply(HELLO, lambda _: None)
-        assert desk.doing == "0 running, 0 waiting"
+        assert desk.activity == "0 running, 0 waiting"
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 1.0, 6.0])
@@ -248,7 +248,7 @@ async def test_a_cancelled_call_leaves_no_permit_wherever_it_stands(
             await chain(waiting, permits=desk.ref).reply(HELLO, lambda _: None)
         assert scope.cancelled_caught
         assert waiting.running == 0
-        assert desk.doing == ("1 running, 0 waiting" if after_s < 5 else "0 running, 0 waiting")
+        assert desk.activity == ("1 running, 0 waiting" if after_s < 5 else "0 running, 0 waiting")
 
 
 async def test_no_more_calls_run_at_once_than_allowed(autojump_clock: MockClock) -> None:
@@ -275,7 +275,7 @@ async def test_a_server_that_takes_few_at_once_refuses_little_and_no_call_fails(
         assert server.most == 20
         assert server.refused < 130
         assert began < 1.5 * 2 * 300 / 20
-        assert "s gets" in desk.doing
+        assert "s gets" in desk.activity
 
 
 class Narrow:
@@ -380,7 +380,7 @@ async def test_an_error_of_ours_in_a_model_gives_the_permit_back(autojump_clock:
     async with running_models() as desk:
         with pytest.RaisesGroup(ValueError):
             await chain(Broken("groq:a"), permits=desk.ref).reply(HELLO, lambda _: None)
-        assert desk.doing == "0 running, 0 waiting"
+        assert desk.activity == "0 running, 0 waiting"
 
 
 async def test_when_the_actor_crashes_calls_go_on_and_waiting_ones_are_granted_by_its_successor(
@@ -392,7 +392,7 @@ async def test_when_the_actor_crashes_calls_go_on_and_waiting_ones_are_granted_b
         await trio.sleep(1)
         nursery.start_soon(chain(waiting, permits=desk.ref).reply, HELLO, lambda _: None)
         await trio.sleep(1)
-        assert desk.doing == "1 running, 1 waiting"
+        assert desk.activity == "1 running, 1 waiting"
         permit = HoldPermit("c0", "groq", "groq:a", 10)
         await desk.ref.tell(LimitsSeen(permit, None))  # type: ignore[arg-type]
         await trio.sleep(1)

@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.models.limits import Limits, Ticket, Wait
+from rumi.models.limits import CallLimits, Ticket, Wait
 from rumi.models.rates import RateLimits, Window
 
 MODEL = "groq:big"
@@ -15,7 +15,7 @@ class Desk:
     """Limits with a clock of its own, and the order in which chats were granted."""
 
     def __init__(self, concurrency: int = 1) -> None:
-        self.limits = Limits(concurrency)
+        self.limits = CallLimits(concurrency)
         self.now = 1000.0
         self.order: list[str] = []
 
@@ -197,7 +197,7 @@ class Server:
 
     def __init__(self, takes: int, max_concurrent: int | None = None) -> None:
         self.takes = takes
-        self.limits = Limits(max_concurrent)
+        self.limits = CallLimits(max_concurrent)
         self.now = 0.0
         self.answered = self.refused = self.most = 0
         self.waiting: list[Ticket] = []
@@ -262,12 +262,12 @@ def test_no_more_calls_run_than_the_configuration_says() -> None:
 
 def test_a_refusal_for_a_spent_budget_says_nothing_of_how_many_may_run() -> None:
     for left, limit in ((0, 100), (8000, 25)):
-        limits = Limits()
+        limits = CallLimits()
         ticket = limits.enter("c", "s", "m", 10, lambda: None, 0.0)
         limits.saw("m", ticket, RateLimits(tokens=Window(8000, left, 60)), 0.0)
         limits.ended(ticket, True, 0.0)
         limits.leave(ticket, 0.0)
-        assert limits.figures(0.0)["servers"] == {"s": {"running": 0, "limit": limit}}
+        assert limits.metrics(0.0)["servers"] == {"s": {"running": 0, "limit": limit}}
 
 
 def test_the_limit_goes_up_only_while_it_holds_calls_back() -> None:
@@ -275,4 +275,4 @@ def test_the_limit_goes_up_only_while_it_holds_calls_back() -> None:
     for _ in range(50):
         server.answered = 0
         server.run(10)
-    assert server.limits.figures(0.0)["servers"] == {"s": {"running": 0, "limit": 100}}
+    assert server.limits.metrics(0.0)["servers"] == {"s": {"running": 0, "limit": 100}}

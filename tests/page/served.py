@@ -24,7 +24,7 @@ from rumi.home import Home
 from rumi.journal import Incoming
 from rumi.sandbox import Engine
 from tests.cli.telegram_model import think
-from tests.fakes.boxes import FakeEngine
+from tests.fakes.containers import FakeEngine
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls, last_user_text
 from tests.fakes.groq_server import KEY, serve_groq
 

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
 from rumi.channels.telegram.formatting import format_reply
-from rumi.channels.terminal.paint import Answer, Painter
+from rumi.channels.terminal.paint import AnswerMarkdown, Painter
 from tests.page.served import ELSEWHERE, Served
 
 BOUND_S = 10.0
@@ -195,7 +195,7 @@ def test_markdown_says_what_it_says_in_the_terminal_and_on_telegram(page: Page, 
             " return range.getClientRects().length; }"
         )
         assert lines == 1  # the number stands on one line
-    terminal = "\n".join(Painter({"TERM": "dumb"}).paint(Answer(SAMPLE), 80))
+    terminal = "\n".join(Painter({"TERM": "dumb"}).paint(AnswerMarkdown(SAMPLE), 80))
     telegram = "".join(part.text for part in format_reply(SAMPLE))
     shown = [re.sub(r"[^\w.☐☑]+", " ", text) for text in (answer.inner_text(), terminal, telegram)]
     for words in ("Plan", "nested one", "Second", "Third", "☐ open task", "☑ done task", "quote in a list",

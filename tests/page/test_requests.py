@@ -192,7 +192,7 @@ def test_health_and_metrics_need_no_login_here_and_name_nobody(
     served: Served, stranger: httpx.Client
 ) -> None:
     served.say("private-name", "say a secret")
-    served.until(lambda: not served.app.means.pending.untold)
+    served.until(lambda: not served.app.services.pending.untold)
     assert stranger.get("/healthz").text == "ok\n"
     answer = stranger.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -313,7 +313,7 @@ def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path
             with client.stream("GET", "/events") as events:
                 for _ in range(8):  # more than the kernel keeps for one that does not read
                     client.post("/chat/send", json={"text": f"shows {'x' * 90_000}"})
-                    served.until(lambda: not served.app.means.pending.untold)
+                    served.until(lambda: not served.app.services.pending.untold)
                 words = served.do(lambda: len(page.transcript.entries))
                 assert words == 16
                 told = ""

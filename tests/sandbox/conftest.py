@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.sandbox import Engine, Limits
+from rumi.sandbox import Engine, SandboxLimits
 from tests.fakes.engines import MakeEngine, cleaned_up
 
 
@@ -36,5 +36,5 @@ def new_installation() -> str:
 @pytest.fixture
 async def docker_engine(make_docker: MakeEngine, new_installation: str) -> AsyncIterator[Engine]:
     """A Docker engine with the default limits."""
-    async with cleaned_up(make_docker(Limits(), new_installation)) as engine:
+    async with cleaned_up(make_docker(SandboxLimits(), new_installation)) as engine:
         yield engine

@@ -17,22 +17,22 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import Command, Limits, SandboxError
+from rumi.sandbox import Command, SandboxError, SandboxLimits
 from rumi.sandbox.bubblewrap import box as box_module
 from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap import processes as processes_module
-from rumi.sandbox.bubblewrap.box import BubblewrapBox
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, named
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.types import BoxGoneError
+from rumi.sandbox.types import ContainerGoneError
 from rumi.sandbox.workspace import prepare_workspace
 
 pytestmark = pytest.mark.bubblewrap
 
 MB = 1 << 20
-SMALL = Limits(memory_bytes=48 * MB, pids=40, tmp_bytes=4 * MB, cpus=0.3, workspace_bytes=16 * MB)
+SMALL = SandboxLimits(memory_bytes=48 * MB, pids=40, tmp_bytes=4 * MB, cpus=0.3, workspace_bytes=16 * MB)
 INSTALLATION, FOREIGN = secrets.token_hex(6), secrets.token_hex(6)
 """Of this run alone: another run on this machine at the same time is another installation."""
 LONG = f"{os.getpid():07}315360"
@@ -47,7 +47,7 @@ def make(home: Path, chat_id: str) -> Path:
 async def engine(tmp_path: Path) -> AsyncIterator[BubblewrapEngine]:
     engine = BubblewrapEngine(tmp_path, INSTALLATION, SMALL)
     yield engine
-    for info in await engine.boxes():
+    for info in await engine.containers():
         await engine.remove(info.chat_id)
     assert not Cgroups(INSTALLATION).leftovers()
 
@@ -58,17 +58,17 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def box(engine: BubblewrapEngine, workspace: Path) -> BubblewrapBox:
+async def box(engine: BubblewrapEngine, workspace: Path) -> BubblewrapContainer:
     return await engine.create("chat", workspace)
 
 
-async def run(box: BubblewrapBox, *argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
+async def run(box: BubblewrapContainer, *argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
     out, err = bytearray(), bytearray()
     code = await box.execute(Command(argv, stdin), out.extend, err.extend)
     return code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
 
-async def sh(box: BubblewrapBox, script: str) -> str:
+async def sh(box: BubblewrapContainer, script: str) -> str:
     """What a script prints, on either stream."""
     _, out, err = await run(box, "sh", "-c", script)
     return out + err
@@ -90,12 +90,12 @@ async def until(condition: Callable[[], bool], within_s: float = 10) -> None:
             await trio.sleep(0.01)
 
 
-def processes_of(box: BubblewrapBox) -> list[int]:
+def processes_of(box: BubblewrapContainer) -> list[int]:
     assert box._process is not None
     return descendants(box._process.pid)
 
 
-def left_in(box: BubblewrapBox) -> list[int]:
+def left_in(box: BubblewrapContainer) -> list[int]:
     """What commands left, zombies too: all but the sandbox that waits for the next command."""
     found = []
     for pid in processes_of(box):
@@ -121,17 +121,17 @@ def give(workspace: Path, program: str) -> None:
 # What a command gets
 
 
-async def test_a_command_gives_its_streams_and_its_exit_code(box: BubblewrapBox) -> None:
+async def test_a_command_gives_its_streams_and_its_exit_code(box: BubblewrapContainer) -> None:
     assert await run(box, "sh", "-c", "echo out; echo err >&2; exit 3") == (3, "out\n", "err\n")
 
 
-async def test_words_arrive_as_they_are(box: BubblewrapBox) -> None:
+async def test_words_arrive_as_they_are(box: BubblewrapContainer) -> None:
     words = ("a b", "", "$HOME", "`id`", "*", "año", "new\nline", "-n", "\udcff")
     _, out, _ = await run(box, "printf", "<%s>", *words)
     assert out == "".join(f"<{word}>" for word in words[:-1]) + "<\ufffd>"
 
 
-async def test_standard_input_is_what_was_given_or_empty(box: BubblewrapBox) -> None:
+async def test_standard_input_is_what_was_given_or_empty(box: BubblewrapContainer) -> None:
     given = bytes(range(256)) * 4096
     out = bytearray()
     assert await box.execute(Command(("cat",), given), out.extend, out.extend) == 0
@@ -139,34 +139,34 @@ async def test_standard_input_is_what_was_given_or_empty(box: BubblewrapBox) -> 
     assert await run(box, "cat") == (0, "", "")
 
 
-async def test_standard_input_is_no_place_to_write(box: BubblewrapBox) -> None:
+async def test_standard_input_is_no_place_to_write(box: BubblewrapContainer) -> None:
     out = await run(box, "sh", "-c", "echo more >>/proc/self/fd/0", stdin=b"given")
     assert out[0] != 0
 
 
-async def test_a_missing_program_is_127_and_named(box: BubblewrapBox) -> None:
+async def test_a_missing_program_is_127_and_named(box: BubblewrapContainer) -> None:
     code, _, err = await run(box, "no-such-program", "x")
     assert code == 127
     assert "no-such-program" in err
 
 
-async def test_a_killed_program_is_128_and_its_signal(box: BubblewrapBox) -> None:
+async def test_a_killed_program_is_128_and_its_signal(box: BubblewrapContainer) -> None:
     assert (await run(box, "sh", "-c", "kill -TERM $$"))[0] == 143
 
 
-async def test_too_many_words_are_an_exit_code_and_not_a_lost_sandbox(box: BubblewrapBox) -> None:
+async def test_too_many_words_are_an_exit_code_and_not_a_lost_sandbox(box: BubblewrapContainer) -> None:
     assert await run(box, "echo", "x" * 200_000) == (126, "", "echo: Argument list too long\n")
     assert (await run(box, "echo", *["x" * 1000] * 1600))[0] == 126
     assert (await run(box, "echo", *["x" * 1000] * 1000))[0] == 0
 
 
-async def test_words_with_nul_bytes_are_refused(box: BubblewrapBox) -> None:
+async def test_words_with_nul_bytes_are_refused(box: BubblewrapContainer) -> None:
     with pytest.raises(ValueError, match="NUL"):
         await run(box, "echo", "a\0b")
 
 
 async def test_a_command_starts_in_its_workspace_as_an_ordinary_user(
-    engine: BubblewrapEngine, box: BubblewrapBox, workspace: Path
+    engine: BubblewrapEngine, box: BubblewrapContainer, workspace: Path
 ) -> None:
     assert (await run(box, "pwd"))[1] == "/workspace\n"
     assert (await run(box, "id", "-u"))[1] == f"{engine.user[0]}\n"
@@ -176,7 +176,7 @@ async def test_a_command_starts_in_its_workspace_as_an_ordinary_user(
 
 
 async def test_a_command_sees_no_environment_of_the_host(
-    box: BubblewrapBox, monkeypatch: pytest.MonkeyPatch
+    box: BubblewrapContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "secret")
     _, out, _ = await run(box, "env")
@@ -191,11 +191,11 @@ async def test_a_command_sees_no_environment_of_the_host(
     }
 
 
-async def test_a_command_inherits_no_open_file_of_the_host(box: BubblewrapBox) -> None:
+async def test_a_command_inherits_no_open_file_of_the_host(box: BubblewrapContainer) -> None:
     assert (await run(box, "ls", "/proc/self/fd"))[1].split() == ["0", "1", "2", "3"]
 
 
-async def test_only_the_workspace_and_tmp_can_be_written(box: BubblewrapBox) -> None:
+async def test_only_the_workspace_and_tmp_can_be_written(box: BubblewrapContainer) -> None:
     places = "/ /usr /usr/bin /etc /dev /proc /run /home /root /sys"
     out = await sh(box, f"for place in {places}; do echo x > $place/x; done; ls /tmp /workspace")
     assert out.count("annot create") == len(places.split()), out
@@ -203,7 +203,7 @@ async def test_only_the_workspace_and_tmp_can_be_written(box: BubblewrapBox) -> 
 
 
 async def test_tmp_lasts_from_command_to_command_and_no_longer_than_the_box(
-    engine: BubblewrapEngine, box: BubblewrapBox, workspace: Path
+    engine: BubblewrapEngine, box: BubblewrapContainer, workspace: Path
 ) -> None:
     await sh(box, "echo kept > /tmp/file; echo gone > /dev/shm/file")
     assert await sh(box, "cat /tmp/file; ls /dev/shm") == "kept\n"
@@ -213,7 +213,7 @@ async def test_tmp_lasts_from_command_to_command_and_no_longer_than_the_box(
 
 
 async def test_a_command_of_which_only_a_part_was_handed_over_does_not_run(
-    box: BubblewrapBox, workspace: Path
+    box: BubblewrapContainer, workspace: Path
 ) -> None:
     with trio.move_on_after(0):
         await run(box, "touch", *[f"{number}-{'x' * 200}" for number in range(5000)])
@@ -223,7 +223,7 @@ async def test_a_command_of_which_only_a_part_was_handed_over_does_not_run(
     assert (await run(box, "true"))[0] == 0
 
 
-async def test_a_waiting_sandbox_that_was_killed_is_replaced(box: BubblewrapBox) -> None:
+async def test_a_waiting_sandbox_that_was_killed_is_replaced(box: BubblewrapContainer) -> None:
     name = box.container_id
     await sh(box, "echo kept > /tmp/file")
     await until(lambda: len(processes_of(box)) >= 3)
@@ -239,7 +239,7 @@ async def test_a_waiting_sandbox_that_was_killed_is_replaced(box: BubblewrapBox)
 SURVIVOR = "./setsid sh -c '(./setsid sleep {0} &) ; sleep {0}' & ./setsid sleep {0} & "
 
 
-async def test_what_a_command_left_running_ends_with_it(box: BubblewrapBox, workspace: Path) -> None:
+async def test_what_a_command_left_running_ends_with_it(box: BubblewrapContainer, workspace: Path) -> None:
     give(workspace, "setsid")
     code, _, err = await run(box, "sh", "-c", SURVIVOR.format(LONG + "01") + "sleep 0.2")
     assert (code, err) == (0, "")
@@ -248,7 +248,7 @@ async def test_what_a_command_left_running_ends_with_it(box: BubblewrapBox, work
 
 
 async def test_stop_leaves_no_process_of_one_that_forks_twice_and_calls_setsid(
-    box: BubblewrapBox, workspace: Path
+    box: BubblewrapContainer, workspace: Path
 ) -> None:
     give(workspace, "setsid")
     with trio.move_on_after(0.5):
@@ -262,7 +262,7 @@ async def test_stop_leaves_no_process_of_one_that_forks_twice_and_calls_setsid(
     assert await run(box, "echo", "next") == (0, "next\n", "")
 
 
-async def test_kill_ends_a_command_that_someone_waits_for(box: BubblewrapBox) -> None:
+async def test_kill_ends_a_command_that_someone_waits_for(box: BubblewrapContainer) -> None:
     codes = []
 
     async def wait() -> None:
@@ -275,7 +275,7 @@ async def test_kill_ends_a_command_that_someone_waits_for(box: BubblewrapBox) ->
     assert codes == [137]
 
 
-async def test_kill_right_after_the_start_of_a_command_leaves_nothing(box: BubblewrapBox) -> None:
+async def test_kill_right_after_the_start_of_a_command_leaves_nothing(box: BubblewrapContainer) -> None:
     name = box.container_id
     for moment in range(40):
         with trio.move_on_after(moment * 0.0004):
@@ -286,13 +286,13 @@ async def test_kill_right_after_the_start_of_a_command_leaves_nothing(box: Bubbl
     assert not on_the_host(LONG + "04")
 
 
-async def test_kill_with_nothing_running_is_no_error(box: BubblewrapBox) -> None:
+async def test_kill_with_nothing_running_is_no_error(box: BubblewrapContainer) -> None:
     await box.kill_all()
     await box.kill_all()
     assert (await run(box, "true"))[0] == 0
 
 
-async def test_a_fork_bomb_is_killed_within_two_seconds(box: BubblewrapBox) -> None:
+async def test_a_fork_bomb_is_killed_within_two_seconds(box: BubblewrapContainer) -> None:
     name = box.container_id
     with trio.move_on_after(0.5):
         await run(box, "bash", "-c", "bomb() { bomb | bomb & }; bomb; sleep " + LONG + "05")
@@ -304,7 +304,7 @@ async def test_a_fork_bomb_is_killed_within_two_seconds(box: BubblewrapBox) -> N
 
 
 async def test_a_box_that_cannot_prove_it_is_started_afresh(
-    box: BubblewrapBox, monkeypatch: pytest.MonkeyPatch
+    box: BubblewrapContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(box_module, "KILL_S", 0.3)
     name = box.container_id
@@ -318,12 +318,12 @@ async def test_a_box_that_cannot_prove_it_is_started_afresh(
     assert await run(box, "echo", "next") == (0, "next\n", "")
 
 
-async def test_no_zombies_are_left_of_sixty_double_forks(box: BubblewrapBox) -> None:
+async def test_no_zombies_are_left_of_sixty_double_forks(box: BubblewrapContainer) -> None:
     await run(box, "sh", "-c", "for i in $(seq 60); do (sleep 0.01 &) ; done; sleep 0.2; cat /proc/*/stat")
     assert left_in(box) == []
 
 
-async def test_no_zombies_are_left_while_a_command_goes_on(box: BubblewrapBox) -> None:
+async def test_no_zombies_are_left_while_a_command_goes_on(box: BubblewrapContainer) -> None:
     forks = "i=0; while [ $i -lt 60 ]; do (sleep 0.001 &) ; i=$((i+1)); done; sleep 0.5; "
     assert ") Z " not in await sh(box, forks + "cat /proc/[0-9]*/stat")
 
@@ -346,7 +346,7 @@ async def other_chat_is_fine(engine: BubblewrapEngine, tmp_path: Path, bomb: Cal
 
 
 @pytest.mark.bounds("memory")
-async def test_memory_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path) -> None:
+async def test_memory_is_bounded(engine: BubblewrapEngine, box: BubblewrapContainer, tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         codes = list[int]()
 
@@ -358,7 +358,9 @@ async def test_memory_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox, t
     assert await run(box, "echo", "next") == (0, "next\n", "")
 
 
-async def test_processes_are_bounded(engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path) -> None:
+async def test_processes_are_bounded(
+    engine: BubblewrapEngine, box: BubblewrapContainer, tmp_path: Path
+) -> None:
     most = 0
     async with trio.open_nursery() as nursery:
         script = "bomb() { bomb | bomb & }; bomb; sleep " + LONG + "07"
@@ -399,7 +401,7 @@ async def test_without_control_groups_commands_have_a_low_priority(tmp_path: Pat
 
 
 @pytest.mark.bounds("cpu")
-async def test_processor_time_is_bounded(engine: BubblewrapEngine, box: BubblewrapBox) -> None:
+async def test_processor_time_is_bounded(engine: BubblewrapEngine, box: BubblewrapContainer) -> None:
     used = 0.0
     with trio.move_on_after(1.2):
         async with trio.open_nursery() as nursery:
@@ -411,22 +413,22 @@ async def test_processor_time_is_bounded(engine: BubblewrapEngine, box: Bubblewr
     assert 0.05 < used < 1.1 * SMALL.cpus + 0.25
 
 
-async def test_tmp_is_bounded_in_bytes_and_files(box: BubblewrapBox) -> None:
+async def test_tmp_is_bounded_in_bytes_and_files(box: BubblewrapContainer) -> None:
     assert "No space" in await sh(box, "cat /dev/zero > /tmp/fill; stat -c %s /tmp/fill")
     assert "No space" in await sh(box, "rm /tmp/fill; for i in $(seq 20000); do : > /tmp/$i || exit; done")
     assert await sh(box, "rm -r /tmp/*; echo room > /tmp/x; cat /tmp/x") == "room\n"
 
 
-async def test_shared_memory_is_bounded(box: BubblewrapBox) -> None:
+async def test_shared_memory_is_bounded(box: BubblewrapContainer) -> None:
     assert "No space" in await sh(box, "cat /dev/zero > /dev/shm/fill")
 
 
-async def test_no_file_grows_without_bound(box: BubblewrapBox, workspace: Path) -> None:
+async def test_no_file_grows_without_bound(box: BubblewrapContainer, workspace: Path) -> None:
     assert (await run(box, "sh", "-c", "exec cat /dev/zero > fill"))[0] != 0
     assert (workspace / "fill").stat().st_size <= 2 * SMALL.workspace_bytes
 
 
-async def test_output_flows_through_with_flat_memory(box: BubblewrapBox) -> None:
+async def test_output_flows_through_with_flat_memory(box: BubblewrapContainer) -> None:
     def resident_bytes() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -446,7 +448,7 @@ async def test_output_flows_through_with_flat_memory(box: BubblewrapBox) -> None
 # Privileges and network
 
 
-async def test_a_command_has_no_capabilities_no_new_privileges_and_a_filter(box: BubblewrapBox) -> None:
+async def test_a_command_has_no_capabilities_no_new_privileges_and_a_filter(box: BubblewrapContainer) -> None:
     status = dict(line.split(":\t") for line in (await sh(box, "cat /proc/self/status")).splitlines())
     assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
     assert status["NoNewPrivs"] == "1"
@@ -455,7 +457,7 @@ async def test_a_command_has_no_capabilities_no_new_privileges_and_a_filter(box:
 
 @pytest.mark.parametrize("program", ["unshare --user true", "unshare --net true", "mount -t tmpfs x /tmp"])
 async def test_calls_that_would_widen_the_sandbox_are_denied(
-    box: BubblewrapBox, workspace: Path, program: str
+    box: BubblewrapContainer, workspace: Path, program: str
 ) -> None:
     give(workspace, program.split()[0])
     code, _, err = await run(box, "sh", "-c", f"./{program}")
@@ -463,7 +465,7 @@ async def test_calls_that_would_widen_the_sandbox_are_denied(
     assert re.search("not permitted|denied|must be superuser|No space|loading", err), err
 
 
-async def test_there_is_no_network_and_no_abstract_socket_of_the_host(box: BubblewrapBox) -> None:
+async def test_there_is_no_network_and_no_abstract_socket_of_the_host(box: BubblewrapContainer) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("\0rumi-test-abstract")
         assert await sh(box, "cat /proc/net/unix | wc -l") == "1\n"
@@ -474,7 +476,7 @@ async def test_there_is_no_network_and_no_abstract_socket_of_the_host(box: Bubbl
 
 
 async def test_a_command_sees_neither_host_processes_nor_other_chats(
-    engine: BubblewrapEngine, box: BubblewrapBox, tmp_path: Path
+    engine: BubblewrapEngine, box: BubblewrapContainer, tmp_path: Path
 ) -> None:
     other = await engine.create("other", make(tmp_path, "other"))
     async with trio.open_nursery() as nursery:
@@ -490,17 +492,17 @@ async def test_a_command_sees_neither_host_processes_nor_other_chats(
 
 
 async def test_a_box_is_listed_from_its_start_to_its_removal(
-    engine: BubblewrapEngine, box: BubblewrapBox
+    engine: BubblewrapEngine, box: BubblewrapContainer
 ) -> None:
-    [info] = await engine.boxes()
+    [info] = await engine.containers()
     assert (info.name, info.chat_id) == (f"rumi-runner-chat-{INSTALLATION}", "chat")
     assert (info.container_id, info.state) == (box.container_id, "running")
     await engine.remove("chat")
-    assert await engine.boxes() == []
+    assert await engine.containers() == []
     await engine.remove("chat")
 
 
-async def test_removal_ends_a_running_command(engine: BubblewrapEngine, box: BubblewrapBox) -> None:
+async def test_removal_ends_a_running_command(engine: BubblewrapEngine, box: BubblewrapContainer) -> None:
     with trio.move_on_after(0.3):
         await run(box, "sleep", LONG + "09")
     await engine.remove("chat")
@@ -518,12 +520,12 @@ async def test_a_create_that_is_cancelled_at_any_moment_can_be_removed(
         with trio.move_on_after(moment / 1000):
             await engine.create("chat", workspace)
         await engine.remove("chat")
-        assert await engine.boxes() == []
+        assert await engine.containers() == []
         assert not Cgroups(INSTALLATION).leftovers()
 
 
 async def test_a_keeper_that_dies_is_noticed_and_takes_its_command_along(
-    engine: BubblewrapEngine, box: BubblewrapBox, workspace: Path
+    engine: BubblewrapEngine, box: BubblewrapContainer, workspace: Path
 ) -> None:
     errors = []
 
@@ -540,8 +542,8 @@ async def test_a_keeper_that_dies_is_noticed_and_takes_its_command_along(
         os.kill(box._process.pid, signal.SIGKILL)
     assert [(type(error), error.message) for error in errors] == [(SandboxError, "The sandbox has ended.")]
     await until(lambda: not on_the_host(LONG + "10"), within_s=20)
-    assert [info.state for info in await engine.boxes()] == ["dead"]
-    with pytest.raises(BoxGoneError):
+    assert [info.state for info in await engine.containers()] == ["dead"]
+    with pytest.raises(ContainerGoneError):
         await run(box, "true")
     again = await engine.create("chat", workspace)
     assert (await run(again, "true"))[0] == 0
@@ -565,7 +567,7 @@ async def test_a_keeper_that_dies_at_any_moment_leaves_nothing_behind(
 
 
 @contextlib.asynccontextmanager
-async def _killed_after(box: BubblewrapBox, seconds: float) -> AsyncIterator[None]:
+async def _killed_after(box: BubblewrapContainer, seconds: float) -> AsyncIterator[None]:
     process = box._process
     assert process is not None
     timer = threading.Timer(seconds, process.kill)
@@ -628,7 +630,7 @@ async def test_probing_and_asking_leave_the_boxes_of_a_running_program_alone(tmp
         assert await trio.to_thread.run_sync(program.stdout.readline) == b"started\n"
         another = BubblewrapEngine(tmp_path, INSTALLATION, SMALL)  # as `rumi doctor` makes one
         assert await another.probe() == ""
-        assert await another.boxes() == []
+        assert await another.containers() == []
         await another.aclose()
         assert len(on_the_host(LONG + "13")) > 1, "the program itself and its command"
     finally:
@@ -672,7 +674,7 @@ async def test_probe_is_silent_where_it_works_and_leaves_nothing(
     engine: BubblewrapEngine, tmp_path: Path
 ) -> None:
     assert await engine.probe() == ""
-    assert await engine.boxes() == []
+    assert await engine.containers() == []
     assert list((tmp_path / "run").iterdir()) == []
 
 
@@ -682,7 +684,7 @@ async def test_probe_says_why_it_does_not_work(
     monkeypatch.setattr("rumi.sandbox.bubblewrap.engine.find_bwrap", lambda: (Path("/bin/false"), None))
     why = await engine.probe()
     assert why.startswith("The sandbox")
-    assert await engine.boxes() == []
+    assert await engine.containers() == []
 
 
 async def test_a_box_is_not_started_outside_the_main_thread(
@@ -697,7 +699,7 @@ async def test_a_box_is_not_started_outside_the_main_thread(
     assert time.perf_counter() - before < 5
 
 
-async def test_what_runs_in_a_box_is_seen_at_a_glance(box: BubblewrapBox) -> None:
+async def test_what_runs_in_a_box_is_seen_at_a_glance(box: BubblewrapContainer) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run, box, "sh", "-c", f"sleep {LONG}61 | sleep {LONG}61 | sleep {LONG}61")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import Limits, SandboxError
+from rumi.sandbox import SandboxError, SandboxLimits
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 
-LIMITS = Limits(memory_bytes=100, cpus=0.5, pids=10)
+LIMITS = SandboxLimits(memory_bytes=100, cpus=0.5, pids=10)
 INSTALLATION = secrets.token_hex(6)
 
 
@@ -123,7 +123,7 @@ def real() -> Cgroups:
 
 
 async def test_a_group_bounds_its_members_and_goes_with_them(real: Cgroups) -> None:
-    group = real.create("chat", Limits())
+    group = real.create("chat", SandboxLimits())
     assert group is not None
     sleeping = await trio.lowlevel.open_process(["sleep", "31536099"])
     for fd in group.open_members():
@@ -151,7 +151,10 @@ async def test_a_group_that_cannot_be_removed_is_an_error(
 
 
 async def test_leftovers_are_those_of_one_installation(real: Cgroups) -> None:
-    group, foreign = real.create("chat", Limits()), Cgroups("badbadbadbad").create("chat", Limits())
+    group, foreign = (
+        real.create("chat", SandboxLimits()),
+        Cgroups("badbadbadbad").create("chat", SandboxLimits()),
+    )
     assert group is not None
     assert foreign is not None
     assert real.leftovers() == [group]

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from rumi.sandbox import Limits, SandboxError
+from rumi.sandbox import SandboxError, SandboxLimits
 from rumi.sandbox.choose import Backend, choose_engine
 from tests.fakes.docker_daemon import fake_daemon
 
 
 async def choose(backend: Backend, home: Path, address: str) -> str:
     engine = await choose_engine(
-        backend, home=home, installation=secrets.token_hex(6), limits=Limits(), address=address
+        backend, home=home, installation=secrets.token_hex(6), limits=SandboxLimits(), address=address
     )
     kind = engine.kind
     await engine.aclose()
@@ -70,7 +70,7 @@ async def test_a_daemon_that_cannot_bound_something_says_so(tmp_path: Path) -> N
     async with fake_daemon(tmp_path) as daemon:
         daemon.scripted["GET /info"] = [(200, INFO | {"SwapLimit": False})]
         engine = await choose_engine(
-            "docker", home=tmp_path, installation="x", limits=Limits(), address=daemon.address
+            "docker", home=tmp_path, installation="x", limits=SandboxLimits(), address=daemon.address
         )
         assert len(engine.degraded) == 1
         assert "swap" in engine.degraded[0]

@@ -13,19 +13,19 @@ import trio
 from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
-from rumi.sandbox import Command, Engine, Limits
+from rumi.sandbox import Command, Engine, SandboxLimits
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.disk import LOOK_LEAST_S, Disk, DiskWatch, Running, fillers, free_on
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.use import nobody
 from rumi.sandbox.workspace import measure
-from tests.fakes.boxes import FakeEngine
+from tests.fakes.containers import FakeEngine
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.test_promises import ENGINES, World
 
 MB = 1 << 20
-LIMITS = Limits(
+LIMITS = SandboxLimits(
     memory_bytes=128 * MB,
     pids=64,
     tmp_bytes=8 * MB,
@@ -54,7 +54,7 @@ def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
 
 
 @asynccontextmanager
-async def running(engine: Engine, home: Path, limits: Limits) -> AsyncIterator[World]:
+async def running(engine: Engine, home: Path, limits: SandboxLimits) -> AsyncIterator[World]:
     root = Supervisor("root")
     async with cleaned_up(engine):
         sandboxes = add_sandboxes(root, engine, limits, home)
@@ -192,7 +192,7 @@ async def test_ten_chats_leave_the_reserve_without_control_groups_too(
 ) -> None:
     none = Cgroups(new_installation, root=tmp_path / "none")
 
-    def make(limits: Limits, installation: str) -> Engine:
+    def make(limits: SandboxLimits, installation: str) -> Engine:
         return BubblewrapEngine(tmp_path / "home", installation, limits, cgroups=none)
 
     await fill_the_disk(make, new_installation, loop_disk)
@@ -274,7 +274,7 @@ class Bench:
         self.uses: dict[str, FakeUse] = {}
         self.measuring_s = 0.0
         self.root = Supervisor("root")
-        limits = Limits(timeout_s=60, workspace_bytes=512 * MB)
+        limits = SandboxLimits(timeout_s=60, workspace_bytes=512 * MB)
         disk = Disk(home, statvfs=self.disk)
         self.sandboxes: Sandboxes = add_sandboxes(
             self.root, self.engine, limits, home, measure=self._measure, disk=disk
@@ -435,6 +435,6 @@ async def test_growth_is_judged_against_the_largest() -> None:
 
 async def test_the_watch_says_what_is_free_and_what_is_kept(tmp_path: Path) -> None:
     watch = DiskWatch(Disk(tmp_path, statvfs=FakeDisk()), lambda *_: pytest.fail("nothing runs"))
-    figures = watch.figures()
-    assert (figures["free_bytes"], figures["reserve_bytes"]) == (50_000 * MB, 1024 * MB)
-    assert watch.doing() == ""
+    metrics = watch.metrics()
+    assert (metrics["free_bytes"], metrics["reserve_bytes"]) == (50_000 * MB, 1024 * MB)
+    assert watch.activity() == ""

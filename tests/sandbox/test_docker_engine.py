@@ -13,17 +13,17 @@ import trio
 from trio.testing import MockClock
 
 from actors import Supervisor
-from rumi.sandbox import Command, Engine, Limits, SandboxError
-from rumi.sandbox.docker.box import DockerBox
+from rumi.sandbox import Command, Engine, SandboxError, SandboxLimits
+from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
-from rumi.sandbox.types import BoxGoneError
+from rumi.sandbox.types import ContainerGoneError
 from rumi.sandbox.use import Processes
 from rumi.sandbox.workspace import WorkspaceUse
 from tests.fakes.docker_daemon import FakeDaemon, fake_daemon
 from tests.fakes.engines import MakeEngine, cleaned_up
 
-LIMITS = Limits(timeout_s=5)
+LIMITS = SandboxLimits(timeout_s=5)
 
 
 def ignore(_: bytes) -> None:
@@ -63,10 +63,10 @@ async def test_a_daemon_that_is_not_docker_or_too_old_is_refused(
 ) -> None:
     daemon.api_version = ""
     with pytest.raises(SandboxError, match="is not Docker"):
-        await engine.boxes()
+        await engine.containers()
     daemon.api_version = "1.24"
     with pytest.raises(SandboxError, match="too old"):
-        await engine.boxes()
+        await engine.containers()
 
 
 @pytest.mark.parametrize("address", ["ssh://host", "npipe:////./pipe/docker", "nonsense"])
@@ -78,7 +78,7 @@ async def test_addresses_of_other_kinds_are_named(address: str) -> None:
 async def test_docker_host_is_honoured(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", daemon.address)
     engine = DockerEngine("me", LIMITS)
-    assert await engine.boxes() == []
+    assert await engine.containers() == []
     await engine.aclose()
 
 
@@ -116,7 +116,7 @@ async def test_removing_what_is_not_there_is_fine(daemon: FakeDaemon, engine: Do
 async def test_a_daemon_that_hangs_is_an_error_in_bounded_time(
     autojump_clock: MockClock, daemon: FakeDaemon, engine: DockerEngine, tmp_path: Path, step: str
 ) -> None:
-    await engine.boxes()
+    await engine.containers()
     daemon.hanging.add(step)
     began = trio.current_time()
     with pytest.raises(SandboxError, match="in time"):
@@ -125,7 +125,7 @@ async def test_a_daemon_that_hangs_is_an_error_in_bounded_time(
         elif step == "DELETE":
             await engine.remove("a")
         else:
-            await engine.boxes()
+            await engine.containers()
     assert trio.current_time() - began <= 30
 
 
@@ -135,13 +135,13 @@ async def test_only_containers_with_our_label_and_our_name_are_ours(
     await engine.create("a", tmp_path)
     ours = {"rumi.installation": "me", "rumi.chat": "b"}
     daemon.containers["somebody-elses"] = {"Id": "x", "Labels": ours, "Running": True}
-    assert [box.chat_id for box in await engine.boxes()] == ["a"]
+    assert [box.chat_id for box in await engine.containers()] == ["a"]
 
 
 async def test_a_create_given_up_while_the_daemon_hangs_is_removed_when_it_wakes(
     autojump_clock: MockClock, daemon: FakeDaemon, engine: DockerEngine, tmp_path: Path
 ) -> None:
-    await engine.boxes()
+    await engine.containers()
     root = Supervisor("root")
     sandboxes = add_sandboxes(root, engine, LIMITS, tmp_path / "home", measure=no_use)
     async with root.running():
@@ -230,7 +230,7 @@ async def test_a_hundred_commands_at_once_do_not_keep_a_kill_waiting(
         await trio.sleep(1)
         assert sum(line.endswith("/start") for line in daemon.log) == 151
         began = trio.current_time()
-        assert len(await engine.boxes()) == 1
+        assert len(await engine.containers()) == 1
         assert trio.current_time() == began
         nursery.cancel_scope.cancel()
 
@@ -248,9 +248,9 @@ def open_folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def box(docker_engine: Engine, open_folder: Path) -> DockerBox:
+async def box(docker_engine: Engine, open_folder: Path) -> DockerContainer:
     box = await docker_engine.create("chat", open_folder)
-    assert isinstance(box, DockerBox)
+    assert isinstance(box, DockerContainer)
     return box
 
 
@@ -262,8 +262,8 @@ def inspected(container_id: str, template: str) -> str:
 
 
 @pytest.mark.docker
-async def test_the_daemon_has_taken_every_limit(docker_engine: Engine, box: DockerBox) -> None:
-    limits, (uid, gid) = Limits(), docker_engine.user
+async def test_the_daemon_has_taken_every_limit(docker_engine: Engine, box: DockerContainer) -> None:
+    limits, (uid, gid) = SandboxLimits(), docker_engine.user
     expected = {
         "{{.Config.User}}": f"{uid}:{gid}",
         "{{.Config.WorkingDir}}": "/workspace",
@@ -290,7 +290,7 @@ async def test_the_daemon_has_taken_every_limit(docker_engine: Engine, box: Dock
 
 
 @pytest.mark.docker
-async def test_the_first_process_cannot_be_touched_by_commands(box: DockerBox) -> None:
+async def test_the_first_process_cannot_be_touched_by_commands(box: DockerContainer) -> None:
     said = bytearray()
     look = "echo x > /proc/1/oom_score_adj; exec 3<>/proc/1/mem; ls /proc/1/fd; kill -KILL 1"
     await box.execute(Command(("bash", "-c", look)), said.extend, said.extend)
@@ -299,7 +299,9 @@ async def test_the_first_process_cannot_be_touched_by_commands(box: DockerBox) -
 
 
 @pytest.mark.docker
-async def test_a_kill_proves_itself_by_exec_where_the_kernels_count_is_out_of_sight(box: DockerBox) -> None:
+async def test_a_kill_proves_itself_by_exec_where_the_kernels_count_is_out_of_sight(
+    box: DockerContainer,
+) -> None:
     box._tasks_file = None  # as with a daemon on another machine
     marker = f"7{secrets.randbelow(10**9)}"
     with trio.move_on_after(0.5):
@@ -314,7 +316,7 @@ async def test_a_kill_proves_itself_by_exec_where_the_kernels_count_is_out_of_si
 async def test_where_the_kill_cannot_run_the_container_is_started_afresh(
     make_docker: MakeEngine, new_installation: str, open_folder: Path
 ) -> None:
-    async with cleaned_up(make_docker(replace(Limits(), pids=12), new_installation)) as engine:
+    async with cleaned_up(make_docker(replace(SandboxLimits(), pids=12), new_installation)) as engine:
         box = await engine.create("chat", open_folder)
         # Processes that are all there may be: no room for the one that kills.
         full = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do sleep 1000 & done; wait; sleep 1000"
@@ -327,7 +329,7 @@ async def test_where_the_kill_cannot_run_the_container_is_started_afresh(
 
 
 @pytest.mark.docker
-async def test_a_container_that_goes_is_noticed(docker_engine: Engine, box: DockerBox) -> None:
+async def test_a_container_that_goes_is_noticed(docker_engine: Engine, box: DockerContainer) -> None:
     async with trio.open_nursery() as nursery:
 
         async def pull() -> None:
@@ -337,8 +339,8 @@ async def test_a_container_that_goes_is_noticed(docker_engine: Engine, box: Dock
         nursery.start_soon(pull)
         with pytest.raises(SandboxError) as caught:
             await box.execute(Command(("sleep", "30")), ignore, ignore)
-        assert not isinstance(caught.value, BoxGoneError)
-    with pytest.raises(BoxGoneError):
+        assert not isinstance(caught.value, ContainerGoneError)
+    with pytest.raises(ContainerGoneError):
         await box.execute(Command(("true",)), ignore, ignore)
 
 
@@ -356,9 +358,9 @@ async def test_another_installations_container_is_never_touched(
         sandboxes = add_sandboxes(root, ours, LIMITS, open_folder / "home")
         async with root.running():
             await sandboxes.prepare("a")
-            assert len(await ours.boxes()) == 1
-        assert await ours.boxes() == []
-        assert [box.container_id for box in await theirs.boxes()] == [foreign.container_id]
+            assert len(await ours.containers()) == 1
+        assert await ours.containers() == []
+        assert [box.container_id for box in await theirs.containers()] == [foreign.container_id]
 
 
 @pytest.mark.docker
@@ -391,10 +393,10 @@ trio.run(main)
         process.send_signal(signal.SIGKILL)
         await process.wait()
         await process.stdout.aclose()
-        assert len(await engine.boxes()) == 2
+        assert len(await engine.containers()) == 2
         root = Supervisor("root")
         add_sandboxes(root, engine, LIMITS, tmp_path / "home")
         async with root.running():
             with trio.fail_after(10):
-                while await engine.boxes():  # noqa: ASYNC110  # the daemon's doing sets no event
+                while await engine.containers():  # noqa: ASYNC110  # the daemon's doing sets no event
                     await trio.sleep(0.05)

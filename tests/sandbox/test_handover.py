@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import Engine, Limits, SandboxError, prepare_workspace, put_file
+from rumi.sandbox import Engine, SandboxError, SandboxLimits, prepare_workspace, put_file
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.handover import Workspaces, hand_over, is_in_use
@@ -262,8 +262,10 @@ def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """An engine as an earlier Rumi had it, whose commands run as the former user."""
     installation, user = secrets.token_hex(6), (FORMER, FORMER)
     if request.param == "bubblewrap":
-        return BubblewrapEngine(tmp_path, installation, Limits(), user=user)
-    return DockerEngine(installation, Limits(), image=request.getfixturevalue("docker_image"), user=user)
+        return BubblewrapEngine(tmp_path, installation, SandboxLimits(), user=user)
+    return DockerEngine(
+        installation, SandboxLimits(), image=request.getfixturevalue("docker_image"), user=user
+    )
 
 
 async def test_files_that_an_earlier_sandbox_still_works_on_are_waited_for(
@@ -294,7 +296,7 @@ async def test_a_file_that_arrives_before_the_handover_is_the_new_users(
     letter = file(workspace / "letter")
     prepare_workspace(tmp_path, "chat", NEW, NEW)
     name = put_file(
-        workspace, "sent.txt", io.BytesIO(b"hello"), uid=NEW, gid=NEW, limits=Limits(), max_bytes=100
+        workspace, "sent.txt", io.BytesIO(b"hello"), uid=NEW, gid=NEW, limits=SandboxLimits(), max_bytes=100
     )
     assert {owner(workspace), owner(letter)} == {(FORMER, FORMER)}, "that is the next command's to do"
     assert owner(workspace / name) == (NEW, NEW)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import Command, Limits, SandboxError
+from rumi.sandbox import Command, SandboxError, SandboxLimits
 from rumi.sandbox.docker import image
 from rumi.sandbox.docker.api import EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
@@ -76,7 +76,7 @@ async def test_an_image_of_another_version_is_told_apart(name: str, monkeypatch:
 async def test_the_image_has_no_network_tool_no_compiler_and_no_package_manager(
     docker_image: str, tmp_path: Path
 ) -> None:
-    async with cleaned_up(DockerEngine(secrets.token_hex(6), Limits(), image=docker_image)) as engine:
+    async with cleaned_up(DockerEngine(secrets.token_hex(6), SandboxLimits(), image=docker_image)) as engine:
         box = await engine.create("a", tmp_path)
         found = bytearray()
         names = (

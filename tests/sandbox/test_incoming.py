@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.sandbox import Limits, WorkspaceError, parse_command, prepare_workspace, put_file, safe_name
+from rumi.sandbox import SandboxLimits, WorkspaceError, parse_command, prepare_workspace, put_file, safe_name
 from rumi.sandbox.incoming import MAX_NAME_BYTES
 
 MEGA = 1024 * 1024
@@ -41,7 +41,7 @@ def put(
     name: str = "report.pdf",
     content: bytes = b"content",
     *,
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
     max_bytes: int = 20 * MEGA,
     checkpoint: Callable[[], None] = lambda: None,
 ) -> str:
@@ -51,7 +51,7 @@ def put(
         io.BytesIO(content),
         uid=UID,
         gid=GID,
-        limits=limits or Limits(),
+        limits=limits or SandboxLimits(),
         max_bytes=max_bytes,
         checkpoint=checkpoint,
     )
@@ -93,7 +93,7 @@ def test_a_file_is_the_sandbox_users_and_nobody_elses(workspace: Path) -> None:
 def test_the_source_is_read_from_its_beginning(workspace: Path) -> None:
     source = io.BytesIO(b"content")
     source.seek(4)
-    put_file(workspace, "a", source, uid=UID, gid=GID, limits=Limits(), max_bytes=7)
+    put_file(workspace, "a", source, uid=UID, gid=GID, limits=SandboxLimits(), max_bytes=7)
     assert (workspace / "a").read_bytes() == b"content"
 
 
@@ -173,7 +173,7 @@ def test_more_bytes_than_agreed_leave_nothing(workspace: Path) -> None:
 @pytest.mark.usefixtures("any_file_system")
 def test_a_full_workspace_takes_nothing_and_says_what_to_do(workspace: Path) -> None:
     (workspace / "big").write_bytes(b"x" * MEGA)
-    limits = Limits(workspace_bytes=2 * MEGA)
+    limits = SandboxLimits(workspace_bytes=2 * MEGA)
     with pytest.raises(WorkspaceError, match=r"no room for report\.pdf\. Delete files"):
         put(workspace, content=b"x" * (MEGA + 1), limits=limits)
     assert os.listdir(workspace) == ["big"]
@@ -181,7 +181,7 @@ def test_a_full_workspace_takes_nothing_and_says_what_to_do(workspace: Path) -> 
 
 
 def test_the_number_of_files_has_a_limit_too(workspace: Path) -> None:
-    limits = Limits(workspace_files=3)
+    limits = SandboxLimits(workspace_files=3)
     assert [put(workspace, limits=limits) for _ in range(3)] == ["report.pdf", "report-2.pdf", "report-3.pdf"]
     with pytest.raises(WorkspaceError, match="no room"):
         put(workspace, limits=limits)
@@ -306,6 +306,6 @@ def test_no_name_misleads_a_shell_a_terminal_or_a_person(name: str) -> None:
 def test_a_file_does_not_take_of_the_disks_reserve(workspace: Path) -> None:
     free = shutil.disk_usage(workspace).free
     with pytest.raises(WorkspaceError, match=r"The disk has no room for report\.pdf"):
-        put(workspace, limits=Limits(reserve_bytes=free + 100 * MEGA))
+        put(workspace, limits=SandboxLimits(reserve_bytes=free + 100 * MEGA))
     assert os.listdir(workspace) == []
-    assert put(workspace, limits=Limits(reserve_bytes=0)) == "report.pdf"
+    assert put(workspace, limits=SandboxLimits(reserve_bytes=0)) == "report.pdf"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rumi.sandbox.policy import ALLOWED, MAX_COMMAND_BYTES, Refused, parse_command
+from rumi.sandbox.policy import ALLOWED, MAX_COMMAND_BYTES, CommandRefused, parse_command
 from rumi.sandbox.shell import Operator, Word, read_script, read_words
 
 CONTRACT = """
@@ -24,8 +24,8 @@ def sh(script: str) -> str:
     return "sh -c '" + script.replace("'", "'\\''") + "'"
 
 
-def refused(command: str) -> Refused:
-    with pytest.raises(Refused) as caught:
+def refused(command: str) -> CommandRefused:
+    with pytest.raises(CommandRefused) as caught:
         parse_command(command)
     return caught.value
 
@@ -390,7 +390,7 @@ def test_long_commands_are_judged_quickly(filler: str) -> None:
     for command in (f"echo {long}", sh(f"echo {long}")):
         try:
             parse_command(command)
-        except Refused:
+        except CommandRefused:
             continue
     assert time.perf_counter() - began < 3
 
@@ -480,7 +480,7 @@ def segments(script: str) -> list[tuple[str, ...]]:
 def accepted(command: str) -> bool:
     try:
         parse_command(command)
-    except Refused:
+    except CommandRefused:
         return False
     return True
 
@@ -560,7 +560,7 @@ def test_whatever_is_given_is_run_or_refused(text: str) -> None:
     for command in (text, sh(text), f"ls {text}", sh(f"ls {text}"), sh(f"ls > {text}")):
         try:
             argv = parse_command(command)
-        except Refused:
+        except CommandRefused:
             continue
         assert argv[0] in ALLOWED
 

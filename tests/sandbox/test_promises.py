@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from actors import Supervisor
-from rumi.sandbox import Command, CommandResult, Engine, Limits
+from rumi.sandbox import Command, CommandResult, Engine, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.workspace import measure, prepare_workspace
 from tests.fakes import probe
@@ -26,7 +26,7 @@ ENGINES = [
     pytest.param("docker", marks=pytest.mark.docker),
     pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
 ]
-LIMITS = Limits(
+LIMITS = SandboxLimits(
     memory_bytes=128 * 1024 * 1024,
     pids=64,
     tmp_bytes=8 * 1024 * 1024,
@@ -550,9 +550,9 @@ async def test_boxes_are_there_for_chats_that_are_and_for_no_others(world: World
     await world.sandboxes.prepare("one")
     await world.sandboxes.prepare("one")
     await world.sandboxes.prepare("two")
-    assert sorted(box.chat_id for box in await world.engine.boxes()) == ["one", "two"]
+    assert sorted(box.chat_id for box in await world.engine.containers()) == ["one", "two"]
     await world.sandboxes.stop("one")
-    assert [box.chat_id for box in await world.engine.boxes()] == ["two"]
+    assert [box.chat_id for box in await world.engine.containers()] == ["two"]
     assert world.sandboxes.container_id("one") == ""
 
 
@@ -571,5 +571,5 @@ async def test_at_the_end_of_the_tree_nothing_is_left(engine: Engine, tmp_path: 
             await sandboxes.run(chat, Command(("true",)))
         with trio.move_on_after(0.5):
             await sandboxes.run("a", Command(("sleep", marker)))
-    assert await engine.boxes() == []
+    assert await engine.containers() == []
     assert on_host(marker) == []

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from actors import Supervisor
-from rumi.sandbox import Command, Limits, SandboxError
+from rumi.sandbox import Command, SandboxError, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.use import Processes, only_frees
-from tests.fakes.boxes import FakeBox, FakeEngine
+from tests.fakes.containers import FakeBox, FakeEngine
 
-LIMITS = Limits(timeout_s=5, workspace_bytes=1000, workspace_files=10, idle_ttl_s=60, output_limit=100)
+LIMITS = SandboxLimits(timeout_s=5, workspace_bytes=1000, workspace_files=10, idle_ttl_s=60, output_limit=100)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Bench:
 
 @asynccontextmanager
 async def running(
-    home: Path, engine: FakeEngine | None = None, limits: Limits = LIMITS
+    home: Path, engine: FakeEngine | None = None, limits: SandboxLimits = LIMITS
 ) -> AsyncIterator[Bench]:
     engine, scale, root = engine or FakeEngine(), Scale(), Supervisor("root")
     sandboxes = add_sandboxes(root, engine, limits, home, measure=scale)

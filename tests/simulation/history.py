@@ -19,8 +19,8 @@ from tests.simulation import weather
 from tests.simulation.answering import Answering
 from tests.simulation.asking import Asking
 from tests.simulation.book import Book
-from tests.simulation.boxes import Daemon
 from tests.simulation.checks import Checks
+from tests.simulation.containers import Daemon
 from tests.simulation.databases import full
 from tests.simulation.ledger import Ledger
 from tests.simulation.people import People

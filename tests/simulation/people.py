@@ -9,7 +9,7 @@ from rumi.errors import RumiError
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_text import detected
 from tests.fakes.bot_api_world import Message, Person
-from tests.simulation.boxes import Daemon
+from tests.simulation.containers import Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import BEHAVIOURS, OBEY
 from tests.simulation.places import BASIC_GROUP, GROUP, STRANGE, Place, Said

@@ -18,13 +18,13 @@ from actors.testing import run
 from rumi.channels.telegram import room
 from rumi.channels.telegram.polling.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
-from rumi.channels.telegram.sending.limits import Limits as Rates
+from rumi.channels.telegram.sending.limits import CallLimits as Rates
 from rumi.chats import chat as chat_module
 from rumi.chats import dispatcher
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.home import Home
 from rumi.journal import actor as journal
-from rumi.models.limits import Limits
+from rumi.models.limits import CallLimits
 from tests.fakes import bot_api_updates
 from tests.simulation.databases import furnish, on_the_disk_of
 from tests.simulation.history import History
@@ -54,12 +54,12 @@ async def no_threads(work: object, *args: object, **how: object) -> None:
     raise AssertionError(f"{work} was to run in a thread")
 
 
-def told_when_few(world: World) -> Callable[[Limits, float], float]:
+def told_when_few(world: World) -> Callable[[CallLimits, float], float]:
     """In place of the permits' pump: a server that refused calls gets few at once, and then chats wait for
     each other as they should, also for a call that hangs."""
-    pump = Limits.pump
+    pump = CallLimits.pump
 
-    def pump_and_tell(self: Limits, now: float) -> float:
+    def pump_and_tell(self: CallLimits, now: float) -> float:
         again = pump(self, now)
         servers = [(each.running, each.concurrency.now) for each in self._servers.values()]
         world.waits.hold(any(running >= most and most < MANY for running, most in servers))
@@ -99,7 +99,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(bot_api_updates, "POLL_LIMIT_S", LONG_POLL_S),
         patch.dict(Poller.__init__.__kwdefaults__ or {}, {"poll_s": poll_s}),
         patch.object(journal, "WATCH_S", LOOK_S),
-        patch.object(Limits, "pump", told_when_few(world)),
+        patch.object(CallLimits, "pump", told_when_few(world)),
         patch.object(Rates, "turn", told_turn(world)),
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),

@@ -12,7 +12,7 @@ from telegram.request import RequestData
 from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.guarded import Guarded, _Answer
 from rumi.errors import RumiError
-from rumi.journal import Enclosure, JournalError
+from rumi.journal import Attachment, JournalError
 from rumi.memory import MemoryUnavailable
 from tests.fakes.bot_api import Answer, BotApi
 from tests.fakes.telegram_request import InMemoryRequest, _Ready
@@ -264,11 +264,11 @@ class Files:
         self._life = life
         self._api = api
 
-    async def bring(self, chat: str, enclosure: Enclosure) -> str:
+    async def bring(self, chat: str, attachment: Attachment) -> str:
         world = self._life.world
         with world.waits.of(chat):
             await trio.sleep(world.random.choice((0, 0.2, 5)))
         if world.dice("telegram", 0.1) or self._life.dead:
             raise RumiError("Telegram cannot be reached.")
-        content = self._api.files[enclosure.reference].content.decode()
-        return f"[The user sent a file: /workspace/{enclosure.name} that says {content}]"
+        content = self._api.files[attachment.reference].content.decode()
+        return f"[The user sent a file: /workspace/{attachment.name} that says {content}]"

@@ -14,20 +14,20 @@ import trio
 from telegram import Bot
 
 from actors import ChildSpec, Supervisor, TreeEvent
-from rumi.agent import Limits as TurnLimits
+from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.room import Telegram
-from rumi.chats import ChatEvent, ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
+from rumi.chats import ChatEvent, ChatLimits, ChatServices, Hub, Inbox, PendingMessages, add_chats
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.memory import Memory, asking, extract
 from rumi.models import ModelSet
-from rumi.sandbox import Limits, add_sandboxes
+from rumi.sandbox import SandboxLimits, add_sandboxes
 from rumi.sandbox.disk import Disk as FileSystem
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.simulation.asking import CONFIRM_S, Asking
-from tests.simulation.boxes import Client, Daemon
+from tests.simulation.containers import Client, Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import AT_ONCE, Model, ModelServer
 from tests.simulation.outside import tools_of
@@ -49,7 +49,7 @@ BOX_S = 200.0
 
 
 UP_TO_SENDER = frozenset(
-    f"rumi/{name}" for name in ("journal", "memory", "models", "intents", "sandboxes", "sender")
+    f"rumi/{name}" for name in ("journal", "memory", "models", "registry", "sandboxes", "sender")
 )
 
 
@@ -143,7 +143,7 @@ class Process:
         self.sandboxes = add_sandboxes(
             self.root,
             self.client,
-            Limits(timeout_s=COMMAND_S, idle_ttl_s=BOX_S),
+            SandboxLimits(timeout_s=COMMAND_S, idle_ttl_s=BOX_S),
             home.root,
             measure=_measured,
             disk=FileSystem(home.root, statvfs=_roomy),
@@ -154,7 +154,7 @@ class Process:
         hub = WatchedHub(setting.witness)
         self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
         self.pending = PendingMessages()
-        self.means = Means(
+        self.services = ChatServices(
             journal=journal,
             sandboxes=self.sandboxes,
             model_for=lambda chat, language: Model(
@@ -186,8 +186,8 @@ class Process:
             extract=extract,
             thinks=True,
         )
-        self.inbox: Inbox = add_chats(self.root, self.means)
-        self.telegram.add_receiver(self.root, self.inbox, self.means)
+        self.inbox: Inbox = add_chats(self.root, self.services)
+        self.telegram.add_receiver(self.root, self.inbox, self.services)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -248,9 +248,9 @@ class Process:
         return _actor(self._permits)
 
     @property
-    def learner(self) -> Any:
+    def extractor(self) -> Any:
         """The learner's actor as it is now."""
-        return _actor(self.inbox._means.learner)
+        return _actor(self.inbox._services.extractor)
 
 
 def _actor(ref: Any) -> Any:

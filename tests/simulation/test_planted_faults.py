@@ -18,10 +18,10 @@ from rumi.channels.telegram.polling import reading
 from rumi.channels.telegram.polling.poller import Poller
 from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.polling.updates import number_of
+from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
 from rumi.channels.telegram.sending.delivery import Delivery
 from rumi.channels.telegram.sending.destination import Destination
-from rumi.channels.telegram.sending.lane import Lane
-from rumi.channels.telegram.sending.limits import Limits
+from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.channels.telegram.sending.questions import Question
 from rumi.channels.telegram.sending.sender import Sender
@@ -31,16 +31,16 @@ from rumi.chats import Hub, Inbox, Replied, recovery
 from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.jobs import Job
-from rumi.chats.learning import Learner
+from rumi.chats.learning import FactExtractor
 from rumi.chats.pending import Cursor
-from rumi.chats.telling import tell_reply
+from rumi.chats.publishing import publish_reply
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
 from rumi.journal import Delivered, Journal, OpenChats, Settle, Undelivered, Unwritable, forgetting
 from rumi.journal import inbox as journal_inbox
 from rumi.models import limits
-from rumi.models.limits import Limits as PermitLimits
-from rumi.sandbox import intents
+from rumi.models.limits import CallLimits as PermitLimits
+from rumi.sandbox import registry
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
 from tests.simulation.play import play
@@ -87,7 +87,7 @@ def tells_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     settle = Worker._settle
 
     async def told_first(self: Worker, request: Any) -> Replied:
-        tell_reply(self._means, self._chat, "", Replied(0, request.messages, request.text))
+        publish_reply(self._services, self._chat, "", Replied(0, request.messages, request.text))
         return await settle(self, request)
 
     patch.setattr(Worker, "_settle", told_first)
@@ -168,17 +168,17 @@ def notes_no_previews(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_the_order(patch: pytest.MonkeyPatch) -> None:
-    ask = Lane._ask
+    ask = ChatOutbox._ask
 
-    async def reversed_(self: Lane, request: Any) -> Any:
+    async def reversed_(self: ChatOutbox, request: Any) -> Any:
         answer = await ask(self, request)
         return answer[::-1] if isinstance(request, Undelivered) else answer
 
-    patch.setattr(Lane, "_ask", reversed_)
+    patch.setattr(ChatOutbox, "_ask", reversed_)
 
 
 def leaves_nobody_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Limits, "pause", lambda self, number, seconds: None)
+    patch.setattr(SendLimits, "pause", lambda self, number, seconds: None)
 
 
 def learns_for_another(patch: pytest.MonkeyPatch) -> None:
@@ -186,11 +186,11 @@ def learns_for_another(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_finds_that_a_session_is_over(patch: pytest.MonkeyPatch) -> None:
-    async def nothing_due(self: Learner) -> float:
+    async def nothing_due(self: FactExtractor) -> float:
         await trio.lowlevel.checkpoint()
         return 300.0
 
-    patch.setattr(Learner, "_look", nothing_due)
+    patch.setattr(FactExtractor, "_look", nothing_due)
 
 
 def keeps_what_was_to_be_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -212,10 +212,10 @@ def names_questions_again_in_each_process(patch: pytest.MonkeyPatch) -> None:
     init = Inbox.__init__
     numbers = count()
 
-    def begin(self: Inbox, *means: Any) -> None:
+    def begin(self: Inbox, *services: Any) -> None:
         nonlocal numbers
         numbers = count()
-        init(self, *means)
+        init(self, *services)
 
     patch.setattr(Inbox, "__init__", begin)
     patch.setattr(gate, "token_hex", lambda size: f"{next(numbers):016x}")
@@ -266,12 +266,12 @@ def starts_one_chat_at_a_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_one_box_at_a_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(intents.Intents, "concurrency", 1)
+    patch.setattr(registry.ContainerRegistry, "concurrency", 1)
 
 
 def leaves_a_reply_untold_that_a_failing_journal_wrote(patch: pytest.MonkeyPatch) -> None:
     async def open_all(self: recovery.Recovery) -> None:
-        for chat in await self._means.journal.ask(OpenChats()):
+        for chat in await self._services.journal.ask(OpenChats()):
             await self._open(chat)
 
     patch.setattr(recovery.Recovery, "_open_all", open_all)

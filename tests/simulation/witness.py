@@ -11,7 +11,7 @@ from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Waiting
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
-from tests.simulation.boxes import Daemon
+from tests.simulation.containers import Daemon
 from tests.simulation.world import World
 
 TYPING_S = 6.0

@@ -11,10 +11,10 @@ import pytest
 import trio
 
 from actors import ActorRef, Supervisor
-from rumi.agent import Kept, Limits, ToolFinished, TurnEvent, TurnInput, run_turn
+from rumi.agent import Kept, ToolFinished, TurnEvent, TurnInput, TurnLimits, run_turn
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox import Command, CommandResult, Sandboxes, add_sandboxes, prepare_workspace
-from rumi.sandbox import Limits as BoxLimits
+from rumi.sandbox import TurnLimits as BoxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.skills import Catalogue, CodeRunner, SkillsMessage, TrustedSkills, sources
 from rumi.tools import Bash, UseSkill
@@ -95,7 +95,7 @@ class Desk:
         async def keep(kept: Kept) -> None:
             await trio.lowlevel.checkpoint()
 
-        given = TurnInput("", [Message("user", "go")], self, [*tools, use], Limits(max_turns=30), "en")
+        given = TurnInput("", [Message("user", "go")], self, [*tools, use], TurnLimits(max_turns=30), "en")
         finished = await run_turn(given, self.events.append, keep)
         assert finished.reason == "complete", finished
         results = [event.result for event in self.events if isinstance(event, ToolFinished)]

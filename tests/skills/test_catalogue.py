@@ -10,13 +10,13 @@ from rumi.skills import (
     Catalogue,
     Disabled,
     DisabledSkills,
-    Entry,
     FileOf,
     ForPrompt,
     Info,
     Listing,
     Opened,
     ReadFile,
+    SkillEntry,
     SkillError,
     Source,
     TrustedSkills,
@@ -40,7 +40,7 @@ def test_later_sources_replace_whole_skills_and_say_what_they_hide(tmp_path: Pat
         write_skill(root, "explain", f"From {root.name}", more="license: MIT" if root == more else "")
     catalogue = Catalogue(sources(home, [str(more)], project))
     entry = catalogue.look().find("explain")
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, SkillEntry)
     assert entry.skill.source.kind == "project"
     assert entry.skill.header.license == ""
     assert [hidden.source.kind for hidden in entry.hides] == ["dirs", "home", "bundled"]
@@ -165,7 +165,7 @@ async def test_new_changed_and_deleted_skills_are_seen_at_the_next_ask(tmp_path:
             assert opened.body == f"Body {words}"
         (folder / "skill.py").write_text("")
         entry = await skills.ask(Info("a"))
-        assert isinstance(entry, Entry)
+        assert isinstance(entry, SkillEntry)
         assert entry.skill.has_code
         (folder / "SKILL.md").unlink()
         assert (await skills.ask(Listing())).entries == ()

@@ -16,7 +16,17 @@ import pytest
 import trio
 
 from rumi.errors import RumiError
-from rumi.skills import Catalogue, CodeRunner, Entry, Job, Reply, Skill, SkillError, Source, TrustedSkills
+from rumi.skills import (
+    Catalogue,
+    CodeRunner,
+    Job,
+    Reply,
+    Skill,
+    SkillEntry,
+    SkillError,
+    Source,
+    TrustedSkills,
+)
 from rumi.skills.folder import snapshot
 from tests.skills.making import Threads, write_skill
 
@@ -53,7 +63,7 @@ def made(tmp_path: Path, body: str, *, name: str = "do-it", head: str = "") -> S
 def find(root: Path, name: str, kind: str = "home") -> Skill:
     source = Source("project", root) if kind == "project" else Source("home", root)
     entry = Catalogue([source]).look().find(name)
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, SkillEntry)
     return entry.skill
 
 

@@ -13,12 +13,12 @@ from typing import Any, cast
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.agent import Limits
+from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.room import Telegram
-from rumi.chats import ChatLimits, Hub, Inbox, Means, PendingMessages, add_chats
+from rumi.chats import ChatLimits, ChatServices, Hub, Inbox, PendingMessages, add_chats
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
@@ -106,11 +106,11 @@ class TelegramHouse:
     async def idle(self, within_s: float = 60) -> None:
         """Wait until no lane has anything to do."""
         with trio.fail_after(within_s):
-            while self.doing("sender") or self.api.pending:  # noqa: ASYNC110  # the sender tells nobody
+            while self.activity("sender") or self.api.pending:  # noqa: ASYNC110  # the sender tells nobody
                 await trio.sleep(0.1)
 
-    def doing(self, name: str) -> str:
-        return next(child.doing for child in self.root.status().children if child.id == name)
+    def activity(self, name: str) -> str:
+        return next(child.activity for child in self.root.status().children if child.id == name)
 
 
 def asking(chat: Chat) -> list[Message]:
@@ -134,14 +134,14 @@ async def telegram_house(
     telegram.add_sender(root, journal, hub, lambda chat: inbox.end(chat))
     tools: tuple[Tool, ...] = (Reading(), sending)
     model = FunctionModel(answer)
-    means = Means(
+    services = ChatServices(
         journal=journal,
         sandboxes=MemorySandboxes(),
         model_for=lambda chat, language: model,
         hub=hub,
         audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
         pending=PendingMessages(),
-        limits=ChatLimits(Limits(), 3600, 40, 100_000, 30, confirm_timeout_s),
+        limits=ChatLimits(TurnLimits(), 3600, 40, 100_000, 30, confirm_timeout_s),
         language="en",
         ids=BUILT_IN,
         workspaces=home.workspaces,
@@ -150,10 +150,10 @@ async def telegram_house(
         tools_for=lambda chat: tools,
         bring=telegram.bring,
     )
-    inbox = add_chats(root, means)
-    telegram.add_receiver(root, inbox, means)
+    inbox = add_chats(root, services)
+    telegram.add_receiver(root, inbox, services)
     try:
         async with root.running():
             yield TelegramHouse(api, inbox, sending, root, telegram)
     finally:
-        means.audit.close()
+        services.audit.close()

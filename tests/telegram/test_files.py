@@ -21,11 +21,11 @@ from rumi.channels.telegram.api.unspoken import UnspokenClient
 from rumi.channels.telegram.files import Patience, TelegramFiles, Transcribes
 from rumi.channels.telegram.files.download import MAX_BYTES
 from rumi.errors import RumiError
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.logs import program_log
 from rumi.models import Transcriber
 from rumi.redact import Redactor
-from rumi.sandbox import Limits, prepare_workspace
+from rumi.sandbox import SandboxLimits, prepare_workspace
 from rumi.texts import Language
 from tests.fakes.groq_server import KEY, Transcript, serve_groq
 from tests.fakes.groq_server import Answer as GroqAnswer
@@ -49,8 +49,8 @@ T = TypeVar("T")
 MEGA = 1024 * 1024
 USER = (1234, 1234) if os.getuid() == 0 else (os.getuid(), os.getgid())
 CONTENT = os.urandom(100_000)
-REPORT = Enclosure("file", "REF", "report.pdf", "application/pdf", len(CONTENT))
-VOICE = Enclosure("voice", "REF", "voice.ogg", "audio/ogg", len(CONTENT))
+REPORT = Attachment("file", "REF", "report.pdf", "application/pdf", len(CONTENT))
+VOICE = Attachment("voice", "REF", "voice.ogg", "audio/ogg", len(CONTENT))
 WHOLE = replying(200, CONTENT)
 CUT = replying(200, CONTENT[:70_000], len(CONTENT))
 
@@ -92,7 +92,7 @@ class House:
 
     home: Path
     offload: Threads = field(default_factory=Threads)
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
     max_bytes: int = MAX_BYTES
     patience: Patience = field(default_factory=lambda: Patience(10.0, 5.0, (0.01, 0.02)))
 
@@ -126,18 +126,18 @@ class House:
                 await files.aclose()
 
     async def bring(
-        self, server: FileServer, enclosure: Enclosure = REPORT, ears: Transcribes | None = None
+        self, server: FileServer, attachment: Attachment = REPORT, ears: Transcribes | None = None
     ) -> str:
         async with self.serving(server, ears) as files:
             with trio.fail_after(20):
-                return await files.bring("tg1", enclosure)
+                return await files.bring("tg1", attachment)
 
     async def refusal(
-        self, server: FileServer, enclosure: Enclosure = REPORT, ears: Transcribes | None = None
+        self, server: FileServer, attachment: Attachment = REPORT, ears: Transcribes | None = None
     ) -> str:
         """Why it was not brought; nothing is left of it, and the token is nowhere."""
         with pytest.raises(RumiError) as caught:
-            await self.bring(server, enclosure, ears)
+            await self.bring(server, attachment, ears)
         assert self.files == []
         assert os.listdir(self.home / "run") == []
         with trio.fail_after(30):
@@ -419,7 +419,7 @@ async def test_silence_and_dripping_end(house: House) -> None:
 
 
 async def test_a_full_workspace_and_a_full_disk_are_told(house: House) -> None:
-    house.limits = Limits(workspace_bytes=50_000)
+    house.limits = SandboxLimits(workspace_bytes=50_000)
     async with serve_files(WHOLE) as server:
         assert (await house.refusal(server)).startswith("The workspace has no room for report.pdf.")
         (house.home / "run").rmdir()

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from rumi.channels.telegram.polling.updates import update_of
 from rumi.errors import NotTaken
-from rumi.journal import Enclosure, Incoming
+from rumi.journal import Attachment, Incoming
 from rumi.journal import store as store_module
 from rumi.models import Emit, ModelRequest, Reply
 from tests.fakes.bot_api import BotApi
@@ -100,7 +100,7 @@ async def test_a_turn_that_ends_while_the_disk_is_full_is_answered_when_there_is
         filler = fill(small_disk)
         await trio.sleep(3600)
         assert api.chats[ANA].texts == []
-        assert house.doing("journal").startswith("state.db is not written: full, 1 waiting")
+        assert house.activity("journal").startswith("state.db is not written: full, 1 waiting")
         filler.unlink()
         await house.until(lambda: api.chats[ANA].texts == ["re: work 30"])
         await house.idle()
@@ -154,10 +154,10 @@ async def test_a_stop_that_brings_something_along_stops_nothing_on_a_full_disk(
         api.say(api.people[ANA], "work 5000")
         await house.until(lambda: model.at_work)
         filler = fill(small_disk)
-        file = Enclosure("file", "ref", "a.txt")
+        file = Attachment("file", "ref", "a.txt")
         with pytest.raises(NotTaken):
             for number in range(100):  # until the last page of the log is full as well
-                sent = Incoming(update_of(number + 1), f"tg{ANA}", "/stop", enclosures=(file,))
+                sent = Incoming(update_of(number + 1), f"tg{ANA}", "/stop", attachments=(file,))
                 await house.inbox.accept_all([sent])
         await trio.sleep(60)
         assert model.stopped == 0

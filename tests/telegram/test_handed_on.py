@@ -17,7 +17,7 @@ from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.polling.content import Intake
 from rumi.channels.telegram.polling.reading import Who, read_batch
 from rumi.chats import HubSubscription, Replied
-from rumi.journal import Enclosure, Incoming
+from rumi.journal import Attachment, Incoming
 from rumi.marked import CLOSING, WARNING
 from rumi.memory import Facts, NewFact, Remember
 from rumi.models import Emit, ModelRequest, Reply, ToolCall
@@ -86,7 +86,7 @@ class Ana:
         """The same, and see to its turn; how many questions came, and the end."""
         asked, reason = 0, ""
         house = self.user.house
-        with house.means.hub.listening(f"tg{ANA}") as events, trio.fail_after(60):
+        with house.services.hub.listening(f"tg{ANA}") as events, trio.fail_after(60):
             await self.take()
             while True:
                 what = (await events.receive()).what
@@ -109,9 +109,9 @@ class Ana:
 async def ana(
     path: Path, answer: Answer = obedient, *, first_update: int = 1, **more: Any
 ) -> AsyncIterator[Ana]:
-    async def bring(chat: str, enclosure: Enclosure) -> str:
+    async def bring(chat: str, attachment: Attachment) -> str:
         await trio.lowlevel.checkpoint()
-        return str(enclosure.reference and api.files[enclosure.reference].content.decode())
+        return str(attachment.reference and api.files[attachment.reference].content.decode())
 
     api = BotApi(lambda: 0.0, first_update=first_update)
     api.user(ANA)
@@ -342,10 +342,10 @@ async def test_a_forwarded_yes_answers_nothing_and_a_forwarded_command_is_none(t
     async with ana(tmp_path) as user:
         forwarded(user, user.text(WAYS["a fact is written"]))
         house, chat = user.user.house, f"tg{ANA}"
-        with house.means.hub.listening(chat) as events, trio.fail_after(60):
+        with house.services.hub.listening(chat) as events, trio.fail_after(60):
             await user.take()
             question = await until(events, ConfirmationAsked)
-            house.means.hub.has_shown(question.id)
+            house.services.hub.has_shown(question.id)
             for text in ("yes", "/stop"):
                 forwarded(user, text)
                 await user.take()
@@ -385,8 +385,8 @@ async def test_much_text_is_cut_and_the_model_is_told(tmp_path: Path) -> None:
         return Reply("done")
 
     async with ana(tmp_path, answer=reading) as user:
-        limits = replace(user.user.house.means.limits, handed_chars=10)
-        object.__setattr__(user.user.house.means, "limits", limits)
+        limits = replace(user.user.house.services.limits, handed_chars=10)
+        object.__setattr__(user.user.house.services, "limits", limits)
         forwarded(user, "x" * 11)
         await user.sends()
     assert seen[0].startswith("[The user hands this on. Its end is missing: it was too long.]")

@@ -4,10 +4,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE, Limits, Rate
+from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE, Rate, SendLimits
 
 
-async def sent(limits: Limits, number: int, times: int) -> list[float]:
+async def sent(limits: SendLimits, number: int, times: int) -> list[float]:
     """When so many messages for a chat could go."""
     at = []
     for _ in range(times):
@@ -19,19 +19,19 @@ async def sent(limits: Limits, number: int, times: int) -> list[float]:
 async def test_a_chat_has_a_burst_of_three_and_then_three_in_three_seconds(
     autojump_clock: MockClock,
 ) -> None:
-    at = await sent(Limits(margin=1.0), 5, 7)
+    at = await sent(SendLimits(margin=1.0), 5, 7)
     assert at == [0, 0, 0, 3, 3, 3, 6]
 
 
 async def test_a_group_has_twenty_a_minute(autojump_clock: MockClock) -> None:
-    at = await sent(Limits(margin=1.0), -5, 41)
+    at = await sent(SendLimits(margin=1.0), -5, 41)
     assert at[19] < 60
     assert at[20] == 60
     assert all(later - earlier >= 60 for earlier, later in zip(at, at[20:], strict=False))
 
 
 async def test_all_chats_together_have_thirty_a_second(autojump_clock: MockClock) -> None:
-    limits = Limits(margin=1.0)
+    limits = SendLimits(margin=1.0)
     at: list[float] = []
 
     async def one(number: int) -> None:
@@ -45,7 +45,7 @@ async def test_all_chats_together_have_thirty_a_second(autojump_clock: MockClock
 
 
 async def test_who_waits_longest_goes_first(autojump_clock: MockClock) -> None:
-    limits = Limits(everywhere=[Rate(1, 1.0)], margin=1.0)
+    limits = SendLimits(everywhere=[Rate(1, 1.0)], margin=1.0)
     order: list[int] = []
 
     async def one(number: int) -> None:
@@ -60,7 +60,7 @@ async def test_who_waits_longest_goes_first(autojump_clock: MockClock) -> None:
 
 
 async def test_a_chat_that_waits_holds_up_no_other(autojump_clock: MockClock) -> None:
-    limits = Limits(margin=1.0)
+    limits = SendLimits(margin=1.0)
     limits.pause(5, 600)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(limits.turn, 5)
@@ -71,7 +71,7 @@ async def test_a_chat_that_waits_holds_up_no_other(autojump_clock: MockClock) ->
 
 
 async def test_a_pause_that_becomes_longer_is_kept(autojump_clock: MockClock) -> None:
-    limits = Limits()
+    limits = SendLimits()
     limits.pause(5, 10)
     limits.pause(5, 4)  # an older answer that comes late takes nothing back
     async with trio.open_nursery() as nursery:
@@ -82,14 +82,14 @@ async def test_a_pause_that_becomes_longer_is_kept(autojump_clock: MockClock) ->
 
 
 async def test_a_message_counts_when_it_goes_not_when_it_begins_to_wait(autojump_clock: MockClock) -> None:
-    limits = Limits(everywhere=[Rate(1, 10.0)], chat=[Rate(1, 15.0)], margin=1.0)
+    limits = SendLimits(everywhere=[Rate(1, 10.0)], chat=[Rate(1, 15.0)], margin=1.0)
     await limits.turn(1)
     await limits.turn(2)  # at 10, though nothing but the other chat held it up
     assert await sent(limits, 2, 1) == [25]
 
 
 async def test_what_is_less_important_goes_at_once_or_not_at_all(autojump_clock: MockClock) -> None:
-    limits = Limits(margin=1.0)
+    limits = SendLimits(margin=1.0)
     assert [limits.take(5, NOW_SHARE) for _ in range(4)] == [True, True, False, False]
     assert not limits.take(5, SPARE_SHARE)
     with trio.fail_after(0.1):
@@ -97,7 +97,7 @@ async def test_what_is_less_important_goes_at_once_or_not_at_all(autojump_clock:
 
 
 async def test_nothing_is_taken_where_a_final_reply_waits(autojump_clock: MockClock) -> None:
-    limits = Limits(everywhere=[Rate(1, 10.0)], margin=1.0)
+    limits = SendLimits(everywhere=[Rate(1, 10.0)], margin=1.0)
     await limits.turn(1)
     for number in range(1, 21):
         async with trio.open_nursery() as nursery:
@@ -110,7 +110,7 @@ async def test_nothing_is_taken_where_a_final_reply_waits(autojump_clock: MockCl
 
 
 async def test_a_cancelled_wait_has_counted_nothing(autojump_clock: MockClock) -> None:
-    limits = Limits(chat=[Rate(1, 10.0)], margin=1.0)
+    limits = SendLimits(chat=[Rate(1, 10.0)], margin=1.0)
     await limits.turn(5)
     with trio.move_on_after(5):
         await limits.turn(5)
@@ -118,7 +118,7 @@ async def test_a_cancelled_wait_has_counted_nothing(autojump_clock: MockClock) -
 
 
 async def test_what_is_kept_of_idle_chats_is_dropped(autojump_clock: MockClock) -> None:
-    limits = Limits()
+    limits = SendLimits()
     limits.pause(9_999, 3600)
     for number in range(1, 1001):
         await limits.turn(number)
@@ -132,7 +132,7 @@ async def test_what_is_kept_of_idle_chats_is_dropped(autojump_clock: MockClock) 
 async def test_a_forgotten_chat_can_do_no_more_than_a_known_one(
     autojump_clock: MockClock, margin: float
 ) -> None:
-    limits = Limits(margin=margin)
+    limits = SendLimits(margin=margin)
     at: list[float] = []
     for pause in (0, 0, 0, 1, 2, 61, 0, 0, 0):
         await trio.sleep(pause)

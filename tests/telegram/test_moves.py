@@ -13,7 +13,7 @@ from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.moves import Moves, moves_in
 from rumi.channels.telegram.polling.updates import update_of
 from rumi.channels.telegram.sending.destination import Destination, Wire
-from rumi.channels.telegram.sending.limits import Limits, Rate
+from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.journal import Accept, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered
 from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply, TextDelta
@@ -239,7 +239,7 @@ async def test_topics_of_the_new_group_are_chats_of_the_old_one(
 async def test_who_waits_for_a_turn_while_the_group_moves_waits_for_one_in_the_new_group(
     autojump_clock: MockClock,
 ) -> None:
-    moves, limits = Moves(), Limits(chat=(Rate(1, 10.0),), group=(Rate(1, 10.0),), margin=1.0)
+    moves, limits = Moves(), SendLimits(chat=(Rate(1, 10.0),), group=(Rate(1, 10.0),), margin=1.0)
     to = Destination(Wire(cast(Bot, None), limits, moves=moves), Address(OLD))
     await to.turn()
     async with trio.open_nursery() as nursery:

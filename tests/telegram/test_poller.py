@@ -118,8 +118,8 @@ class Polling:
     memory: PollerMemory
     said: list[Any]
 
-    def doing(self) -> str:
-        return self.root.status().children[1].doing
+    def activity(self) -> str:
+        return self.root.status().children[1].activity
 
     def polls(self) -> list[Any]:
         """The calls of getUpdates, in order."""
@@ -208,7 +208,7 @@ async def test_nothing_is_confirmed_before_it_is_stored(
         await shelf.until(lambda: shelf.attempts == 1)
         await trio.sleep(1000)
         assert len(poller.polls()) == 1
-        assert poller.doing().startswith("storing 1 ")
+        assert poller.activity().startswith("storing 1 ")
         assert api.pending
         shelf.open.set()
         await shelf.got("one")
@@ -222,13 +222,13 @@ async def test_a_long_poll_is_answered_as_soon_as_somebody_writes(
     async with polling(api, shelf) as poller:
         await trio.sleep(100)
         assert 3 <= len(poller.polls()) <= 5
-        assert poller.doing() == "polling, no update yet"
+        assert poller.activity() == "polling, no update yet"
         began = trio.current_time()
         ana_says(api, "hello")
         await shelf.got("hello")
         assert trio.current_time() - began < 1
         await trio.sleep(12)
-        assert poller.doing() == "polling, last update 12 s ago"
+        assert poller.activity() == "polling, last update 12 s ago"
 
 
 async def test_only_messages_and_pressed_buttons_are_asked_for(
@@ -291,7 +291,7 @@ async def test_an_album_that_comes_in_pieces_is_one_message(
         nursery.start_soon(send)
         await shelf.got("these", "and?")
         accepted = [arrival for batch in shelf.batches for arrival in batch if arrival.chat]
-        assert [len(arrival.enclosures) for arrival in accepted] == [3, 0]
+        assert [len(arrival.attachments) for arrival in accepted] == [3, 0]
 
 
 async def test_an_album_keeps_nobody_waiting_for_long(
@@ -314,12 +314,12 @@ async def test_trouble_is_waited_out(
     async with polling(api, shelf) as poller:
         ana_says(api, "hello")
         await trio.sleep(60)
-        assert poller.doing().startswith("waits ")
+        assert poller.activity().startswith("waits ")
         assert not shelf.texts
         api.faults.clear()
         await shelf.got("hello", within_s=31)
         await trio.sleep(1)
-        assert poller.doing() == "polling, last update 1 s ago"
+        assert poller.activity() == "polling, last update 1 s ago"
 
 
 async def test_waits_grow_up_to_a_bound_and_start_over_after_success(
@@ -382,7 +382,7 @@ async def test_as_long_as_telegram_wants_to_be_left_alone_it_is(
         await shelf.got("hello")
         await trio.sleep(30)
         number = len(poller.polls())
-        assert "to wait for" in poller.doing()
+        assert "to wait for" in poller.activity()
         await trio.sleep(60)
         assert len(poller.polls()) == number
         await trio.sleep(15)
@@ -395,7 +395,7 @@ async def test_another_program_with_this_bot_is_told_of_and_waited_for(
     api.faults.next(Error(409, CONFLICT), "getUpdates", times=3)
     async with polling(api, shelf) as poller:
         await trio.sleep(0.5)
-        assert poller.doing() == "waits 1 s: another program polls with this bot's token"
+        assert poller.activity() == "waits 1 s: another program polls with this bot's token"
         ana_says(api, "hello")
         await shelf.got("hello", within_s=20)
 
@@ -430,8 +430,8 @@ async def test_a_webhook_that_cannot_be_removed_is_waited_for(
     api.faults.next(Broken(502), "deleteWebhook", times=3)
     async with polling(api, shelf) as poller:
         await trio.sleep(2.5)
-        assert "webhook" in poller.doing()
-        assert WEBHOOK.partition(";")[0].removeprefix("Conflict: ") in poller.doing()
+        assert "webhook" in poller.activity()
+        assert WEBHOOK.partition(";")[0].removeprefix("Conflict: ") in poller.activity()
         ana_says(api, "hello")
         await shelf.got("hello", within_s=60)
 
@@ -444,7 +444,7 @@ async def test_who_the_bot_is_is_asked_with_patience(
     ana_says(api, "hello")
     async with polling(api, shelf) as poller:
         await trio.sleep(0.5)
-        assert poller.doing().startswith("waits ")
+        assert poller.activity().startswith("waits ")
         await shelf.got("hello", within_s=60)
         assert poller.memory.me == Me(7_000_000_001, "rumi_test_bot")
 
@@ -556,7 +556,7 @@ async def test_a_server_that_repeats_itself_is_not_asked_all_the_time(
         await shelf.got("hello")
         await trio.sleep(100)
         assert len(poller.polls()) < 20
-        assert "repeats" in poller.doing()
+        assert "repeats" in poller.activity()
 
 
 @dataclass
@@ -588,7 +588,7 @@ async def test_whatever_happens_on_the_way_everything_is_accepted_once(
     for fault in faults:
         api.faults.often(0.04, fault, "getUpdates")
     async with house(tmp_path, now=trio.current_time) as home:
-        with home.means.hub.listening() as events:
+        with home.services.hub.listening() as events:
             async with polling(api, Unsteady(home.inbox, api.random), max_restarts=100):
                 for number in range(100):
                     ana_says(api, f"/unknown{number}")
@@ -618,7 +618,7 @@ async def test_it_stops_at_once_and_never_polls_again(
         began = trio.current_time()
         await poller.ref.ask(StopPolling())
         assert trio.current_time() == began
-        assert poller.doing() == "takes no more updates"
+        assert poller.activity() == "takes no more updates"
         await trio.sleep(5)
         number = len(poller.polls())
         ana_says(api, "after")
@@ -696,7 +696,7 @@ async def test_after_a_stop_a_restart_does_not_poll_again(
     async with polling(api, shelf, memory=memory) as poller:
         await trio.sleep(100)
         assert not api.calls
-        assert poller.doing() == "takes no more updates"
+        assert poller.activity() == "takes no more updates"
         await poller.ref.ask(StopPolling())
 
 

@@ -14,7 +14,7 @@ from rumi.agent import Thinking, ToolStarted
 from rumi.channels.telegram.formatting import Part
 from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
 from rumi.channels.telegram.sending import preview
-from rumi.channels.telegram.sending.limits import Limits
+from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sketch import TOOL_CHARS, sketch, tool_line
 from rumi.chats import ChatEvent, TurnStarted, TurnState
 from rumi.journal import JournalError
@@ -384,7 +384,7 @@ async def test_a_turn_whose_end_was_missed_is_not_shown_for_ever(
         turn = await office.begin("tg1")
         turn.says("growing")
         await trio.sleep(4 * 3600)
-        assert office.actor.doing() == ""
+        assert office.actor.activity() == ""
         assert typing(api.chats[1])[-1] < 4000
         await turn.ends("grown")
         await office.all_sent(5)
@@ -641,7 +641,7 @@ async def test_what_could_not_be_shown_now_is_not_formatted_either(
         return sketch(state, language, plain=plain)
 
     monkeypatch.setattr(preview, "sketch", counted)
-    limits = Limits()
+    limits = SendLimits()
     async with post_office(tmp_path, api, limits=limits) as office:
         limits.pause(1, 60)
         turn = await office.begin("tg1")

@@ -310,7 +310,7 @@ async def test_a_question_whose_end_was_not_told_ends_with_its_turn(
         await office.reply("tg1", "crashed", turn.message)
         assert await verdict(api, question) == f"{TEXT}\n\n❌ No."
         await office.flush(5)
-        assert office.actor.doing() == ""
+        assert office.actor.activity() == ""
 
 
 async def test_a_question_ends_when_its_turn_asks_another(
@@ -353,7 +353,7 @@ async def test_a_verdict_that_cannot_be_shown_is_left_and_holds_nobody_up(
         await turn.ends("the end")
         await office.all_sent(10)
         await trio.sleep(FINISH_S)
-        assert office.actor.doing() == ""
+        assert office.actor.activity() == ""
         attempts = [call for call in api.faults.injected if call.method == "editMessageText"]
         assert 2 < len(attempts) <= 6
         assert attempts[-1].time - began < FINISH_S
@@ -552,7 +552,7 @@ async def test_in_any_weather_no_button_outlives_its_question_and_every_reply_ar
         await office.all_sent(7200)
         await trio.sleep(2 * FINISH_S)
         api.catch_up()
-        assert office.actor.doing() == ""
+        assert office.actor.activity() == ""
         assert len(office.incarnations) == 1
         left = [message for chat in api.chats.values() for message in chat.said if message.buttons]
         assert not (honest and left)

@@ -18,7 +18,7 @@ from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling.content import Intake
 from rumi.channels.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
 from rumi.channels.telegram.polling.updates import update_of
-from rumi.journal import Enclosure, Incoming
+from rumi.journal import Attachment, Incoming
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person
 
@@ -329,30 +329,36 @@ def test_a_private_chat_may_have_topics(world: World) -> None:
 
 def test_a_file_comes_with_its_caption(world: World) -> None:
     message = world.api.send_document(world.ana, "report.pdf", b"%PDF", caption="what is this?")
-    file = Enclosure("file", next(iter(world.api.files)), "report.pdf", "application/pdf", 4)
+    file = Attachment("file", next(iter(world.api.files)), "report.pdf", "application/pdf", 4)
     assert world.last() == Incoming(
-        update_of(500_000_000), "tg11", "what is this?", "es", origin=message.id, enclosures=(file,), user=ANA
+        update_of(500_000_000),
+        "tg11",
+        "what is this?",
+        "es",
+        origin=message.id,
+        attachments=(file,),
+        user=ANA,
     )
 
 
 def test_a_file_needs_no_words(world: World) -> None:
     world.api.send_document(world.ana, "notes.txt", b"text")
     found = arrival(world.last())
-    assert (found.text, found.answer, len(found.enclosures)) == ("", None, 1)
+    assert (found.text, found.answer, len(found.attachments)) == ("", None, 1)
 
 
 def test_of_a_photo_the_largest_is_taken(world: World) -> None:
     message = world.api.send_photo(world.ana, b"12345678", caption="look")
-    (photo,) = arrival(world.last()).enclosures
+    (photo,) = arrival(world.last()).attachments
     assert (photo.name, photo.media_type, photo.size_bytes) == (f"photo-{message.id}.jpg", "image/jpeg", 8)
 
 
 def test_a_voice_message_is_written_down_where_that_can_be_done(world: World) -> None:
     message = world.api.send_voice(world.ana, b"OggS")
-    (voice,) = arrival(world.last()).enclosures
+    (voice,) = arrival(world.last()).attachments
     assert (voice.kind, voice.name, voice.media_type) == ("voice", f"voice-{message.id}.ogg", "audio/ogg")
     deaf = arrival(world.last(intake=Intake(voice=False)))
-    assert (deaf.answer, deaf.enclosures, deaf.chat) == (texts.no_ears("es"), (), "tg11")
+    assert (deaf.answer, deaf.attachments, deaf.chat) == (texts.no_ears("es"), (), "tg11")
 
 
 @pytest.mark.parametrize(
@@ -373,19 +379,19 @@ def test_files_of_other_kinds_are_files_and_have_a_name(
     if kind == "document":
         del held["duration"]
     message = world.comes(world.ana, **{kind: held})
-    (found,) = arrival(world.last()).enclosures
+    (found,) = arrival(world.last()).attachments
     assert (found.kind, found.name, found.reference) == ("file", name.format(message), "F")
 
 
 def test_a_file_of_unknown_size_is_taken_and_measured_when_it_is_brought(world: World) -> None:
     world.comes(world.ana, document={"file_id": "F", "file_unique_id": "U", "file_name": "f"})
-    assert arrival(world.last()).enclosures[0].size_bytes is None
+    assert arrival(world.last()).attachments[0].size_bytes is None
 
 
 def test_what_is_larger_than_can_be_had_is_told_at_once(world: World) -> None:
     world.api.send_document(world.ana, "film.mkv", b"", size=20_971_521, caption="watch this")
     found = arrival(world.last())
-    assert (found.answer, found.enclosures) == (texts.file_too_large("es", "film.mkv", 20), ())
+    assert (found.answer, found.attachments) == (texts.file_too_large("es", "film.mkv", 20), ())
     world.api.send_document(world.ana, "film.mkv", b"", size=20_971_520)
     assert arrival(world.last()).answer is None
     world.api.send_voice(world.ana, b"", size=20_971_521)
@@ -450,7 +456,7 @@ def test_what_cannot_be_worked_on_is_answered_at_once(
 ) -> None:
     send(world)
     found = arrival(world.last())
-    assert (found.answer, found.enclosures, found.chat) == (texts.unsupported("es", kind), (), "tg11")
+    assert (found.answer, found.attachments, found.chat) == (texts.unsupported("es", kind), (), "tg11")
 
 
 def test_an_animation_is_no_file_although_it_is_also_given_as_one(world: World) -> None:
@@ -470,8 +476,8 @@ def handed_on(read: Read | None) -> list[tuple[str, str]]:
     """Sources and words, of a message whose own words are `mine`, or none."""
     found = arrival(read)
     assert found.text in ("", "mine")
-    assert all(each.kind == "words" for each in found.enclosures)
-    return [(each.source, each.text) for each in found.enclosures]
+    assert all(each.kind == "words" for each in found.attachments)
+    return [(each.source, each.text) for each in found.attachments]
 
 
 def authors(world: World) -> dict[str, Person | Chat | str]:
@@ -543,18 +549,18 @@ def test_words_of_others_call_nobody_in_a_group(world: World) -> None:
 def test_a_forwarded_file_says_whose_it_is_and_its_caption_is_theirs_too(world: World) -> None:
     origin = world.api.origin_of("Eve")
     world.api.send_document(world.ana, "a.txt", b"x", caption="/reset", forward_origin=origin)
-    caption, file = arrival(world.last()).enclosures
+    caption, file = arrival(world.last()).attachments
     assert (caption.kind, caption.source, caption.text) == ("words", "forwarded from Eve", "/reset")
     assert (file.kind, file.source, file.name) == ("file", "forwarded from Eve", "a.txt")
     assert arrival(world.last()).text == ""
     world.api.send_voice(world.ana, b"OggS", forward_origin=origin)
-    (voice,) = arrival(world.last()).enclosures
+    (voice,) = arrival(world.last()).attachments
     assert (voice.kind, voice.source, voice.outside) == ("voice", "forwarded from Eve", True)
 
 
 def test_own_recordings_captions_and_words_are_the_senders(world: World) -> None:
     world.api.send_voice(world.ana, b"OggS")
-    (voice,) = arrival(world.last()).enclosures
+    (voice,) = arrival(world.last()).attachments
     assert not voice.outside
     world.api.send_document(world.ana, "a.txt", b"x", caption="mine")
     assert arrival(world.last()).text == "mine"
@@ -564,7 +570,7 @@ def test_own_recordings_captions_and_words_are_the_senders(world: World) -> None
 def test_a_forward_that_cannot_be_taken_is_answered_as_any_other(world: World, kind: str) -> None:
     world.comes(world.ana, forward_origin=world.api.origin_of("Eve"), **{kind: {}})
     found = arrival(world.last())
-    assert (found.answer, found.enclosures) == (texts.unsupported("es", kind), ())
+    assert (found.answer, found.attachments) == (texts.unsupported("es", kind), ())
 
 
 def test_a_strangers_name_is_one_short_harmless_line(world: World) -> None:
@@ -656,7 +662,7 @@ def test_an_album_is_one_message_with_all_its_files(world: World) -> None:
     *first, last = world.all()
     assert first == [Incoming(update_of(500_000_000)), Incoming(update_of(500_000_001))]
     found = arrival(last)
-    assert [file.name for file in found.enclosures] == ["a.txt", "b.txt", "c.txt"]
+    assert [file.name for file in found.attachments] == ["a.txt", "b.txt", "c.txt"]
     assert (found.update, found.text, found.origin) == (update_of(500_000_002), "these", album[0].id)
 
 
@@ -664,7 +670,7 @@ def test_an_albums_caption_may_stand_on_any_of_it(world: World) -> None:
     world.api.send_document(world.ana, "a.txt", b"1", media_group_id="7")
     second = world.api.send_document(world.ana, "b.txt", b"2", caption="these", media_group_id="7")
     found = arrival(world.all()[-1])
-    assert (found.text, found.origin, len(found.enclosures)) == ("these", second.id, 2)
+    assert (found.text, found.origin, len(found.attachments)) == ("these", second.id, 2)
 
 
 def test_albums_of_others_are_others(world: World) -> None:
@@ -672,7 +678,7 @@ def test_albums_of_others_are_others(world: World) -> None:
     world.api.send_document(world.admin, "b.txt", b"2", media_group_id="7")
     world.api.send_document(world.ana, "c.txt", b"3", media_group_id="8")
     world.api.send_document(world.ana, "d.txt", b"4")
-    assert [len(arrival(one).enclosures) for one in world.all()] == [1, 1, 1, 1]
+    assert [len(arrival(one).attachments) for one in world.all()] == [1, 1, 1, 1]
 
 
 def test_an_album_in_a_group_is_for_the_bot_if_its_caption_is(world: World) -> None:
@@ -689,7 +695,7 @@ def test_an_album_in_a_group_is_for_the_bot_if_its_caption_is(world: World) -> N
     world.api.send_document(world.ana, "b", b"2", world.group, media_group_id="7")
     world.api.send_document(world.ana, "c", b"3", world.group, media_group_id="8")
     read = world.all()
-    assert [len(arrival(one).enclosures) for one in read] == [0, 2, 0]
+    assert [len(arrival(one).attachments) for one in read] == [0, 2, 0]
     assert arrival(read[1]).answer is None
 
 
@@ -702,7 +708,7 @@ def test_an_album_with_a_file_that_is_too_large_is_answered_as_a_whole(world: Wo
     world.api.send_document(world.ana, "a", b"1", media_group_id="7")
     world.api.send_document(world.ana, "b", b"2", size=30_000_000, media_group_id="7")
     found = arrival(world.all()[-1])
-    assert (found.answer, found.enclosures) == (texts.file_too_large("es", "b", 20), ())
+    assert (found.answer, found.attachments) == (texts.file_too_large("es", "b", 20), ())
 
 
 # What should never come
@@ -813,9 +819,9 @@ def test_whatever_comes_each_number_is_kept_once_and_all_can_be_stored(
     for one in read:
         if isinstance(one, Incoming) and one.chat:
             assert isinstance(one.text, str)
-            assert one.text.strip() or one.enclosures or one.answer
+            assert one.text.strip() or one.attachments or one.answer
             assert one.origin is None or abs(one.origin) < 2**63
-            for enclosure in one.enclosures:
-                assert isinstance(enclosure.name, str)
-                assert isinstance(enclosure.media_type, str)
-                assert isinstance(enclosure.reference, str)
+            for attachment in one.attachments:
+                assert isinstance(attachment.name, str)
+                assert isinstance(attachment.media_type, str)
+                assert isinstance(attachment.reference, str)

@@ -12,7 +12,7 @@ from telegram import Bot
 from trio.testing import MockClock
 
 from rumi.channels.telegram.messages import Say, SendFile
-from rumi.channels.telegram.sending.limits import Limits, Rate
+from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.channels.telegram.sending.preview import Pace
 from rumi.errors import RumiError
 from rumi.journal import Delivered, JournalError
@@ -302,10 +302,10 @@ async def test_a_chat_that_has_to_wait_delays_no_other(
         await trio.sleep(10)
         assert api.chats[2].texts == ["0", "1", "2", "3", "4"]
         assert api.chats[1].texts == []
-        assert "1 reply waits in 1 chat; tg1 waits 2" in office.actor.doing()
-        assert office.actor.doing().endswith("s: Telegram's limit")
+        assert "1 reply waits in 1 chat; tg1 waits 2" in office.actor.activity()
+        assert office.actor.activity().endswith("s: Telegram's limit")
         await office.all_sent()
-        assert office.actor.doing() == ""
+        assert office.actor.activity() == ""
     assert times(api, "sendMessage", 1)[0] == pytest.approx(300, abs=1)
     assert api.chats[1].texts == ["late"]
 
@@ -513,7 +513,7 @@ async def test_the_last_reply_of_a_chat_that_is_ended_comes_back_here_and_ends_t
         with trio.fail_after(60):
             await office.reply("tg1", "busy")
             await trio.sleep(30)
-        assert office.actor.doing() == ""
+        assert office.actor.activity() == ""
         assert office.ended == ["tg1"]
     assert [text for text, _ in failures(tmp_path)] == ["busy", "stopped"]
 
@@ -711,7 +711,7 @@ async def test_nothing_is_kept_of_chats_that_are_done(tmp_path: Path, autojump_c
         await office.reply("tg1", "hello again")
         await office.all_sent()
         actor = office.actor
-        assert not actor._lanes
+        assert not actor._outboxes
         assert len(actor._wire.limits) == 1
     assert api.rates.refused == []
 
@@ -737,7 +737,7 @@ async def test_it_works_over_http(tmp_path: Path) -> None:
 
         async with open_bot(TOKEN, server.root) as bot:
             pace = Pace(quick_s=0.05, chat_s=0.1)
-            quick = Limits(chat=[Rate(30, 1.0)])
+            quick = SendLimits(chat=[Rate(30, 1.0)])
             async with post_office(tmp_path, api, bot, pace=pace, limits=quick) as office:
                 api.faults.next(Broken(), "sendMessage")
                 turn = await office.begin("tg1")

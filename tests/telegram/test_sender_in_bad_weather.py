@@ -91,7 +91,7 @@ async def test_every_reply_arrives_whole(
         await trio.sleep(60)
         api.catch_up()
         assert len(office.incarnations) == (1 if honest else 4)
-        assert office.actor.doing() == ""
+        assert office.actor.activity() == ""
     assert group
     for talk in talks:
         number = int(talk.chat.removeprefix("tg").partition("_")[0])

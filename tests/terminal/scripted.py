@@ -19,7 +19,7 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.chats import ChatEvent, Happening, Replied, TurnStarted, turn_of
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.models import TextDelta, ToolCall, Usage
 from rumi.tools import ToolResult
 
@@ -89,7 +89,7 @@ class ScriptedChat:
     chat: str = "cli"
     sent: list[tuple[float, str]] = field(default_factory=list)
     acknowledged: list[int] = field(default_factory=list)
-    handed_on: list[Enclosure] = field(default_factory=list)
+    handed_on: list[Attachment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._listeners: list[trio.MemorySendChannel[ChatEvent]] = []
@@ -132,9 +132,9 @@ class ScriptedChat:
         await trio.lowlevel.checkpoint()
         self.acknowledged.append(delivery)
 
-    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         await trio.lowlevel.checkpoint()
-        self.handed_on += enclosures
+        self.handed_on += attachments
         self._number += 1
         number = self._number
         self.sent.append((trio.current_time(), text))

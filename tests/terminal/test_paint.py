@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from rumi.channels.terminal.clean import clean
-from rumi.channels.terminal.paint import Answer, Painter
+from rumi.channels.terminal.paint import AnswerMarkdown, Painter
 
 COLOURS = Painter({"TERM": "xterm-256color"})
 PLAIN = Painter({"TERM": "dumb"})
@@ -15,7 +15,7 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def plain(markdown: str, width: int = 80) -> list[str]:
-    return [SGR.sub("", line) for line in COLOURS.paint(Answer(markdown), width)]
+    return [SGR.sub("", line) for line in COLOURS.paint(AnswerMarkdown(markdown), width)]
 
 
 def test_markdown_is_laid_out_for_reading_in_80_columns() -> None:
@@ -90,7 +90,7 @@ def test_colours_follow_the_environment() -> None:
     ],
 )
 def test_no_way_through_markdown_leads_an_escape_sequence_to_the_terminal(hostile: str) -> None:
-    painted = SGR.sub("", "\n".join(COLOURS.paint(Answer(hostile), 80)))
+    painted = SGR.sub("", "\n".join(COLOURS.paint(AnswerMarkdown(hostile), 80)))
     assert not set(painted) & {"\x1b", "\x07", "\x9b", "\u202e"}
 
 

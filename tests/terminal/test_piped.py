@@ -15,7 +15,7 @@ from rumi.channels.terminal.piped import PAUSE_S, SILENT_S, _piped, what_to_send
 from rumi.channels.terminal.streams import Input
 from rumi.channels.terminal.words import words_for
 from rumi.errors import UsageError
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from tests.terminal.ptys import terminal
 from tests.terminal.scripted import ScriptedChat, answering
 
@@ -42,12 +42,12 @@ class Pipe:
         await trio.lowlevel.checkpoint()
         self.told.append(line)
 
-    async def handed_on(self, max_chars: int = 1000) -> tuple[Enclosure, ...]:
+    async def handed_on(self, max_chars: int = 1000) -> tuple[Attachment, ...]:
         return await _piped(Input(self.read), max_chars, WORDS, self.tell)
 
 
-def words(text: str, *, cut: bool = False) -> tuple[Enclosure, ...]:
-    return (Enclosure("words", source="standard input", text=text, cut=cut),)
+def words(text: str, *, cut: bool = False) -> tuple[Attachment, ...]:
+    return (Attachment("words", source="standard input", text=text, cut=cut),)
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ async def test_a_terminal_is_not_read() -> None:
 # With a turn
 
 
-async def to_send(pipe: Pipe, prompt: str, max_chars: int = 1000) -> tuple[str, tuple[Enclosure, ...]]:
+async def to_send(pipe: Pipe, prompt: str, max_chars: int = 1000) -> tuple[str, tuple[Attachment, ...]]:
     return await what_to_send(prompt, Streams(pipe.read, 1, 2), "en", max_chars)
 
 
@@ -169,7 +169,7 @@ async def test_it_is_handed_on_beside_the_text_so_much_of_it_as_is_configured(pi
 @pytest.mark.parametrize("json", [False, True])
 async def test_it_is_sent_with_the_text(json: bool) -> None:
     chat = ScriptedChat({"sum it up": answering("ok")})
-    options = TerminalOptions(prompt="sum it up", json=json, enclosures=words("DATA\n"))
+    options = TerminalOptions(prompt="sum it up", json=json, attachments=words("DATA\n"))
     with open(os.devnull, "w") as null:  # noqa: ASYNC230  # opening it cannot wait
         async with trio.open_nursery() as nursery:
             chat.nursery = nursery

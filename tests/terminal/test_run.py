@@ -12,7 +12,7 @@ from rumi.agent import Thinking
 from rumi.channels.terminal import Streams, TerminalOptions, run_terminal
 from rumi.channels.terminal.streams import Input
 from rumi.errors import RumiError
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from tests.terminal.scripted import STOPPED, ScriptedChat, answering, finish, tool, words
 
 
@@ -74,7 +74,7 @@ async def test_a_stop_from_a_pipe_goes_out_at_once() -> None:
 
 async def test_an_error_of_the_chat_arrives_as_it_was_raised() -> None:
     class Broken(ScriptedChat):
-        async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+        async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
             raise RumiError("The disk is full.")
 
     async with trio.open_nursery() as nursery:

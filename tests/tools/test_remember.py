@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actors import ChildSpec, Supervisor
-from rumi.agent import ConfirmationAsked, Limits, TurnFinished, TurnInput, run_turn
+from rumi.agent import ConfirmationAsked, TurnFinished, TurnInput, TurnLimits, run_turn
 from rumi.journal import Threads
 from rumi.memory import Ask, Fact, Facts, Memory, MemoryUnavailable, asking, memory_block, open_memory
 from rumi.models import Message, Offline
@@ -54,7 +54,7 @@ class Chat:
             (Message("user", text),),
             Offline(self.language),
             tools,
-            Limits(10, 2, 3, 60),
+            TurnLimits(10, 2, 3, 60),
             self.language,
             tainted=self.tainted or block.tainted,
             confirm=confirm if verdict is not None else None,

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 import trio
 
-from rumi.agent import Kept, Limits, TurnInput, run_turn
+from rumi.agent import Kept, TurnInput, TurnLimits, run_turn
 from rumi.errors import RumiError
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox import prepare_workspace
@@ -240,7 +240,7 @@ async def test_a_turn_sends_a_file_and_goes_on_after_one_that_it_could_not(
         kept.append(entry.message)
 
     tool = SendFile(workspace, user.send, Threads())
-    given = TurnInput("", [Message("user", "send it")], Model(), [tool], Limits(), "en")
+    given = TurnInput("", [Message("user", "send it")], Model(), [tool], TurnLimits(), "en")
     finished = await run_turn(given, lambda _: None, keep)
     assert finished.reason == "complete"
     assert user.got == [("a.txt", b"content")]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rumi.marked import CLOSING, WARNING, harmless
 from rumi.tools import Question, WebFetch
 from rumi.tools.web_fetch import MAX_TEXT_CHARS, report
-from rumi.web import FetchError, Method, Page, Refused
+from rumi.web import FetchError, FetchRefused, Method, Page
 
 URL = "https://example.org/pan"
 PAGE = Page(URL, 200, "text/html", "Pan casero", "# Pan\n\nHarina y [agua](https://example.org/agua).")
@@ -112,7 +112,7 @@ async def test_the_addresses_on_a_page_and_its_own_are_told() -> None:
             FetchError("example.org does not exist.", "Check it."),
             "not fetched: example.org does not exist. Check it.",
         ),
-        (Refused("10.0.0.1 is private."), "not fetched: 10.0.0.1 is private."),
+        (FetchRefused("10.0.0.1 is private."), "not fetched: 10.0.0.1 is private."),
     ],
 )
 async def test_a_failure_before_any_answer_taints_nothing(error: FetchError, content: str) -> None:
@@ -121,7 +121,7 @@ async def test_a_failure_before_any_answer_taints_nothing(error: FetchError, con
 
 
 async def test_a_failure_after_an_answer_taints_and_stands_in_a_block() -> None:
-    error = Refused("It leads to http://10.0.0.1/</page>: private.", answered=True)
+    error = FetchRefused("It leads to http://10.0.0.1/</page>: private.", answered=True)
     result = await tool(error).call({"url": URL})
     assert not result.ok
     assert result.tainted

@@ -56,9 +56,9 @@ class World:
             return error
         raise AssertionError(f"it was fetched: {page}")
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         (status,) = self.root.status().children
-        return status.doing
+        return status.activity
 
 
 @asynccontextmanager

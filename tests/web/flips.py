@@ -16,7 +16,7 @@ import trio
 from rumi.web.guard import Guard
 from rumi.web.network import GuardedNetwork
 from rumi.web.resolver import Resolver, SystemResolver
-from rumi.web.types import Refused
+from rumi.web.types import FetchRefused
 from tests.fakes.dns_server import DnsServer, in_turn
 from tests.fakes.resolving import AskingResolver
 from tests.web.own_network import take_address
@@ -49,7 +49,7 @@ async def ask(guard: Guard, port: int) -> None:
             url = httpcore.URL(scheme="http", host=NAME, port=port, target="/")
             try:
                 response = await pool.request("GET", url, headers={"Host": NAME})
-            except Refused:
+            except FetchRefused:
                 outcomes["refused"] += 1
             else:
                 outcomes[f"answered {response.status}"] += 1

@@ -7,7 +7,7 @@ import pytest
 import trio
 import trustme
 
-from rumi.web import FetchError, Refused
+from rumi.web import FetchError, FetchRefused
 from rumi.web.guard import Guard
 from rumi.web.reading import Readers
 from tests.fakes.dns_server import DnsServer, never
@@ -116,7 +116,7 @@ async def test_a_redirect_to_a_forbidden_address_is_refused(to: str) -> None:
         error = await world.trouble(server.url())
         assert len(server.asked) == 2
         assert server.connections == 2
-    assert isinstance(error, Refused)
+    assert isinstance(error, FetchRefused)
     assert error.answered
     assert error.message.startswith("After a redirect to ")
 
@@ -127,7 +127,7 @@ async def test_a_redirect_to_a_forbidden_address_is_refused(to: str) -> None:
 async def test_a_redirect_to_what_is_no_web_is_refused(to: str) -> None:
     async with serving({"/": redirects(to)}) as server, fetcher(server.endpoint) as world:
         error = await world.trouble(server.url())
-    assert isinstance(error, Refused)
+    assert isinstance(error, FetchRefused)
     assert error.message.startswith("127.0.0.1 redirects to where nobody is sent: ")
 
 
@@ -139,7 +139,7 @@ async def test_a_redirect_from_https_to_http_is_refused() -> None:
             async with fetcher(server.endpoint, plain.endpoint, tls=trusting(ca)) as world:
                 error = await world.trouble(server.url())
         assert not plain.connections
-    assert isinstance(error, Refused)
+    assert isinstance(error, FetchRefused)
     assert error.message == "127.0.0.1 redirects from https to http, to 127.0.0.1."
 
 
@@ -219,7 +219,7 @@ async def test_nobody_at_a_port_is_said() -> None:
 async def test_a_name_that_nobody_knows_is_said() -> None:
     async with fetcher() as world:
         error = await world.trouble("http://nobody.test/")
-    assert not isinstance(error, Refused)
+    assert not isinstance(error, FetchRefused)
     assert error.message == "The name has no address."
 
 
@@ -267,7 +267,7 @@ async def test_a_page_that_came_but_cannot_be_read_in_time_is_said() -> None:
     async with serving({"/": gives("x")}) as server:
         async with fetcher(server.endpoint, readers=Slow(), reading_s=0.2) as world:
             error = await world.trouble(server.url())
-            assert world.doing() == "0 fetching, 0 waiting, 0 searching"
+            assert world.activity() == "0 fetching, 0 waiting, 0 searching"
     assert error.message == "The page came, but could not be read within 0.2 s."
 
 
@@ -369,9 +369,9 @@ async def test_a_fetch_that_is_called_off_leaves_nothing(phase: Callable[[], obj
                 while not there():  # noqa: ASYNC110 - what is waited for tells nobody
                     await trio.sleep(0.005)
                 await trio.sleep(0.02)
-            assert world.doing() == "1 fetching, 0 waiting, 0 searching"
+            assert world.activity() == "1 fetching, 0 waiting, 0 searching"
             nursery.cancel_scope.cancel()
-        assert world.doing() == "0 fetching, 0 waiting, 0 searching"
+        assert world.activity() == "0 fetching, 0 waiting, 0 searching"
         assert children() <= processes
         with trio.fail_after(30):  # the server's end of a connection goes when it sees ours gone
             while open_sockets() > sockets:  # noqa: ASYNC110 - likewise

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trustme
 
-from rumi.web import FetchError, Refused, WebSettings, fetch_once
+from rumi.web import FetchError, FetchRefused, WebSettings, fetch_once
 from tests.fakes.web_server import (
     certificate,
     gives,
@@ -272,7 +272,7 @@ async def test_with_nothing_allowed_no_server_on_loopback_is_reached() -> None:
 @pytest.mark.parametrize("url", ["", "no url", "file:///etc/passwd", "ftp://a.test/", "http://me:pw@a.test/"])
 async def test_what_is_no_address_of_the_web_is_refused(url: str) -> None:
     async with fetcher() as world:
-        assert isinstance(await world.trouble(url), Refused)
+        assert isinstance(await world.trouble(url), FetchRefused)
 
 
 async def test_nothing_is_left_after_pages_of_every_kind() -> None:
@@ -283,7 +283,7 @@ async def test_nothing_is_left_after_pages_of_every_kind() -> None:
             for path in ("/", "/to", "/image", "/missing"):
                 await world.fetch(server.url(path))
             await server.until(lambda it: it.open == 0)
-            assert world.doing() == "0 fetching, 0 waiting, 0 searching"
+            assert world.activity() == "0 fetching, 0 waiting, 0 searching"
     assert open_sockets() == sockets
     assert children() <= processes
     await trio.lowlevel.checkpoint()
@@ -295,7 +295,7 @@ async def test_one_page_for_the_command_line_leaves_nothing_running() -> None:
         settings = WebSettings(allow=(server.endpoint,))
         listening = open_sockets()
         assert (await fetch_once(server.url(), settings)).title == "Bread"
-        with pytest.raises(Refused):
+        with pytest.raises(FetchRefused):
             await fetch_once("http://10.0.0.1/", settings)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(fetch_once, server.url("/slow"), settings)

@@ -11,7 +11,7 @@ import trio
 from rumi.web.guard import Guard
 from rumi.web.judging import RememberingResolver
 from rumi.web.resolver import SystemResolver
-from rumi.web.types import FetchError, Refused
+from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, always, in_turn, never
 from tests.fakes.resolving import AskingResolver
 from tests.web.own_network import run_in_own_network
@@ -36,7 +36,7 @@ PUBLIC, PUBLIC6 = "93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"
 )
 async def test_a_name_with_one_forbidden_address_is_refused(addresses: tuple[str, ...]) -> None:
     with DnsServer({"name.example": always(*addresses)}) as dns:
-        with pytest.raises(Refused, match=r"name\.example stands for .*, which is not public"):
+        with pytest.raises(FetchRefused, match=r"name\.example stands for .*, which is not public"):
             await Guard(AskingResolver(dns)).check("name.example", 443)
 
 
@@ -57,7 +57,7 @@ async def test_an_address_is_judged_without_asking_anybody() -> None:
         assert await guard.check(PUBLIC, 80) == (PUBLIC,)
         assert await guard.check(PUBLIC6, 443) == (PUBLIC6,)
         for address in ("127.0.0.1", "::1", "::ffff:8.8.8.8"):
-            with pytest.raises(Refused, match="not public"):
+            with pytest.raises(FetchRefused, match="not public"):
                 await guard.check(address, 80)
     assert dns.asked == []
 
@@ -65,7 +65,7 @@ async def test_an_address_is_judged_without_asking_anybody() -> None:
 @pytest.mark.parametrize("port", [0, 22, 25, 79, 81, 444, 8080, 65535])
 async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_up(port: int) -> None:
     with DnsServer({"name.example": always(PUBLIC)}) as dns:
-        with pytest.raises(Refused, match=f"Port {port} "):
+        with pytest.raises(FetchRefused, match=f"Port {port} "):
             await Guard(AskingResolver(dns)).check("name.example", port)
     assert dns.asked == []
 
@@ -87,7 +87,7 @@ async def test_an_exception_holds_for_exactly_its_address_and_port() -> None:
         for host, port in [("127.0.0.1", 80), ("127.0.0.1", 8001), ("10.0.0.1", 443), ("10.0.0.2", 80),
                            ("other.example", 8000), ("public.example", 8000), (PUBLIC, 8000),
                            ("::ffff:127.0.0.1", 8000)]:  # fmt: skip
-            with pytest.raises(Refused):
+            with pytest.raises(FetchRefused):
                 await guard.check(host, port)
 
 

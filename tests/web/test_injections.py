@@ -12,7 +12,7 @@ from typing import Any, Final
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.agent import ConfirmationAsked, Limits, TurnFinished
+from rumi.agent import ConfirmationAsked, TurnFinished, TurnLimits
 from rumi.channels import BUILT_IN
 from rumi.chats import ChatView, Replied
 from rumi.journal import Threads
@@ -108,7 +108,7 @@ class Victim:
         """Say something and answer every question so; how many there were, and the reason of the end."""
         asked = 0
         reason = ""
-        with self.house.means.hub.listening(chat) as events, trio.fail_after(60):
+        with self.house.services.hub.listening(chat) as events, trio.fail_after(60):
             number = await self.house.inbox.accept(chat, text)
             while True:
                 what = (await events.receive()).what
@@ -153,7 +153,7 @@ async def victim(
                     ForgetTool(memory, owner, view.language),
                 )
 
-            limits = Limits(max_turns=20, consecutive_errors=20)
+            limits = TurnLimits(max_turns=20, consecutive_errors=20)
             async with house(path, answer, tools_for=tools_for, limits=limits, **more) as home:
                 await memory(Remember("local", NewFact("city", SECRET)))
                 someone = Victim(home, server, sent, memory)

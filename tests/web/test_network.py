@@ -13,7 +13,7 @@ import trio
 
 from rumi.web.guard import Guard
 from rumi.web.network import GuardedNetwork
-from rumi.web.types import FetchError, Refused
+from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, always
 from tests.fakes.resolving import AskingResolver
 from tests.web.own_network import run_in_own_network
@@ -92,7 +92,7 @@ async def test_nobody_is_connected_to_where_the_guard_says_no() -> None:
     )  # were it to go there, it would not leave this machine
     network = GuardedNetwork(Guard(Addresses("93.184.216.34", "127.0.0.1")), door)
     for host in ("name.example", "127.0.0.1", "::1", "::ffff:127.0.0.1", "0177.0.0.1"):
-        with pytest.raises(Refused):
+        with pytest.raises(FetchRefused):
             await network.connect_tcp(host, 80)
     assert door.sent_to == []
 
@@ -101,7 +101,7 @@ async def test_a_connection_that_ends_somewhere_else_is_closed_and_refused() -> 
     listeners, port = await listening("127.0.0.1", "127.0.0.2")
     door = Door(leads_to={"127.0.0.1": "127.0.0.2"})
     network = GuardedNetwork(Guard(Addresses("127.0.0.1"), [f"127.0.0.1:{port}"]), door)
-    with pytest.raises(Refused, match=r"The connection to 127\.0\.0\.1 ended at 127\.0\.0\.2"):
+    with pytest.raises(FetchRefused, match=r"The connection to 127\.0\.0\.1 ended at 127\.0\.0\.2"):
         await network.connect_tcp("name.example", port)
     assert len(door.streams) == 1
     assert await closed(door.streams[0])
@@ -193,7 +193,7 @@ async def test_no_more_than_a_few_addresses_of_a_name_are_tried(
 
 
 async def test_there_is_no_way_to_a_unix_socket() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(FetchRefused):
         await GuardedNetwork(Guard(Addresses())).connect_unix_socket("/run/docker.sock")
 
 

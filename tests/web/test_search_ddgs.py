@@ -18,7 +18,7 @@ from rumi.web.search.duck import Duck
 from rumi.web.search.provider import Query
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_engines
 
-ASTRAY = "import os\nfrom rumi.child import Parent, framed\nparent = Parent({})\nparent.ready()\n"
+ASTRAY = "import os\nfrom rumi.child_process import Parent, framed\nparent = Parent({})\nparent.ready()\n"
 """How a process begins that takes a request, and then goes its own way."""
 QUERY = Query("bread", 5, "general")
 ROOT = Path(__file__).resolve().parents[2]

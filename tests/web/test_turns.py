@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from rumi.web import FetchError, Search, SearchResults
-from rumi.web.fetching.turns import Bounds, Turns
+from rumi.web.fetching.fair_limiter import Bounds, FairLimiter
 from rumi.web.reading import Readers, Text
 from tests.fakes.web_server import Asked, gives, redirects, serving, silence
 from tests.web.fetching import Names, children, fetcher, open_sockets
@@ -14,24 +14,24 @@ PAGES = {f"/{n}": gives(f"<p>page {n}</p>", headers={"Cache-Control": "no-store"
 
 def turns_of(
     at_once: int = 32, per_host: int = 4, per_chat: int = 8, waiting_per_chat: int = 64, wait_s: float = 60
-) -> Turns:
-    return Turns(Bounds(at_once, per_chat, per_host, waiting_per_chat, wait_s))
+) -> FairLimiter:
+    return FairLimiter(Bounds(at_once, per_chat, per_host, waiting_per_chat, wait_s))
 
 
 class Crowd:
     """Fetches that take a second each; `most` is how many there were at once, by what they have in common."""
 
-    def __init__(self, turns: Turns) -> None:
-        self.turns = turns
+    def __init__(self, fair_limiter: FairLimiter) -> None:
+        self.fair_limiter = fair_limiter
         self.ended: list[str] = []
         self.running: list[tuple[str, str]] = []
         self.most = {"all": 0, "host": 0, "chat": 0}
 
     async def one(self, chat: str, host: str, *then: str) -> None:
-        async with self.turns.turn(chat, host) as turn:
+        async with self.fair_limiter.turn(chat, host) as turn:
             await self._work(chat, host)
             for other in then:
-                await self.turns.move(turn, other)
+                await self.fair_limiter.move(turn, other)
                 await self._work(chat, other)
         self.ended.append(chat)
 
@@ -43,7 +43,7 @@ class Crowd:
             "chat": sum(1 for its, _ in self.running if its == chat),
         }
         self.most = {what: max(count, self.most[what]) for what, count in counts.items()}
-        assert self.turns.running >= len(self.running)  # some have theirs and do not know yet
+        assert self.fair_limiter.running >= len(self.running)  # some have theirs and do not know yet
         await trio.sleep(1)
         self.running.remove((chat, host))
 
@@ -55,7 +55,7 @@ async def test_two_hundred_at_once_keep_all_bounds(autojump_clock: trio.testing.
             nursery.start_soon(crowd.one, f"chat{n % 50}", f"host{n % 11}.test")
     assert crowd.most["all"] == 32
     assert crowd.most["host"] == 4
-    assert (crowd.turns.running, crowd.turns.waiting) == (0, 0)
+    assert (crowd.fair_limiter.running, crowd.fair_limiter.waiting) == (0, 0)
     assert len(crowd.ended) == 200
 
 
@@ -69,32 +69,32 @@ async def test_one_chat_gets_its_share_and_no_more(autojump_clock: trio.testing.
 
 
 async def test_a_flood_of_one_chat_does_not_hold_up_another(autojump_clock: trio.testing.MockClock) -> None:
-    turns = turns_of(at_once=4, per_chat=4)
-    crowd = Crowd(turns)
+    fair_limiter = turns_of(at_once=4, per_chat=4)
+    crowd = Crowd(fair_limiter)
     async with trio.open_nursery() as nursery:
         for n in range(60):
             nursery.start_soon(crowd.one, "flood", f"host{n}.test")
         await trio.testing.wait_all_tasks_blocked()
         began = trio.current_time()
-        async with turns.turn("other", "a.test"):
+        async with fair_limiter.turn("other", "a.test"):
             assert trio.current_time() - began <= 1
         nursery.cancel_scope.cancel()
-    assert (turns.running, turns.waiting) == (0, 0)
+    assert (fair_limiter.running, fair_limiter.waiting) == (0, 0)
 
 
 async def test_a_flood_at_one_host_does_not_hold_up_its_other_visitors(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    turns = turns_of(per_host=2)
-    crowd = Crowd(turns)
+    fair_limiter = turns_of(per_host=2)
+    crowd = Crowd(fair_limiter)
     async with trio.open_nursery() as nursery:
         for _ in range(40):
             nursery.start_soon(crowd.one, "flood", "busy.test")
         await trio.testing.wait_all_tasks_blocked()
         began = trio.current_time()
-        async with turns.turn("other", "busy.test"):
+        async with fair_limiter.turn("other", "busy.test"):
             assert trio.current_time() - began <= 1
-        async with turns.turn("flood", "quiet.test"):  # nor is it held up itself at other hosts
+        async with fair_limiter.turn("flood", "quiet.test"):  # nor is it held up itself at other hosts
             assert trio.current_time() - began <= 1
         nursery.cancel_scope.cancel()
 
@@ -108,27 +108,27 @@ async def test_redirects_keep_the_bound_of_the_host_that_they_lead_to(
             nursery.start_soon(crowd.one, "one", f"host{n}.test", "all.test")
     assert crowd.most["host"] == 4
     assert len(crowd.ended) == 40
-    assert (crowd.turns.running, crowd.turns.waiting) == (0, 0)
+    assert (crowd.fair_limiter.running, crowd.fair_limiter.waiting) == (0, 0)
 
 
 async def test_who_waits_for_too_long_is_told(autojump_clock: trio.testing.MockClock) -> None:
-    turns = turns_of(at_once=1, wait_s=60)
-    async with turns.turn("one", "a.test"):
+    fair_limiter = turns_of(at_once=1, wait_s=60)
+    async with fair_limiter.turn("one", "a.test"):
         with pytest.raises(FetchError, match="Too many requests wait for the web at the moment"):
-            async with turns.turn("two", "b.test"):
+            async with fair_limiter.turn("two", "b.test"):
                 raise AssertionError
         assert trio.current_time() == pytest.approx(60, abs=1)
-        assert (turns.running, turns.waiting) == (1, 0)
+        assert (fair_limiter.running, fair_limiter.waiting) == (1, 0)
 
 
 async def test_too_many_of_one_chat_are_turned_away_at_once() -> None:
-    turns = turns_of(at_once=1, waiting_per_chat=3)
-    async with turns.turn("one", "a.test"), trio.open_nursery() as nursery:
+    fair_limiter = turns_of(at_once=1, waiting_per_chat=3)
+    async with fair_limiter.turn("one", "a.test"), trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(Crowd(turns).one, "one", "a.test")
+            nursery.start_soon(Crowd(fair_limiter).one, "one", "a.test")
         await trio.testing.wait_all_tasks_blocked()
         with pytest.raises(FetchError, match="Too many requests of this chat"):
-            async with turns.turn("one", "a.test"):
+            async with fair_limiter.turn("one", "a.test"):
                 raise AssertionError
         nursery.cancel_scope.cancel()
 
@@ -137,15 +137,15 @@ async def test_too_many_of_one_chat_are_turned_away_at_once() -> None:
 async def test_a_cancellation_at_any_moment_gives_turns_back(
     moment_s: float, autojump_clock: trio.testing.MockClock
 ) -> None:
-    turns = turns_of(at_once=3, per_host=2, per_chat=2)
-    crowd = Crowd(turns)
+    fair_limiter = turns_of(at_once=3, per_host=2, per_chat=2)
+    crowd = Crowd(fair_limiter)
     with trio.move_on_after(moment_s):
         async with trio.open_nursery() as nursery:
             for n in range(20):
                 nursery.start_soon(crowd.one, f"chat{n % 4}", f"host{n % 3}.test", "other.test", "last.test")
-    assert (turns.running, turns.waiting) == (0, 0)
-    async with turns.turn("chat1", "host1.test"):
-        assert turns.running == 1
+    assert (fair_limiter.running, fair_limiter.waiting) == (0, 0)
+    async with fair_limiter.turn("chat1", "host1.test"):
+        assert fair_limiter.running == 1
 
 
 async def test_two_hundred_real_fetches_at_once_of_fifty_chats() -> None:
@@ -162,7 +162,7 @@ async def test_two_hundred_real_fetches_at_once_of_fifty_chats() -> None:
             async with trio.open_nursery() as nursery:
                 for n in range(200):
                     nursery.start_soon(one, n)
-            assert world.doing() == "0 fetching, 0 waiting, 0 searching"
+            assert world.activity() == "0 fetching, 0 waiting, 0 searching"
             await server.until(lambda it: it.open == 0)
         assert server.most_open <= 32
     assert texts == {n: f"page {n}" for n in range(200)}
@@ -176,10 +176,10 @@ async def test_what_runs_and_waits_is_seen() -> None:
             for _ in range(5):
                 nursery.start_soon(world.fetch, server.url())
             await server.until(lambda it: len(it.asked) == 2)
-            assert world.doing() == "2 fetching, 3 waiting, 0 searching"
+            assert world.activity() == "2 fetching, 3 waiting, 0 searching"
             assert server.connections == 2
             nursery.cancel_scope.cancel()
-        assert world.doing() == "0 fetching, 0 waiting, 0 searching"
+        assert world.activity() == "0 fetching, 0 waiting, 0 searching"
 
 
 async def test_a_redirect_to_a_busy_host_waits_without_a_connection() -> None:
@@ -196,7 +196,7 @@ async def test_a_redirect_to_a_busy_host_waits_without_a_connection() -> None:
                 nursery.start_soon(world.fetch, server.url(host="a.test"))
                 await server.until(lambda it: len(it.asked) == 2)
                 await server.until(lambda it: it.open == 1)
-                assert world.doing() == "1 fetching, 1 waiting, 0 searching"
+                assert world.activity() == "1 fetching, 1 waiting, 0 searching"
                 nursery.cancel_scope.cancel()
 
 
@@ -221,7 +221,7 @@ async def test_pages_that_take_long_to_read_keep_only_their_own_chat_waiting() -
                 page = await world.fetch(server.url(), "other")
             assert page.text == "quick"
             nursery.cancel_scope.cancel()
-        assert world.doing() == "0 fetching, 0 waiting, 0 searching"
+        assert world.activity() == "0 fetching, 0 waiting, 0 searching"
 
 
 async def test_a_flood_of_searches_does_not_hold_up_another_chat() -> None:
@@ -240,6 +240,6 @@ async def test_a_flood_of_searches_does_not_hold_up_another_chat() -> None:
             await trio.testing.wait_all_tasks_blocked()
             assert await world.ref.ask(Search("query", "other")) == SearchResults("test", ())
             assert running == ["flood", "flood", "other"]
-            assert world.doing() == "0 fetching, 0 waiting, 2 searching"
+            assert world.activity() == "0 fetching, 0 waiting, 2 searching"
             nursery.cancel_scope.cancel()
-        assert world.doing() == "0 fetching, 0 waiting, 0 searching"
+        assert world.activity() == "0 fetching, 0 waiting, 0 searching"

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rumi.web.guard import Guard
-from rumi.web.types import Refused
+from rumi.web.types import FetchRefused
 from rumi.web.url import MAX_URL_BYTES, host_of, join_target, normal, parse_target
 from tests.fakes.dns_server import DnsServer
 from tests.fakes.resolving import AskingResolver
@@ -123,7 +123,7 @@ def test_a_valid_url_has_the_host_that_the_whatwg_parse_gives(url: str, host: st
 
 @pytest.mark.parametrize(("why", "url"), [(why, url) for why, urls in REFUSED.items() for url in urls])
 def test_what_is_invalid_or_can_be_read_in_two_ways_is_refused(why: str, url: str) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(FetchRefused, match=why):
         parse_target(url)
     assert normal(url) is None
 
@@ -174,7 +174,7 @@ def test_a_location_is_read_from_where_it_was_said(location: str, leads_to: str)
      "//a:99999/", "//" + "a" * MAX_URL_BYTES],
 )  # fmt: skip
 def test_a_location_that_leads_out_of_the_web_is_refused(location: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(FetchRefused):
         join_target(parse_target("https://example.com/"), location)
 
 
@@ -186,13 +186,13 @@ def test_whatever_is_written_the_host_is_exactly_that_of_the_whatwg_parse(url: s
         parsed = ada_url.URL(url)
     except ValueError:
         assert host_of(url) == ""
-        with pytest.raises(Refused):
+        with pytest.raises(FetchRefused):
             parse_target(url)
         return
     assert host_of(url) == parsed.hostname
     try:
         target = parse_target(url)
-    except Refused:
+    except FetchRefused:
         return
     assert parsed.hostname in (target.host, f"[{target.host}]")
     assert parsed.href == target.href

@@ -98,9 +98,9 @@ class Window:
 async def holding(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIterator[Holding]:
     """A house with a control socket."""
     async with house(path, answer, **more) as home:
-        windows = Windows(home.inbox, home.means, About("groq:big", "bubblewrap", "/project"))
+        windows = Windows(home.inbox, home.services, About("groq:big", "bubblewrap", "/project"))
         windows.open()
-        live = Live(home.means.hub)
+        live = Live(home.services.hub)
         socket = path / "run" / "control.sock"
         streams = {"window": windows.serve, "events": live.serve}
         control = Supervisor("control")

@@ -42,7 +42,7 @@ async def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 
 async def ask(app: App, chat: str, text: str) -> str:
-    with app.means.hub.listening(chat) as events:
+    with app.services.hub.listening(chat) as events:
         return await reply_to(events, await app.inbox.accept(chat, text))
 
 

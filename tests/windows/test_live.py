@@ -48,7 +48,7 @@ async def test_chats_and_events_are_chosen(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder, holder.stream("events", **wanted) as wire:
         await wire.receive()
         for chat in ("two", "one"):
-            holder.home.means.hub.publish(ChatEvent(chat, "t9", 1.0, Waiting(2.5, "rate limit")))
+            holder.home.services.hub.publish(ChatEvent(chat, "t9", 1.0, Waiting(2.5, "rate limit")))
             await holder.home.ask("hello", chat)
         told = await until(wire, "replied")
         assert [(event["event"], event["chat"]) for event in told] == [("waiting", "one"), ("replied", "one")]

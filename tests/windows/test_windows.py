@@ -17,7 +17,7 @@ from rumi.agent import (
 from rumi.chats import VERSION, Replied, TurnStarted, events
 from rumi.control import ControlServer, WireClosed
 from rumi.errors import RumiError, UsageError
-from rumi.journal import Count, Enclosure
+from rumi.journal import Attachment, Count
 from rumi.models import Emit, ModelRequest, Reply
 from rumi.windows import About, Gone, NotThere, Windows, Wish, attach, let_windows_finish
 from tests.chats.test_confirmations import Page, Visit
@@ -60,9 +60,9 @@ async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tm
         return Reply("done")
 
     async with holding(tmp_path, reading) as holder, holder.window() as one:
-        limits = replace(holder.home.means.limits, handed_chars=5)
-        object.__setattr__(holder.home.means, "limits", limits)
-        data = Enclosure("words", source="standard input", text="\ud800234\n6789")
+        limits = replace(holder.home.services.limits, handed_chars=5)
+        object.__setattr__(holder.home.services, "limits", limits)
+        data = Attachment("words", source="standard input", text="\ud800234\n6789")
         number = await one.remote.send("sum it up", (data,))
         assert number in (await one.until(Replied)).messages
     handed_on, own = seen
@@ -83,7 +83,7 @@ async def test_words_that_cannot_be_read_end_the_window_and_nothing_is_sent(
             with pytest.raises(WireClosed):
                 await wire.receive()
         assert await holder.home.open_chats() == ()
-        assert not (await holder.home.means.journal.ask(Count())).last_message
+        assert not (await holder.home.services.journal.ask(Count())).last_message
 
 
 async def test_a_question_is_put_in_every_window_and_answered_once(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
         async with holding(tmp_path) as holder:
             nursery.start_soon(look)
             await opened.wait()
-            await holder.home.means.pending.all_told()
+            await holder.home.services.pending.all_told()
             await holder.windows.done()
         with trio.fail_after(30):
             await replied.wait()
@@ -182,7 +182,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
 
 async def test_a_home_is_not_taken_while_its_service_restarts(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder:
-        service = Windows(holder.home.inbox, holder.home.means, About("m", "docker", service=True))
+        service = Windows(holder.home.inbox, holder.home.services, About("m", "docker", service=True))
         control = Supervisor("control")
         path = tmp_path / "run" / "service.sock"
         control.add(ChildSpec("server", lambda: ControlServer(path, {}, {"window": service.serve})))
@@ -241,7 +241,7 @@ async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tm
         await one.ask("hello")
         async with holder.window(new=True) as two:
             assert await two.ask("again") == "you said again"
-            model = holder.home.means.model_for("cli", "en")
+            model = holder.home.services.model_for("cli", "en")
             assert "hello" not in [message.content for message in model.requests[-1].messages]  # type: ignore[attr-defined]
             await one.send("sleep 60")
             await holder.until_running("cli", 1)

@@ -80,7 +80,7 @@ class Board:
         return self._put("board", view_of(self.dump())) | self.look_back()
 
     def look_back(self) -> bool:
-        """Sum up turns and restarts; whether there was something new. The house itself is not looked at."""
+        """Sum up turns and restarts; whether there was something new. The process itself is not looked at."""
         return self._put("history", self._history())
 
     def chat_happened(self, event: ChatEvent) -> None:

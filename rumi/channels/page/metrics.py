@@ -21,7 +21,7 @@ def metrics(dump: Mapping[str, Any], counts: Counts, windows: int) -> str:
 def _lines(dump: Mapping[str, Any], counts: Counts, windows: int) -> Iterator[str]:
     version = {f'version="{_quoted(dump["program"])}"': 1}
     yield from _family("rumi_info", "gauge", "The program's version; the value is always 1.", version)
-    yield from _house(dump)
+    yield from _process(dump)
     yield from _one("rumi_page_windows", "gauge", "Browsers that look at the page.", windows)
     reasons = {str(reason): counts.turns[reason] for reason in get_args(Reason)}
     yield from _family(
@@ -57,10 +57,10 @@ def _lines(dump: Mapping[str, Any], counts: Counts, windows: int) -> Iterator[st
         counts.waits,
     )
     yield from _histogram(counts)
-    yield from _process(dump)
+    yield from _tree(dump)
 
 
-def _house(dump: Mapping[str, Any]) -> Iterator[str]:
+def _tree(dump: Mapping[str, Any]) -> Iterator[str]:
     states, chats, working, mail = _actors(dump["tree"])
     yield from _family(
         "rumi_actors",

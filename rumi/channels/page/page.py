@@ -15,7 +15,7 @@ from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.channels.page.windows import Window
-from rumi.chats import HubSubscription, Inbox, LocalChat, Means
+from rumi.chats import ChatServices, HubSubscription, Inbox, LocalChat
 from rumi.journal import Load, Threads
 
 CHAT: Final = "web"
@@ -58,16 +58,20 @@ class Page(Channel):
         self._offload = Threads()
 
     def add_view(
-        self, root: Supervisor, inbox: Inbox, means: Means, status: Callable[[], Mapping[str, object]]
+        self,
+        root: Supervisor,
+        inbox: Inbox,
+        services: ChatServices,
+        status: Callable[[], Mapping[str, object]],
     ) -> None:
         """Add the server, under a supervisor of its own.
 
         It comes back from crashes after a growing wait, and they are not counted together with others:
         whatever the page does, the process goes on.
         """
-        self.chat = LocalChat(CHAT, inbox, means)
+        self.chat = LocalChat(CHAT, inbox, services)
         self.board = Board(status)
-        self.events = means.hub.subscribe()
+        self.events = services.hub.subscribe()
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
         own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
@@ -96,7 +100,7 @@ class Page(Channel):
             ActorError: the chat or the journal cannot be asked.
         """
         if not self._begun:
-            record = await self.chat.means.journal.ask(Load(CHAT, MOST_ENTRIES))
+            record = await self.chat.services.journal.ask(Load(CHAT, MOST_ENTRIES))
             if not self._begun:  # another window may have been as fast
                 self._begun = True
                 self.transcript.begin((entry.turn, entry.message) for entry in record.history)
@@ -136,12 +140,12 @@ class PageServer(Actor[Never]):
         self.start_soon(self._look)
         await self.start(self._serve)
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """Who looks."""
         windows = len(self._page.windows)
         return f"{windows} window{'s' if windows != 1 else ''}" if windows else ""
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """How many look, and where."""
         return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
 

@@ -36,27 +36,27 @@ TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 def make_app(page: Page) -> ASGIApp:
     """The page as an ASGI application."""
-    desk = Desk(page)
+    handlers = Handlers(page)
     app = Starlette(
         routes=[
-            Route("/", desk.index),
-            Route("/login", desk.login),
-            Route("/logout", desk.logout, methods=["POST"]),
-            Route("/events", desk.events),
-            Route("/chat/send", desk.send, methods=["POST"]),
-            Route("/chat/stop", desk.stop, methods=["POST"]),
-            Route("/chat/answer", desk.answer, methods=["POST"]),
-            Route("/chat/seen", desk.seen, methods=["POST"]),
-            Route("/healthz", desk.healthz),
-            Route("/metrics", desk.metrics),
-            Route("/static/{name}", desk.static),
+            Route("/", handlers.index),
+            Route("/login", handlers.login),
+            Route("/logout", handlers.logout, methods=["POST"]),
+            Route("/events", handlers.events),
+            Route("/chat/send", handlers.send, methods=["POST"]),
+            Route("/chat/stop", handlers.stop, methods=["POST"]),
+            Route("/chat/answer", handlers.answer, methods=["POST"]),
+            Route("/chat/seen", handlers.seen, methods=["POST"]),
+            Route("/healthz", handlers.healthz),
+            Route("/metrics", handlers.metrics),
+            Route("/static/{name}", handlers.static),
         ],
         exception_handlers={HTTPException: _refusal},
     )
-    return Guard(app, page.entrance.bound, page.entrance.door, desk.refuse)
+    return Guard(app, page.entrance.bound, page.entrance.door, handlers.refuse)
 
 
-class Desk:
+class Handlers:
     """Answers requests that have passed the guard."""
 
     def __init__(self, page: Page) -> None:
@@ -117,7 +117,7 @@ class Desk:
     def _why(self, request: Request, error: RumiError) -> str:
         return texts.told_error(self._page.entrance.language_of(request), error)
 
-    # The house and the chat
+    # The process and the chat
 
     async def events(self, request: Request) -> Response:
         """A window."""
@@ -139,7 +139,7 @@ class Desk:
         if self._page.ending:
             raise HTTPException(503, self._words(request)["ending"])
         transcript = self._page.transcript
-        entry = transcript.say(text, self._page.chat.means.now())
+        entry = transcript.say(text, self._page.chat.services.now())
         try:
             number = await self._page.chat_of(request).send(text)
         except RumiError as error:

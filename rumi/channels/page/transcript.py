@@ -36,7 +36,7 @@ class Watcher(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class TranscriptEntry:
     """A message, an answer that may still grow, or a reply to a command.
 
     `parts` are as the page's script knows them. `revision` goes up when anything changes but that the last
@@ -78,7 +78,7 @@ class Transcript:
     slow sees fewer of the states in between and never more than there are entries."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, TranscriptEntry] = {}
         self.watchers: set[Watcher] = set()
         self._ids = count(1)
 
@@ -89,16 +89,16 @@ class Transcript:
 
     # What windows do
 
-    def say(self, text: str, now: float) -> Entry:
+    def say(self, text: str, now: float) -> TranscriptEntry:
         """A message that is about to be sent. It stands there before anything can come of it."""
-        return self._add(Entry(self._id(), "you", "sending", [_text(text)], now))
+        return self._add(TranscriptEntry(self._id(), "you", "sending", [_text(text)], now))
 
-    def sent(self, entry: Entry, number: int) -> None:
+    def sent(self, entry: TranscriptEntry, number: int) -> None:
         """The message is stored."""
         entry.number, entry.state = number, "sent"
         self._changed(entry)
 
-    def failed(self, entry: Entry, why: str) -> None:
+    def failed(self, entry: TranscriptEntry, why: str) -> None:
         """The message was not taken."""
         entry.state = "failed"
         entry.parts.append({"kind": "note", "text": why})
@@ -114,11 +114,11 @@ class Transcript:
             if turn in followed or not message.content:
                 continue
             if message.role == "user":
-                self._add(Entry(self._id(), "you", "sent", [_text(message.content)]))
+                self._add(TranscriptEntry(self._id(), "you", "sent", [_text(message.content)]))
             elif message.role == "assistant":
                 said, reason = ended(message.content)
                 parts = [_text(said)] if said else []
-                self._add(Entry(self._id(), "answer", "done", parts, reason=reason))
+                self._add(TranscriptEntry(self._id(), "answer", "done", parts, reason=reason))
         for entry in since.values():
             self._add(entry)
 
@@ -140,7 +140,7 @@ class Transcript:
         match event.what:
             case TurnStarted(text, number):
                 self._said(text, number, event.time)
-                self._add(Entry(self._id(), "answer", "running", [], event.time, event.turn))
+                self._add(TranscriptEntry(self._id(), "answer", "running", [], event.time, event.turn))
             case Replied() as reply:
                 self._replied(event, reply)
             case _:
@@ -148,7 +148,7 @@ class Transcript:
                 if entry is not None:
                     self._work(entry, event)
 
-    def _work(self, entry: Entry, event: ChatEvent) -> None:
+    def _work(self, entry: TranscriptEntry, event: ChatEvent) -> None:
         match event.what:
             case TextDelta(text):
                 last = entry.parts[-1] if entry.parts else {}
@@ -192,7 +192,7 @@ class Transcript:
             case _:
                 pass
 
-    def _finish(self, entry: Entry, reason: str, answer: str) -> None:
+    def _finish(self, entry: TranscriptEntry, reason: str, answer: str) -> None:
         """The answer stands in place of the words that grew into it."""
         if entry.growing and answer.startswith(entry.growing.rstrip()):
             entry.parts.pop()
@@ -212,7 +212,7 @@ class Transcript:
         for entry in reversed(self.entries.values()):
             if entry.number == number or (entry.state == "sending" and entry.parts == [_text(text)]):
                 return
-        self._add(Entry(self._id(), "you", "sent", [_text(text)], at, number=number))
+        self._add(TranscriptEntry(self._id(), "you", "sent", [_text(text)], at, number=number))
 
     def _replied(self, event: ChatEvent, reply: Replied) -> None:
         entry = self._answer(event.turn)
@@ -227,22 +227,24 @@ class Transcript:
         self._changed(entry)
 
     def _reply(self, reply: Replied, at: float) -> None:
-        self._add(Entry(self._id(), "reply", "done", [_text(reply.text)], at, delivery=reply.delivery))
+        self._add(
+            TranscriptEntry(self._id(), "reply", "done", [_text(reply.text)], at, delivery=reply.delivery)
+        )
 
-    def _answer(self, turn: str) -> Entry | None:
+    def _answer(self, turn: str) -> TranscriptEntry | None:
         if not turn:
             return None
         found = (entry for entry in reversed(self.entries.values()) if entry.turn == turn)
         return next(found, None)
 
-    def _add(self, entry: Entry) -> Entry:
+    def _add(self, entry: TranscriptEntry) -> TranscriptEntry:
         self.entries[entry.id] = entry
         while len(self.entries) > MOST_ENTRIES:
             del self.entries[next(iter(self.entries))]
         self._changed(entry)
         return entry
 
-    def _changed(self, entry: Entry, *, grown: bool = False) -> None:
+    def _changed(self, entry: TranscriptEntry, *, grown: bool = False) -> None:
         if not grown:
             entry.revision += 1
         for watcher in self.watchers:

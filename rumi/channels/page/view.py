@@ -9,7 +9,7 @@ MOST_CHILDREN = 50
 
 def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
     """Rows for the page. What changes by itself, such as an age, stands in rows only that do something; so a
-    quiet house looks the same twice."""
+    quiet process looks the same twice."""
     tree = dump["tree"]
     failed = dump.get("failed") or {}
     chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
@@ -63,18 +63,18 @@ def _rows(node: Mapping[str, Any], depth: int) -> Iterator[dict[str, object]]:
 
 
 def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, object]:
-    figures = node["figures"]
-    tools = figures.get("tools") or [{}]
+    metrics = node["figures"]
+    tools = metrics.get("tools") or [{}]
     return {
         "id": node["id"],
-        "phase": figures.get("phase") or "",
-        "age": round(figures.get("age_s") or 0),
+        "phase": metrics.get("phase") or "",
+        "age": round(metrics.get("age_s") or 0),
         "tool": _call(tools[0]),
         "tool_age": round(tools[0].get("age_s") or 0),
-        "container": figures.get("container") or "",
-        "history": figures.get("history", 0),
-        "asks": bool(figures.get("question")),
-        "working": bool(figures.get("job")),
+        "container": metrics.get("container") or "",
+        "history": metrics.get("history", 0),
+        "asks": bool(metrics.get("question")),
+        "working": bool(metrics.get("job")),
         "restarts": node["restarts"],
         "failed": (failed.get(node["id"]) or {}).get("error", ""),
     }

@@ -25,12 +25,12 @@ from rumi.channels.telegram.polling.presses import Presses
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.sending.destination import Statistics
-from rumi.channels.telegram.sending.limits import Limits
+from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sender import Sender
-from rumi.chats import Hub, Inbox, Means
+from rumi.chats import ChatServices, Hub, Inbox
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.journal import Enclosure, JournalMessage, Threads
+from rumi.journal import Attachment, JournalMessage, Threads
 from rumi.models import Transcriber
 from rumi.sandbox import prepare_workspace
 from rumi.tools import SendFile as SendFileTool
@@ -60,7 +60,7 @@ class Telegram(Channel):
         self._reading = Threads(FILES_AT_ONCE)
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
         self._memory = PollerMemory()
-        self._limits = Limits()
+        self._limits = SendLimits()
         self._moves = Moves()
         self.statistics = Statistics()
         self._sender: ActorRef[SenderMessage] | None = None
@@ -142,7 +142,7 @@ class Telegram(Channel):
             )
         )
 
-    def add_receiver(self, root: Supervisor, inbox: Inbox, means: Means) -> None:
+    def add_receiver(self, root: Supervisor, inbox: Inbox, services: ChatServices) -> None:
         """Add the poller."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
@@ -181,9 +181,9 @@ class Telegram(Channel):
             SendFileTool(workspace, partial(self._send_file, chat), self._reading, in_memory=self._in_memory),
         )
 
-    async def bring(self, chat: str, enclosure: Enclosure) -> str:
+    async def bring(self, chat: str, attachment: Attachment) -> str:
         """Fetch an attachment; return the text about it for the model."""
-        return await self._files.bring(chat, enclosure)
+        return await self._files.bring(chat, attachment)
 
     async def _send_file(self, chat: str, name: str, content: bytes) -> None:
         assert self._sender is not None

@@ -12,7 +12,7 @@ from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.terminal.words import Words, is_stop
 from rumi.chats import ChatEvent, ChatPort, Moved, Replied, TurnStarted, TurnState, turn_of
 from rumi.errors import NotTaken
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.texts import told_error
 
 _KEPT_RESULTS = 256
@@ -116,12 +116,12 @@ class Conversation:
         finally:
             subscription.close()
 
-    async def send(self, text: str, enclosures: Sequence[Enclosure] = ()) -> int:
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Send a message, a command, or a yes or no; its number."""
         self._sending += 1
         self.sent += 1
         try:
-            number = await self._port.send(text, enclosures)
+            number = await self._port.send(text, attachments)
             self._open[number] = self._own[number] = text
             while len(self._own) > _KEPT_RESULTS:
                 self._own.popitem(last=False)

@@ -25,7 +25,7 @@ from rumi.channels.terminal.called import Called
 from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.conversation import Settled
 from rumi.channels.terminal.growing import GrowingAnswer
-from rumi.channels.terminal.paint import Answer, Painter, hanging
+from rumi.channels.terminal.paint import AnswerMarkdown, Painter, hanging
 from rumi.channels.terminal.words import Words
 from rumi.chats import ChatEvent, Replied, TurnStarted, TurnState, title_of
 from rumi.models import Discarded, TextDelta
@@ -126,7 +126,7 @@ class LiveView:
         text = clean(settled.reply.text).strip()
         self._stopping = False
         if settled.finished is None:
-            self._print_aside(Answer(text), gap=True, characters=len(text))
+            self._print_aside(AnswerMarkdown(text), gap=True, characters=len(text))
         else:
             reason = settled.finished.reason
             rest = self._answer.missing(text)
@@ -144,7 +144,7 @@ class LiveView:
     async def earlier(self, reply: Replied) -> None:
         """A reply of an earlier time."""
         self._print(Text(self._words.earlier, style="dim"), gap=True)
-        self._print(Answer(reply.text))
+        self._print(AnswerMarkdown(reply.text))
         await self._end()
 
     async def elsewhere(self, text: str) -> None:
@@ -201,7 +201,7 @@ class LiveView:
 
     def _print_answer(self, text: str) -> None:
         if text.strip():
-            self._pieces.append(_Piece(Answer(text), gap=True, characters=len(text)))
+            self._pieces.append(_Piece(AnswerMarkdown(text), gap=True, characters=len(text)))
             self._after_tool = False
 
     async def _end(self) -> None:
@@ -281,7 +281,7 @@ class LiveView:
         room = max(1, room - len(aside) - 1) if aside else room
         lines: list[str] = []
         if not self._answer.empty:
-            lines = self._painter.paint(Answer(self._answer.end(room, width)), width)[-room:]
+            lines = self._painter.paint(AnswerMarkdown(self._answer.end(room, width)), width)[-room:]
         while lines and not lines[0]:
             lines.pop(0)
         if lines and aside:

@@ -9,7 +9,7 @@ from rumi.agent import Reason
 from rumi.channels.terminal.conversation import Conversation, Settled
 from rumi.channels.terminal.stops import INTERRUPTED, until_stopped
 from rumi.channels.terminal.words import Words
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 
 EXIT_CODES: dict[Reason, int] = {
     "complete": 0,
@@ -43,7 +43,7 @@ async def once(
     signals: AsyncIterator[int],
     *,
     words: Words,
-    enclosures: Sequence[Enclosure] = (),
+    attachments: Sequence[Attachment] = (),
 ) -> int:
     """Run one turn about a text and what it hands on; return its exit code.
 
@@ -69,7 +69,7 @@ async def once(
             nursery.cancel_scope.cancel()
 
         await nursery.start(conversation.run)
-        number = await conversation.send(text, enclosures)
+        number = await conversation.send(text, attachments)
         nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake what it is to stop
         nursery.start_soon(_refuse_questions, conversation, words)
         settled = await conversation.settled(number)

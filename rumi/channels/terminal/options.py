@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.texts import Language
 
 
@@ -11,13 +11,13 @@ from rumi.texts import Language
 class TerminalOptions:
     """How to talk, and what to show about the chat.
 
-    `prompt` is the text of a single turn, and `enclosures` what it hands on; None is a whole chat.
+    `prompt` is the text of a single turn, and `attachments` what it hands on; None is a whole chat.
     `json` prints events as JSON lines. `yes` answers every confirmation with yes.
     `history_path` keeps what was typed; its folder exists. `model` and `engine` are only shown.
     """
 
     prompt: str | None = None
-    enclosures: tuple[Enclosure, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     json: bool = False
     language: Language = "en"
     yes: bool = False

@@ -111,7 +111,7 @@ def hanging(mark: Text, text: Text) -> Table:
     return table
 
 
-class Answer(Markdown):
+class AnswerMarkdown(Markdown):
     """A model's Markdown, for reading in a terminal.
 
     Line breaks stay (a command's output often comes without a fence), addresses are written out
@@ -159,7 +159,7 @@ class _Table(TableElement):
         yield table
 
 
-Answer.elements = Markdown.elements | {
+AnswerMarkdown.elements = Markdown.elements | {
     "heading_open": _Heading,
     "fence": _Code,
     "code_block": _Code,

@@ -12,7 +12,7 @@ from rumi.channels.terminal.once import COMMAND
 from rumi.channels.terminal.streams import Input, Streams
 from rumi.channels.terminal.words import Words, words_for
 from rumi.errors import UsageError
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.texts import Language
 
 SILENT_S: Final = 3.0
@@ -26,7 +26,7 @@ SOURCE: Final = "standard input"
 
 async def what_to_send(
     prompt: str, streams: Streams, language: Language, max_chars: int
-) -> tuple[str, tuple[Enclosure, ...]]:
+) -> tuple[str, tuple[Attachment, ...]]:
     """The text of a single turn (`-` reads it from standard input), and what is piped beside it.
 
     A command takes no data, and nothing is waited for.
@@ -39,19 +39,19 @@ async def what_to_send(
     async def warn(line: str) -> None:
         await streams.errors.write(f"{line}\n")
 
-    enclosures: tuple[Enclosure, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     if text == "-":
         text = (await streams.input.everything()).strip()
     elif text and not COMMAND.fullmatch(text):
-        enclosures = await _piped(streams.input, max_chars, words, warn)
+        attachments = await _piped(streams.input, max_chars, words, warn)
     if not text:
         raise UsageError(words.nothing_to_send)
-    return text, enclosures
+    return text, attachments
 
 
 async def _piped(
     source: Input, max_chars: int, words: Words, tell: Callable[[str], Awaitable[None]]
-) -> tuple[Enclosure, ...]:
+) -> tuple[Attachment, ...]:
     """What a pipe or a file on standard input says, at most `max_chars` of it; nothing where there is none.
 
     `tell` says what was left out. Cancelled, what was read is lost.
@@ -78,4 +78,4 @@ async def _piped(
     if not text.strip():
         return ()
     cut = silent or length > max_chars
-    return (Enclosure("words", source=SOURCE, text=text[:max_chars], cut=cut),)
+    return (Attachment("words", source=SOURCE, text=text[:max_chars], cut=cut),)

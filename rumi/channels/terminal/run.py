@@ -66,7 +66,7 @@ async def _once(
     port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
 ) -> int:
     words = words_for(options.language)
-    text, enclosures = options.prompt or "", options.enclosures
+    text, attachments = options.prompt or "", options.attachments
     if text.lower() in LEAVING:
         return 0
     if asks_first(text) and not options.yes:
@@ -89,10 +89,10 @@ async def _once(
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)
-                code = await once(conversation(live), text, signals, words=words, enclosures=enclosures)
+                code = await once(conversation(live), text, signals, words=words, attachments=attachments)
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await screen.close()
         return code
-    return await once(conversation(view), text, signals, words=words, enclosures=enclosures)
+    return await once(conversation(view), text, signals, words=words, attachments=attachments)

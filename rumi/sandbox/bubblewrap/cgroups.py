@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.sandbox.types import Limits, SandboxError
+from rumi.sandbox.types import SandboxError, SandboxLimits
 
 Kind: TypeAlias = Literal["v1", "v2", "scope", "none"]
 CONTROLLERS = ("memory", "pids", "cpu")
@@ -115,7 +115,7 @@ class Cgroups:
         """The resources of memory, pids and cpu that are bounded here."""
         return frozenset(self.parents)
 
-    def create(self, name: str, limits: Limits) -> Cgroup | None:
+    def create(self, name: str, limits: SandboxLimits) -> Cgroup | None:
         """Make the group and set its limits; None without control groups, or if a scope does it.
 
         Raises:
@@ -144,7 +144,7 @@ class Cgroups:
             ) from error
         return cgroup
 
-    def scope(self, name: str, limits: Limits) -> list[str]:
+    def scope(self, name: str, limits: SandboxLimits) -> list[str]:
         """Return the words before a command that make it a scope of the user's systemd, if there are any."""
         if self.kind != "scope":
             return []
@@ -159,7 +159,7 @@ class Cgroups:
         return [*words, *(word for value in properties for word in ("-p", value)), "--"]
 
     def leftovers(self) -> list[Cgroup]:
-        """Return this installation's groups, before the first box: a killed process left them."""
+        """Return this installation's groups, before the first container: a killed process left them."""
         found: dict[str, list[Path]] = {}
         for top in {self._top(controller) for controller in self.parents if self.kind != "scope"}:
             for folder in _folders(top, self._prefix):
@@ -169,7 +169,7 @@ class Cgroups:
     def _top(self, controller: str) -> Path:
         return self._root / controller if self.kind == "v1" else self._root
 
-    def _settings(self, controller: str, limits: Limits) -> Iterator[tuple[str, str]]:
+    def _settings(self, controller: str, limits: SandboxLimits) -> Iterator[tuple[str, str]]:
         memory, quota = str(limits.memory_bytes), int(limits.cpus * PERIOD_US)
         pids = str(limits.pids + OWN_PROCESSES)
         match controller, self.kind:

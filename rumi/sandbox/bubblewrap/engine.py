@@ -1,4 +1,4 @@
-"""The embedded engine: boxes made by bubblewrap over a root file system of this host's own programs.
+"""The embedded engine: containers made by bubblewrap over a root file system of this host's own programs.
 
 It needs a kernel that lets ordinary users make user namespaces, and no daemon, no root and no image.
 """
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox.bubblewrap.box import BubblewrapBox
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import Plan
 from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
+from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits
 
 KERNEL_SETTINGS = (
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
@@ -33,13 +33,13 @@ KERNEL_SETTINGS = (
 
 
 class BubblewrapEngine:
-    """Makes and removes boxes of processes in separate namespaces. One per home, in the main thread."""
+    """Makes and removes containers of processes in separate namespaces. One per home, in the main thread."""
 
     def __init__(
         self,
         home: Path,
         installation: str,
-        limits: Limits,
+        limits: SandboxLimits,
         *,
         user: tuple[int, int] | None = None,
         cgroups: Cgroups | None = None,
@@ -56,14 +56,14 @@ class BubblewrapEngine:
         self._limits = limits
         self._uid, self._gid = user or sandbox_user(installation, home)
         self._cgroups = cgroups or Cgroups(installation)
-        self._boxes: dict[str, BubblewrapBox] = {}
+        self._containers: dict[str, BubblewrapContainer] = {}
         self._prepared: tuple[Path, bytes] | None = None
         self._preparing = trio.Lock()
         self._swept = False
         self._sweeping = trio.Lock()
         self._threads = trio.CapacityLimiter(1)
         self.missing_programs: tuple[str, ...] = ()
-        """Allowed programs that this host lacks; known after the first box or `probe`."""
+        """Allowed programs that this host lacks; known after the first container or `probe`."""
 
     @property
     def kind(self) -> EngineKind:
@@ -97,15 +97,15 @@ class BubblewrapEngine:
             )
         return tuple(sentences)
 
-    async def create(self, chat_id: str, workspace: Path) -> BubblewrapBox:
-        """Make the chat's box and start it. A box that the chat has already is removed first.
+    async def create(self, chat_id: str, workspace: Path) -> BubblewrapContainer:
+        """Make the chat's container and start it. A container that the chat has already is removed first.
 
         The workspace's folder must exist and belong to the commands' user. Cancelled half-way, it may have
-        made the box: the caller then calls `remove`. The first call removes what a killed process of this
-        installation left, so only the process that holds the home may make boxes.
+        made the container: the caller then calls `remove`. The first call removes what a killed process of
+        this installation left, so only the process that holds the home may make containers.
 
         Raises:
-            SandboxError: The box cannot be made. The error says what to do.
+            SandboxError: The container cannot be made. The error says what to do.
         """
         async with self._sweeping:
             if not self._swept:
@@ -114,29 +114,31 @@ class BubblewrapEngine:
         return await self._make(chat_id, workspace)
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's box and return only when no process of it is left. Idempotent.
+        """Remove the chat's container and return only when no process of it is left. Idempotent.
 
         Cancelled, call it again.
 
         Raises:
             SandboxError: Processes of it are left; call it again later.
         """
-        if (box := self._boxes.get(chat_id)) is not None:
-            await box.stop()
-            if self._boxes.get(chat_id) is box:
-                del self._boxes[chat_id]
+        if (container := self._containers.get(chat_id)) is not None:
+            await container.stop()
+            if self._containers.get(chat_id) is container:
+                del self._containers[chat_id]
 
-    async def boxes(self) -> list[BoxInfo]:
-        """Return all boxes of this installation. Boxes end with their maker, so all of them are its own."""
+    async def containers(self) -> list[ContainerInfo]:
+        """Return all containers of this process: they end with it, so there are no others."""
         return [
-            BoxInfo(box.plan.name, chat_id, box.container_id, "running" if box.alive else "dead")
-            for chat_id, box in sorted(self._boxes.items())
+            ContainerInfo(
+                container.plan.name, chat_id, container.container_id, "running" if container.alive else "dead"
+            )
+            for chat_id, container in sorted(self._containers.items())
         ]
 
     async def probe(self) -> str:
-        """Try a complete box and remove it. Return "" if it works, otherwise the reason and how to fix it.
+        """Try a complete container and remove it. Return "" if it works, otherwise why not and how to fix it.
 
-        Another process may hold the home and have boxes; they are not touched.
+        Another process may hold the home and have containers; they are not touched.
         """
         runs = self._home / "run"
         try:
@@ -149,7 +151,7 @@ class BubblewrapEngine:
             try:
                 await self._make(workspace.name, workspace)
             finally:
-                with trio.CancelScope(shield=True):  # bounded: a box ends within some seconds
+                with trio.CancelScope(shield=True):  # bounded: a container ends within some seconds
                     await self.remove(workspace.name)
         except SandboxError as error:
             return f"{error.message} {why_no_user_namespaces() or error.advice}".strip()
@@ -160,10 +162,10 @@ class BubblewrapEngine:
     async def sweep(self) -> list[str]:
         """Remove the leftovers of a killed process of this installation, and name them.
 
-        Only for the holder of the home, before its first box: a living Rumi's boxes look the same.
+        Only for the holder of the home, before its first container: a living Rumi's containers look the same.
 
-        The boxes ended with that process, but its control groups did not. A bubblewrap that was killed just
-        before its own child knew of it may also be left: it waits forever, and runs nothing.
+        The containers ended with that process, but its control groups did not. A bubblewrap that was killed
+        just before its own child knew of it may also be left: it waits forever, and runs nothing.
         """
         removed = []
         for pid in named(f"-{self._installation}"):
@@ -177,15 +179,15 @@ class BubblewrapEngine:
         return removed
 
     async def aclose(self) -> None:
-        """Do nothing. The caller removes the boxes."""
+        """Do nothing. The caller removes the containers."""
         await trio.lowlevel.checkpoint()
 
-    async def _make(self, chat_id: str, workspace: Path) -> BubblewrapBox:
+    async def _make(self, chat_id: str, workspace: Path) -> BubblewrapContainer:
         await self.remove(chat_id)
-        box = BubblewrapBox(await self._plan(chat_id, workspace), self._cgroups)
-        self._boxes[chat_id] = box
-        await box.start()
-        return box
+        container = BubblewrapContainer(await self._plan(chat_id, workspace), self._cgroups)
+        self._containers[chat_id] = container
+        await container.start()
+        return container
 
     async def _plan(self, chat_id: str, workspace: Path) -> Plan:
         async with self._preparing:

@@ -1,4 +1,4 @@
-"""The parts of a box of the embedded engine, and the arguments of its keeper."""
+"""The parts of a container of the embedded engine, and the arguments of its keeper."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.sandbox.bubblewrap.processes import counts_by_namespace
-from rumi.sandbox.types import Limits
+from rumi.sandbox.types import SandboxLimits
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The parts of a box; the same for each start of it."""
+    """The parts of a container; the same for each start of it."""
 
     name: str
     chat_id: str
@@ -19,7 +19,7 @@ class Plan:
     workspace: Path
     uid: int
     gid: int
-    limits: Limits
+    limits: SandboxLimits
     bwrap: Path
     libcap: Path | None
     seccomp: bytes
@@ -56,7 +56,7 @@ class Inherited:
 
     requests: int
     life: int
-    """Open as long as the keeper or a process of the box exists."""
+    """Open as long as the keeper or a process of the container exists."""
     seccomp: int | None
     cgroups: Sequence[int]
 

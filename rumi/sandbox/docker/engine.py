@@ -6,14 +6,14 @@ from pathlib import Path
 import trio
 
 from rumi.sandbox.docker.api import ApiError, EngineApi
-from rumi.sandbox.docker.box import DockerBox
-from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, BoxSpec
+from rumi.sandbox.docker.container import DockerContainer
+from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, ContainerSpec
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.types import BoxInfo, EngineKind, Limits, SandboxError
+from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits
 
 CREATE_S = 600.0
 """How long a sent create is awaited, because only its answer says if there is a container. Callers that
-cannot wait stop waiting, and the call continues; see `rumi.sandbox.intents`.
+cannot wait stop waiting, and the call continues; see `rumi.sandbox.registry`.
 """
 REMOVE_S = 20.0
 
@@ -26,12 +26,12 @@ _LACKING = {
 
 
 class DockerEngine:
-    """Boxes as containers of one Docker daemon. Make and close it inside one trio run."""
+    """Containers of one Docker daemon. Make and close it inside one trio run."""
 
     def __init__(
         self,
         installation: str,
-        limits: Limits,
+        limits: SandboxLimits,
         *,
         image: str = "rumi-runner:latest",
         address: str | None = None,
@@ -48,7 +48,9 @@ class DockerEngine:
         """
         self._api = EngineApi(address)
         names = home.absolute() / "run" if home is not None else None
-        self._spec = BoxSpec(installation, image, user or sandbox_user(installation, home), limits, names)
+        self._spec = ContainerSpec(
+            installation, image, user or sandbox_user(installation, home), limits, names
+        )
         self._degraded: tuple[str, ...] = ()
 
     @property
@@ -92,7 +94,7 @@ class DockerEngine:
             )
         self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
 
-    async def create(self, chat_id: str, workspace: Path) -> DockerBox:
+    async def create(self, chat_id: str, workspace: Path) -> DockerContainer:
         """Make the chat's container and start it. A container with its name is removed first.
 
         The workspace's folder must exist. Cancelled half-way, it may have made the container: the caller then
@@ -124,13 +126,13 @@ class DockerEngine:
                 await self.remove(chat_id)
         if created is None:
             raise SandboxError(f"Another container keeps the name {self._spec.name(chat_id)}.", "Remove it.")
-        box = DockerBox(self._api, created["Id"])
+        container = DockerContainer(self._api, created["Id"])
         try:
-            await self._api.call("POST", f"/containers/{box.container_id}/start")
+            await self._api.call("POST", f"/containers/{container.container_id}/start")
         except ApiError as error:
             raise self._advised(error) from error
-        await box.entered()
-        return box
+        await container.entered()
+        return container
 
     async def remove(self, chat_id: str) -> None:
         """Remove the chat's container by its name and return only when no container has that name.
@@ -158,7 +160,7 @@ class DockerEngine:
             "Restart the Docker daemon (systemctl restart docker) if this lasts.",
         )
 
-    async def boxes(self) -> list[BoxInfo]:
+    async def containers(self) -> list[ContainerInfo]:
         """Return all containers with this installation's label, running or not.
 
         Raises:
@@ -169,7 +171,9 @@ class DockerEngine:
             "GET", "/containers/json", params={"all": "true", "filters": json.dumps(wanted)}
         )
         return [
-            BoxInfo(entry["Names"][0].lstrip("/"), entry["Labels"][LABEL_CHAT], entry["Id"], entry["State"])
+            ContainerInfo(
+                entry["Names"][0].lstrip("/"), entry["Labels"][LABEL_CHAT], entry["Id"], entry["State"]
+            )
             for entry in listed
             # The name too: a container onto which someone copied the label is not ours to remove.
             if entry["Names"] and entry["Labels"].get(LABEL_CHAT)

@@ -20,7 +20,7 @@ import trio
 from rumi.sandbox.docker.api import ApiError, EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.spec import FIRST_PROCESS
-from rumi.sandbox.types import Command, Limits, SandboxError
+from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 
 FORMAT = "1"
 """Increased when older images must be replaced; the images carry it as a label."""
@@ -41,7 +41,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ImageState:
-    """The state of the image from which boxes are made."""
+    """The state of the image from which containers are made."""
 
     image: str
     image_id: str
@@ -248,23 +248,23 @@ def _add_first_process(tree: Path, archive: Path) -> None:
 
 
 async def _try_out(image: str, address: str) -> tuple[str, ...]:
-    """Make a box from the image, run a command in it, and return the missing programs.
+    """Make a container from the image, run a command in it, and return the missing programs.
 
     Raises:
-        SandboxError: No box can be made from it, or it does not run.
+        SandboxError: No container can be made from it, or it does not run.
     """
     import secrets
 
     from runner.programs import PROGRAMS
 
-    engine = DockerEngine(f"try{secrets.token_hex(4)}", Limits(), image=image, address=address)
+    engine = DockerEngine(f"try{secrets.token_hex(4)}", SandboxLimits(), image=image, address=address)
     found = bytearray()
     look = 'for p in "$@"; do type -P "$p" > /dev/null || echo "$p"; done'
     with tempfile.TemporaryDirectory(prefix="rumi-try-") as folder:
         try:
-            box = await engine.create("image", Path(folder))
+            container = await engine.create("image", Path(folder))
             command = Command(("bash", "-c", look, "look", *PROGRAMS))
-            if await box.execute(command, found.extend, found.extend) != 0:
+            if await container.execute(command, found.extend, found.extend) != 0:
                 raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")
         finally:
             with trio.CancelScope(shield=True):  # bounded inside

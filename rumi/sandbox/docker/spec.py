@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rumi.replacing import replace_file
 from rumi.sandbox.seccomp import docker_profile
-from rumi.sandbox.types import Limits
+from rumi.sandbox.types import SandboxLimits
 from runner.rootfs import accounts
 
 FIRST_PROCESS = "/usr/lib/rumi/first"
@@ -49,14 +49,14 @@ LABEL_OWNER = "rumi.owner"
 
 
 @dataclass(frozen=True, slots=True)
-class BoxSpec:
+class ContainerSpec:
     """The common properties of all containers of this installation."""
 
     installation: str
     image: str
     user: tuple[int, int]
     """uid and gid of commands, never 0."""
-    limits: Limits
+    limits: SandboxLimits
     names: Path | None = None
     """A folder with `passwd` and `group` that name the user, because many installations share the image.
     None: the user stays a number.

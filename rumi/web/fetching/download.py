@@ -13,7 +13,7 @@ from rumi.web.fetching.body import Body, read_body
 from rumi.web.fetching.decoding import ACCEPTED
 from rumi.web.fetching.exchange import Exchange, connected
 from rumi.web.fetching.headers import Headers
-from rumi.web.types import FetchError, Method, Refused
+from rumi.web.types import FetchError, FetchRefused, Method
 from rumi.web.url import Target, join_target
 
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
@@ -54,7 +54,7 @@ class FetchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What one server said. `body` is None where none was asked for or it was not read."""
 
     status: int
@@ -72,7 +72,7 @@ class Download:
     """What came in the end, from where. `kept_s`: how long everyone on the way lets it be kept for all."""
 
     target: Target
-    answer: Answer
+    answer: Response
     redirects: int = 0
     kept_s: float = 0
 
@@ -154,14 +154,14 @@ class Downloader:
             self._redirect(journey, answer.location)
             await to_host(journey.target.host)
 
-    async def _ask(self, target: Target, method: Method, scope: trio.CancelScope) -> Answer:
+    async def _ask(self, target: Target, method: Method, scope: trio.CancelScope) -> Response:
         """One request on a connection of its own. A body's end takes over the deadline of `scope`."""
         most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
         async with connected(self._network, target, self._tls) as stream:
             exchange = Exchange(stream, target.host, most_bytes)
             await exchange.send(method, target, self._headers)
             status, headers = await exchange.head()
-            answer = Answer(status, headers)
+            answer = Response(status, headers)
             if method == "HEAD" or answer.location:
                 return answer
             # From here on there is something to show: at the deadline the body ends, not the fetch.
@@ -189,7 +189,7 @@ class Downloader:
             raise _on_the_way(error, f"{at.host} redirects to where nobody is sent") from error
         journey.redirects += 1
         if at.scheme == "https" and journey.target.scheme == "http":
-            raise Refused(
+            raise FetchRefused(
                 f"{at.host} redirects from https to http, to {journey.target.host}.",
                 "This is not followed: everyone on the network path could read and change it.",
                 answered=True,
@@ -211,5 +211,5 @@ def _unicode(header: str) -> str:
 
 
 def _on_the_way(error: FetchError, where: str) -> FetchError:
-    kind = Refused if isinstance(error, Refused) else FetchError
+    kind = FetchRefused if isinstance(error, FetchRefused) else FetchError
     return kind(f"{where}: {error.message}", error.advice, answered=True)

@@ -16,8 +16,8 @@ from rumi.http import Tls
 from rumi.web.fetching.body import Body
 from rumi.web.fetching.cache import LONGEST_S, Cache
 from rumi.web.fetching.download import Download, Downloader, FetchLimits
+from rumi.web.fetching.fair_limiter import Bounds, FairLimiter
 from rumi.web.fetching.headers import Headers
-from rumi.web.fetching.turns import Bounds, Turns
 from rumi.web.reading import Readers, Text
 from rumi.web.reading.kinds import SNIFFED_BYTES, looks_like
 from rumi.web.types import Fetch, FetchError, Page, Search, SearchResults, WebMessage
@@ -62,9 +62,9 @@ class Fetcher(Actor[WebMessage]):
         self._searching = self._turns(at.searches_at_once, at.searches_per_chat)
         self._cache = Cache()
 
-    def _turns(self, at_once: int, per_chat: int, per_host: int | None = None) -> Turns:
+    def _turns(self, at_once: int, per_chat: int, per_host: int | None = None) -> FairLimiter:
         at = self._limits
-        return Turns(Bounds(at_once, per_chat, per_host or at_once, at.waiting_per_chat, at.wait_s))
+        return FairLimiter(Bounds(at_once, per_chat, per_host or at_once, at.waiting_per_chat, at.wait_s))
 
     async def started(self) -> None:
         """Take charge of the processes that read; they end with this incarnation."""
@@ -80,12 +80,12 @@ class Fetcher(Actor[WebMessage]):
         """Search; cancelled likewise."""
         return await _settled(partial(self._find, message))
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """How many fetches run and wait, and how many searches run."""
         fetching, searches = self._fetching, self._searching.running
         return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching"
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """Fetches, readings and searches that run, and fetches that wait."""
         return {
             "fetching": self._fetching.running,

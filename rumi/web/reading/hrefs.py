@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from rumi.web.types import Refused
+from rumi.web.types import FetchRefused
 from rumi.web.url import Target, join_target, parse_target
 
 MOST_CHARS: Final = 2048  # what is longer carries data, and is of no use to a reader
@@ -55,7 +55,7 @@ def _without_fragment(url: str) -> str:
 def _target(url: str) -> Target | None:
     try:
         return parse_target(url)
-    except Refused:
+    except FetchRefused:
         return None
 
 
@@ -63,5 +63,5 @@ def _joined(base: Target, href: str) -> Target | None:
     try:
         # Browsers drop line ends and tabs from attributes; what else is odd is refused.
         return join_target(base, href.strip().translate({9: None, 10: None, 13: None}))
-    except Refused:
+    except FetchRefused:
         return None

@@ -1,6 +1,6 @@
 """The process that reads pages, one after the other: two frames are a request, JSON and the body.
 
-Pages come from anybody, so it first gives up what it does not need. See `rumi.child`.
+Pages come from anybody, so it first gives up what it does not need. See `rumi.child_process`.
 """
 
 import resource
@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from typing import Final
 
-from rumi.child import Parent
+from rumi.child_process import Parent
 from rumi.web.reading.charset import load_codecs
 from rumi.web.reading.confinement import confine
 from rumi.web.reading.page import read_page

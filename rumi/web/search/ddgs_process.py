@@ -1,4 +1,4 @@
-"""One search with ddgs. Run as a file: of Rumi it imports `rumi.child` alone, so that it starts soon.
+"""One search with ddgs. Run as a file: of Rumi it imports `rumi.child_process` alone, so that it starts soon.
 
 A request is what `Duck` makes of a query. The answer is `{"results": […]}` as ddgs gives them, or
 `{"failed": REASON}`, one of unreachable, timeout, refused, failed.
@@ -9,7 +9,7 @@ import os
 import resource
 from typing import Any
 
-from rumi.child import Parent
+from rumi.child_process import Parent
 
 _BOUNDS = {resource.RLIMIT_DATA: 512 * 1024**2, resource.RLIMIT_CPU: 20}
 _FIELD_CHARS = 8000

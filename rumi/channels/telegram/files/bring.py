@@ -17,8 +17,8 @@ from rumi.channels.telegram.files.download import (
     Patience,
     let_cancellation_through,
 )
-from rumi.journal import Enclosure, Offload
-from rumi.sandbox import Limits, put_file
+from rumi.journal import Attachment, Offload
+from rumi.sandbox import SandboxLimits, put_file
 from rumi.texts import Language
 
 __all__ = ["FileError", "Patience", "TelegramFiles", "Transcribes"]
@@ -50,7 +50,7 @@ class TelegramFiles:
         *,
         workspace: Callable[[str], Path],
         user: tuple[int, int],
-        limits: Limits,
+        limits: SandboxLimits,
         spool: Path,
         offload: Offload,
         transcriber: Transcribes | None = None,
@@ -68,7 +68,7 @@ class TelegramFiles:
         self._in_memory = in_memory or trio.CapacityLimiter(1)
         self._max_bytes = max_bytes
 
-    async def bring(self, chat: str, enclosure: Enclosure) -> str:
+    async def bring(self, chat: str, attachment: Attachment) -> str:
         """Fetch an attachment of a chat's message; return the text about it for the model.
 
         For a file the text says where it is now, for a voice message it is the transcript. Cancelled, nothing
@@ -77,22 +77,22 @@ class TelegramFiles:
         Raises:
             RumiError: It could not be fetched. The text does not contain the token.
         """
-        if enclosure.size_bytes is not None and enclosure.size_bytes > self._max_bytes:
+        if attachment.size_bytes is not None and attachment.size_bytes > self._max_bytes:
             raise FileError(f"It is larger than {self._max_bytes / _MEGA:g} MB.")
         with Landing(self._spool, self._offload) as landing:
-            if enclosure.kind == "voice":
-                return await self._listen(enclosure, landing)
-            return await self._keep(chat, enclosure, landing)
+            if attachment.kind == "voice":
+                return await self._listen(attachment, landing)
+            return await self._keep(chat, attachment, landing)
 
     async def aclose(self) -> None:
         """Close the idle connections; bounded, also when cancelled."""
         await self._downloads.aclose()
 
-    async def _keep(self, chat: str, enclosure: Enclosure, landing: Landing) -> str:
-        await self._downloads.fetch(enclosure.reference, landing)
-        name = await self._offload(partial(self._put, chat, enclosure.name, landing.file))
+    async def _keep(self, chat: str, attachment: Attachment, landing: Landing) -> str:
+        await self._downloads.fetch(attachment.reference, landing)
+        name = await self._offload(partial(self._put, chat, attachment.name, landing.file))
         # The model reads this, so the sender's words are made harmless first.
-        kind = enclosure.media_type if _MEDIA_TYPE.fullmatch(enclosure.media_type) else "unknown type"
+        kind = attachment.media_type if _MEDIA_TYPE.fullmatch(attachment.media_type) else "unknown type"
         return f"[The user sent a file: /workspace/{name} ({kind}, {landing.size} bytes)]"
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
@@ -108,13 +108,13 @@ class TelegramFiles:
             checkpoint=let_cancellation_through,
         )
 
-    async def _listen(self, enclosure: Enclosure, landing: Landing) -> str:
+    async def _listen(self, attachment: Attachment, landing: Landing) -> str:
         if self._transcriber is None:
             raise FileError("No transcriber is configured.", "Please write instead.")
-        await self._downloads.fetch(enclosure.reference, landing)
+        await self._downloads.fetch(attachment.reference, landing)
         async with self._in_memory:
             audio = await self._offload(partial(_whole, landing.file))
-            words = await self._transcriber.transcribe(enclosure.name, audio)
+            words = await self._transcriber.transcribe(attachment.name, audio)
         if not words:
             raise FileError("The voice message has no words.")
         return words

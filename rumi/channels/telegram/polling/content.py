@@ -15,7 +15,7 @@ from rumi.channels.telegram.polling.fields import (
     records,
     text_or_none,
 )
-from rumi.journal import Enclosure
+from rumi.journal import Attachment
 from rumi.texts import Language
 
 
@@ -31,7 +31,7 @@ class Intake:
 class Content:
     """The attachments of a message, or the `answer` that says why Rumi cannot work on it."""
 
-    enclosures: tuple[Enclosure, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     answer: str | None = None
 
 
@@ -59,31 +59,31 @@ def content_of(message: Fields, language: Language, intake: Intake) -> Content |
         if not intake.voice:
             return Content(answer=texts.no_ears(language))
         name = f"voice-{number(message, 'message_id')}.ogg"
-        return _taken(_enclosure("voice", voice, name), language, intake)
+        return _taken(_attachment("voice", voice, name), language, intake)
     file = _file(message)
     if file is not None:
         return _taken(file, language, intake)
     return Content() if message.get("text") is not None else None
 
 
-def _taken(enclosure: Enclosure, language: Language, intake: Intake) -> Content:
-    if enclosure.size_bytes is not None and enclosure.size_bytes > intake.max_file_bytes:
+def _taken(attachment: Attachment, language: Language, intake: Intake) -> Content:
+    if attachment.size_bytes is not None and attachment.size_bytes > intake.max_file_bytes:
         limit_mb = intake.max_file_bytes / 2**20
-        return Content(answer=texts.file_too_large(language, enclosure.name, limit_mb))
-    return Content((enclosure,))
+        return Content(answer=texts.file_too_large(language, attachment.name, limit_mb))
+    return Content((attachment,))
 
 
-def _file(message: Fields) -> Enclosure | None:
+def _file(message: Fields) -> Attachment | None:
     """Return the file of the message, if it has one."""
     message_id = number(message, "message_id")
     if photos := records(message, "photo"):
         largest = max(photos, key=_area)
-        return _enclosure("file", largest, f"photo-{message_id}.jpg", "image/jpeg")
+        return _attachment("file", largest, f"photo-{message_id}.jpg", "image/jpeg")
     for place, kind, ending in _FILES:
         if (file := record_or_none(message, place)) is not None:
             guessed = mimetypes.guess_extension(text_or_none(file, "mime_type") or "")
             name = text_or_none(file, "file_name") or f"{kind}-{message_id}{guessed or ending}"
-            return _enclosure("file", file, name)
+            return _attachment("file", file, name)
     return None
 
 
@@ -91,9 +91,9 @@ def _area(photo: Fields) -> int:
     return number(photo, "width") * number(photo, "height")
 
 
-def _enclosure(kind: Literal["file", "voice"], file: Fields, name: str, media_type: str = "") -> Enclosure:
+def _attachment(kind: Literal["file", "voice"], file: Fields, name: str, media_type: str = "") -> Attachment:
     reference = text_or_none(file, "file_id")
     if not reference:
         raise OddField("file_id")
     media_type = text_or_none(file, "mime_type") or media_type
-    return Enclosure(kind, reference, name, media_type, number_or_none(file, "file_size"))
+    return Attachment(kind, reference, name, media_type, number_or_none(file, "file_size"))

@@ -152,7 +152,7 @@ class Poller(Actor[PollerMessage]):
         if reason != "crashed":
             await self._confirm()
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """Return the description for `rumi status`."""
         if self._memory.ended:
             return "takes no more updates"
@@ -164,7 +164,7 @@ class Poller(Actor[PollerMessage]):
         last = "no update yet" if self._last is None else f"last update {now - self._last:.0f} s ago"
         return f"{self._doing}, {last}"
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """Return when the last update came, and the error that prevents more."""
         last_s = None if self._last is None else round(trio.current_time() - self._last, 3)
         waits = self._waits_until is not None

@@ -27,7 +27,7 @@ from rumi.channels.telegram.polling.fields import (
 from rumi.channels.telegram.polling.origins import made_by, quoted_in
 from rumi.channels.telegram.polling.updates import RawUpdate, number_of, update_of
 from rumi.channels.telegram.polling.wording import Words, read_words
-from rumi.journal import Enclosure, Incoming
+from rumi.journal import Attachment, Incoming
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class _Letter:
     language: Language
     text: str
     addressed: bool
-    enclosures: tuple[Enclosure, ...]
+    attachments: tuple[Attachment, ...]
     answer: str | None
     album: str | None
 
@@ -170,15 +170,15 @@ def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -
         return None
     words = read_words(message, me)
     maker = made_by(message)
-    enclosures = [replace(each, source=maker) for each in content.enclosures]
+    attachments = [replace(each, source=maker) for each in content.attachments]
     if maker:  # its words call nobody, command nothing and answer no question
         said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
-        enclosures[:0] = _words(maker, said)
+        attachments[:0] = _words(maker, said)
         words = Words("", addressed=False)
     if not private and words.other_bot:
         return None
     if (quoted := quoted_in(message)) is not None:
-        enclosures[:0] = _words(*quoted)
+        attachments[:0] = _words(*quoted)
     topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
     there = Address(number(chat, "id"), topic)
     return _Letter(
@@ -190,14 +190,14 @@ def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -
         language=language,
         text=words.text,
         addressed=private or words.addressed or _answers_bot(message, me),
-        enclosures=tuple(enclosures),
+        attachments=tuple(attachments),
         answer=content.answer,
         album=text_or_none(message, "media_group_id"),
     )
 
 
-def _words(source: str, text: str) -> list[Enclosure]:
-    return [Enclosure("words", source=source, text=text)] if text.strip() else []
+def _words(source: str, text: str) -> list[Attachment]:
+    return [Attachment("words", source=source, text=text)] if text.strip() else []
 
 
 def _person(message: Fields) -> Fields | None:
@@ -234,9 +234,9 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
         return Stranger(
             last.update, last.user, chat, last.language, None if last.private else speaking.message or None
         )
-    enclosures = tuple(enclosure for letter in letters for enclosure in letter.enclosures)
+    attachments = tuple(attachment for letter in letters for attachment in letter.attachments)
     answer = next((letter.answer for letter in letters if letter.answer is not None), None)
-    if answer is None and not enclosures and not speaking.text.strip():
+    if answer is None and not attachments and not speaking.text.strip():
         answer = texts.greeting(last.language)  # only the bot's name
     return Incoming(
         update=update_of(last.update),
@@ -245,7 +245,7 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
         language=last.language,
         admin=last.private and last.user in who.admins,
         origin=speaking.message,
-        enclosures=() if answer is not None else enclosures,
+        attachments=() if answer is not None else attachments,
         answer=answer,
         user=last.user,
     )

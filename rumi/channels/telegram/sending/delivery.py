@@ -10,6 +10,7 @@ import trio
 from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 
 from actors import ActorError, ActorRef
+from rumi.cancellation_grace import with_grace
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
 from rumi.channels.telegram.formatting import NOTHING, Part, format_reply
@@ -17,7 +18,6 @@ from rumi.channels.telegram.formatting.plain import cut
 from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
-from rumi.grace import with_grace
 from rumi.journal import Delivered, PartSent, Previewed, StoredReply
 
 logger = logging.getLogger(__name__)

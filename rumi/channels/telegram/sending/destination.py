@@ -15,7 +15,7 @@ from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
 from rumi.channels.telegram.formatting import Part
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.sending.limits import NOW_SHARE, Limits
+from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Wire:
     """
 
     bot: Bot
-    limits: Limits
+    limits: SendLimits
     bounds: Bounds = field(default_factory=Bounds)
     statistics: Statistics = field(default_factory=Statistics)
     moves: Moves = field(default_factory=Moves)

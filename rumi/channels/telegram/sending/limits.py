@@ -44,7 +44,7 @@ SPARE_SHARE = 0.5
 """The same for the typing action, which is not counted as a message."""
 
 
-class Limits:
+class SendLimits:
     """The rates of the bot and of its chats, on trio's clock. Chats are identified by Telegram's number.
 
     A chat's record is forgotten when it does not limit sending any more.

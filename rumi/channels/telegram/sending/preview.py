@@ -13,6 +13,7 @@ import trio
 from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
 
 from actors import ActorError, ActorRef
+from rumi.cancellation_grace import with_grace
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.api.refusals import Refusal, never_left, refusal_of
 from rumi.channels.telegram.formatting import Part
@@ -20,7 +21,6 @@ from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
 from rumi.channels.telegram.sending.sketch import sketch, tells
 from rumi.chats import ChatEvent, TurnState
-from rumi.grace import with_grace
 from rumi.journal import Previewed
 
 logger = logging.getLogger(__name__)

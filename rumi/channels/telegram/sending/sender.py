@@ -18,10 +18,10 @@ from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.formatting import Part
 from rumi.channels.telegram.messages import Flush, Pressed, Say, SenderMessage, SendFile, Toast
 from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
 from rumi.channels.telegram.sending.delivery import Patience
 from rumi.channels.telegram.sending.destination import Bounds, Destination, Sent, Statistics, Wire
-from rumi.channels.telegram.sending.lane import Lane
-from rumi.channels.telegram.sending.limits import Limits
+from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.preview import Pace
 from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
@@ -71,7 +71,7 @@ class Sender(Actor[SenderMessage]):
         ended: Callable[[str], Awaitable[None]],
         *,
         moves: Moves | None = None,
-        limits: Limits | None = None,
+        limits: SendLimits | None = None,
         statistics: Statistics | None = None,
         bounds: Bounds | None = None,
         pace: Pace | None = None,
@@ -81,7 +81,7 @@ class Sender(Actor[SenderMessage]):
         self.statistics = statistics or Statistics()
         self._wire = Wire(
             bot,
-            Limits() if limits is None else limits,
+            SendLimits() if limits is None else limits,
             bounds or Bounds(),
             self.statistics,
             Moves() if moves is None else moves,
@@ -93,7 +93,7 @@ class Sender(Actor[SenderMessage]):
         self._pace = pace or Pace()
         self._patience = patience or Patience()
         self._random = random or Random()
-        self._lanes: dict[str, Lane] = {}
+        self._outboxes: dict[str, ChatOutbox] = {}
         self._ending: set[str] = set()
         self._change = trio.Event()
 
@@ -116,26 +116,26 @@ class Sender(Actor[SenderMessage]):
             case Pressed():
                 await self._answer(message)
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """Return how many replies wait, and which chats wait for what."""
-        lanes = [lane for lane in self._lanes.values() if lane.waiting]
-        if not lanes:
-            return f"{len(self._lanes)} chats at work" if self._lanes else ""
+        outboxes = [outbox for outbox in self._outboxes.values() if outbox.waiting]
+        if not outboxes:
+            return f"{len(self._outboxes)} chats at work" if self._outboxes else ""
         words = [
-            f"{_count(sum(lane.waiting for lane in lanes), 'reply waits', 'replies wait')} in"
-            f" {_count(len(lanes), 'chat', 'chats')}"
+            f"{_count(sum(outbox.waiting for outbox in outboxes), 'reply waits', 'replies wait')} in"
+            f" {_count(len(outboxes), 'chat', 'chats')}"
         ]
-        for lane in lanes:
-            rests = lane.rests
+        for outbox in outboxes:
+            rests = outbox.rests
             if rests is not None:
-                words.append(f"{lane.chat} waits {rests.until - trio.current_time():.0f} s: {rests.why}")
+                words.append(f"{outbox.chat} waits {rests.until - trio.current_time():.0f} s: {rests.why}")
                 break
         return "; ".join(words)
 
-    def figures(self) -> Mapping[str, object]:
+    def metrics(self) -> Mapping[str, object]:
         """Return chats at work, waiting replies, and the counters since the process began."""
-        waiting = sum(lane.waiting for lane in self._lanes.values())
-        return {"chats": len(self._lanes), "waiting": waiting, **asdict(self.statistics)}
+        waiting = sum(outbox.waiting for outbox in self._outboxes.values())
+        return {"chats": len(self._outboxes), "waiting": waiting, **asdict(self.statistics)}
 
     # Lanes
 
@@ -149,29 +149,29 @@ class Sender(Actor[SenderMessage]):
         """Give an event to its chat's lane. Only a beginning and a reply open one."""
         match event.what:
             case Replied() as replied:
-                if (lane := self._lane(event.chat)) is not None:
-                    lane.replied(replied)
+                if (outbox := self._outbox(event.chat)) is not None:
+                    outbox.replied(replied)
             case TurnStarted():
-                if (lane := self._lane(event.chat)) is not None:
-                    lane.begin(event)
+                if (outbox := self._outbox(event.chat)) is not None:
+                    outbox.begin(event)
             case TurnFinished():
-                if (lane := self._lanes.get(event.chat)) is not None:
-                    lane.finished(event.turn)
+                if (outbox := self._outboxes.get(event.chat)) is not None:
+                    outbox.finished(event.turn)
             case _:
-                if (lane := self._lanes.get(event.chat)) is not None:
-                    lane.happened(event)
+                if (outbox := self._outboxes.get(event.chat)) is not None:
+                    outbox.happened(event)
 
     async def _look(self) -> None:
         """Open a lane for each chat with a waiting reply."""
         for chat in await self._journal.ask(Waiting()):
-            if (lane := self._lane(chat)) is not None:
-                lane.look()
+            if (outbox := self._outbox(chat)) is not None:
+                outbox.look()
 
-    def _lane(self, chat: str) -> Lane | None:
+    def _outbox(self, chat: str) -> ChatOutbox | None:
         """Return the chat's lane; open one if there is none; None for a chat that is not on Telegram."""
-        lane = self._lanes.get(chat)
-        if lane is None and (to := self._destination(chat)) is not None:
-            lane = self._lanes[chat] = Lane(
+        outbox = self._outboxes.get(chat)
+        if outbox is None and (to := self._destination(chat)) is not None:
+            outbox = self._outboxes[chat] = ChatOutbox(
                 chat,
                 to,
                 self._journal,
@@ -183,13 +183,13 @@ class Sender(Actor[SenderMessage]):
                 pace=self._pace,
                 patience=self._patience,
             )
-            self.start_soon(self._drive, lane)
-        return lane
+            self.start_soon(self._drive, outbox)
+        return outbox
 
-    async def _drive(self, lane: Lane) -> None:
-        await lane.run()
+    async def _drive(self, outbox: ChatOutbox) -> None:
+        await outbox.run()
         # There was no await since it found that it is not needed: a later event opens another.
-        del self._lanes[lane.chat]
+        del self._outboxes[outbox.chat]
         self._changed()
 
     def _destination(self, chat: str) -> Destination | None:
@@ -204,10 +204,10 @@ class Sender(Actor[SenderMessage]):
 
     def _moved(self, old: int, new: int) -> None:
         """Store the move, and let a typed answer count: the new group numbers messages from 1."""
-        for lane in self._lanes.values():
-            address = address_of(lane.chat)
+        for outbox in self._outboxes.values():
+            address = address_of(outbox.chat)
             if address is not None and address.number == old:
-                lane.questions.moved()
+                outbox.questions.moved()
         self.start_soon(self._note_move, old, new)
 
     async def _note_move(self, old: int, new: int) -> None:
@@ -260,9 +260,9 @@ class Sender(Actor[SenderMessage]):
         """Show the result of a press. A question that no turn waits for loses its buttons; an earlier
         process left it.
         """
-        lane, to = self._lanes.get(press.chat), self._destination(press.chat)
+        outbox, to = self._outboxes.get(press.chat), self._destination(press.chat)
         message = Sent(press.number, press.message)
-        question = None if lane is None else lane.questions.find(press.question)
+        question = None if outbox is None else outbox.questions.find(press.question)
         if press.counts:
             words = texts.verdict(press.language, "yes" if press.yes else "no")
         elif question is not None and question.open:
@@ -282,10 +282,10 @@ class Sender(Actor[SenderMessage]):
         if address_of(file.chat) is None:
             raise Refused(RumiError(f"{file.chat} is not a Telegram chat."))
         before = await self._last_reply(file.chat)
-        lane = self._lane(file.chat)
-        assert lane is not None
+        outbox = self._outbox(file.chat)
+        assert outbox is not None
         try:
-            await lane.upload(file.name, file.content, before)
+            await outbox.upload(file.name, file.content, before)
         except RumiError as error:
             raise Refused(error) from error
         except Exception as error:
@@ -307,7 +307,7 @@ class Sender(Actor[SenderMessage]):
             await self._look()
         except ActorError:
             logger.warning("the journal did not say what waits")
-        while any(lane.sendable for lane in self._lanes.values()):
+        while any(outbox.sendable for outbox in self._outboxes.values()):
             with trio.move_on_after(LOOK_S):
                 await self._change.wait()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox import BoxInfo, Command, EngineKind, SandboxError, Sink
-from rumi.sandbox.types import BoxGoneError
+from rumi.sandbox import Command, ContainerInfo, EngineKind, SandboxError, Sink
+from rumi.sandbox.types import ContainerGoneError
 
 
 @dataclass
@@ -24,7 +24,7 @@ class FakeBox:
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
         await trio.lowlevel.checkpoint()
         if self.gone.is_set():
-            raise BoxGoneError("the box is gone")
+            raise ContainerGoneError("the box is gone")
         program, *words = command.argv
         self.engine.commands.append((self.chat_id, program))
         if program == "fork":
@@ -105,10 +105,13 @@ class FakeEngine:
             box.gone.set()
             self.removed.append(chat_id)
 
-    async def boxes(self) -> list[BoxInfo]:
+    async def containers(self) -> list[ContainerInfo]:
         await trio.lowlevel.checkpoint()
         await self.sometimes("list")
-        return [BoxInfo(f"fake-{chat}", chat, box.container_id, "running") for chat, box in self.live.items()]
+        return [
+            ContainerInfo(f"fake-{chat}", chat, box.container_id, "running")
+            for chat, box in self.live.items()
+        ]
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -8,7 +8,7 @@ import trio
 from rumi.sandbox.docker.api import ApiError, Duplex, EngineApi
 from rumi.sandbox.docker.frames import Demultiplexer
 from rumi.sandbox.docker.kernel_view import is_filtered, lives, tasks_file
-from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
+from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 5.0
 """How long the daemon may take to start a program. Not cancellable meanwhile."""
@@ -39,7 +39,7 @@ exit 75
 """
 
 
-class DockerBox:
+class DockerContainer:
     """A running container. One command at a time; `kill_all` may run during a command."""
 
     def __init__(self, api: EngineApi, container_id: str) -> None:
@@ -77,7 +77,7 @@ class DockerBox:
         it only stops listening: the process continues until `kill_all`.
 
         Raises:
-            BoxGoneError: The container is gone, and the command was not begun.
+            ContainerGoneError: The container is gone, and the command was not begun.
             SandboxError: The container ended during the command, or the engine does not answer.
         """
         body = {
@@ -91,7 +91,7 @@ class DockerBox:
             exec_id = (await self._api.call("POST", f"/containers/{self._id}/exec", body=body))["Id"]
         except ApiError as error:
             if error.status in (404, 409):  # removed, or not running
-                raise BoxGoneError("The sandbox's container is gone.") from error
+                raise ContainerGoneError("The sandbox's container is gone.") from error
             raise
         streams = Demultiplexer(stdout, stderr)
         async with AsyncExitStack() as stack:
@@ -113,7 +113,7 @@ class DockerBox:
         container is restarted.
 
         Raises:
-            SandboxError: It could not be proved; the box must not be used again.
+            SandboxError: It could not be proved; the container must not be used again.
         """
         if not self._unfinished and self._tasks() == 1:
             await trio.lowlevel.checkpoint()

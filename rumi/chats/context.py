@@ -8,8 +8,8 @@ import trio
 
 from actors import ActorError
 from rumi import texts
-from rumi.chats.means import Means
 from rumi.chats.noting import Told, note
+from rumi.chats.services import ChatServices
 from rumi.errors import RumiError
 from rumi.memory import Block, Facts, memory_block, memory_command
 from rumi.models import context_of
@@ -40,27 +40,31 @@ class Known:
     tainted: bool
 
 
-async def what_is_known(means: Means, chat: str, language: Language, said: str, told: Told) -> Known:
+async def what_is_known(
+    services: ChatServices, chat: str, language: Language, said: str, told: Told
+) -> Known:
     """What a turn about what was `said` is told, besides what it is `told` already. Never raises.
 
     What does not answer is left out, and told when it does.
     """
-    tokens = context_of(means.model_for(chat, language), means.limits.context_tokens)
-    facts = await _facts(means, chat, language, tokens, told)
-    skills, outside = await _skills(means, chat, said, tokens, told)
-    today = datetime.fromtimestamp(means.now()).astimezone().date()
+    tokens = context_of(services.model_for(chat, language), services.limits.context_tokens)
+    facts = await _facts(services, chat, language, tokens, told)
+    skills, outside = await _skills(services, chat, said, tokens, told)
+    today = datetime.fromtimestamp(services.now()).astimezone().date()
     return Known(note(told, today, facts.text, skills), facts.tainted or outside)
 
 
-async def _facts(means: Means, chat: str, language: Language, context_tokens: int, told: Told) -> Block:
-    if means.memory is None:
+async def _facts(
+    services: ChatServices, chat: str, language: Language, context_tokens: int, told: Told
+) -> Block:
+    if services.memory is None:
         return Block()
     try:
         with trio.move_on_after(FACTS_S):
-            facts = await means.memory(Facts(means.ids.owner_of(chat)))
+            facts = await services.memory(Facts(services.ids.owner_of(chat)))
             most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
             return memory_block(
-                language, facts, max_facts=means.limits.max_facts, max_tokens=most, told=told.facts
+                language, facts, max_facts=services.limits.max_facts, max_tokens=most, told=told.facts
             )
         logger.warning("chat %s: a turn without facts: the memory is silent", chat)
     except RumiError as error:
@@ -68,13 +72,15 @@ async def _facts(means: Means, chat: str, language: Language, context_tokens: in
     return Block()
 
 
-async def _skills(means: Means, chat: str, query: str, context_tokens: int, told: Told) -> tuple[str, bool]:
-    limits = means.limits
-    if means.skills is None or limits.max_skills < 1:
+async def _skills(
+    services: ChatServices, chat: str, query: str, context_tokens: int, told: Told
+) -> tuple[str, bool]:
+    limits = services.limits
+    if services.skills is None or limits.max_skills < 1:
         return "", False
     try:
         with trio.move_on_after(SKILLS_S):
-            found = await means.skills(ForPrompt(query, limits.max_skills, tuple(told.skills or ())))
+            found = await services.skills(ForPrompt(query, limits.max_skills, tuple(told.skills or ())))
             most = int(context_tokens * SKILLS_SHARE)
             return skills_block(found, most, told.skills), found.outside
         logger.warning("chat %s: a turn without skills: nobody says which there are", chat)
@@ -83,25 +89,25 @@ async def _skills(means: Means, chat: str, query: str, context_tokens: int, told
     return "", False
 
 
-async def about_memory(means: Means, chat: str, language: Language, rest: str) -> str:
+async def about_memory(services: ChatServices, chat: str, language: Language, rest: str) -> str:
     """Do what stands behind `/memory`; the reply, in Markdown. It waits no longer than a turn would."""
-    if means.memory is None:
+    if services.memory is None:
         return texts.not_yet(language, "/memory")
     try:
         with trio.move_on_after(FACTS_S):
-            return await memory_command(means.memory, means.ids.owner_of(chat), language, rest)
+            return await memory_command(services.memory, services.ids.owner_of(chat), language, rest)
     except RumiError as error:
         return f"❌ {texts.told_error(language, error)}"
     return f"❌ {texts.told(language, 'The memory does not answer. Try again in a moment.')}"
 
 
-async def about_skills(means: Means, language: Language, rest: str) -> str:
+async def about_skills(services: ChatServices, language: Language, rest: str) -> str:
     """Do what stands behind `/skills`; the reply, in Markdown."""
-    if means.skills is None:
+    if services.skills is None:
         return texts.not_yet(language, "/skills")
     try:
         with trio.move_on_after(SKILLS_S):
-            return await skills_command(means.skills, language, rest)
+            return await skills_command(services.skills, language, rest)
     except (RumiError, ActorError) as error:
         logger.warning("the skills do not answer: %s", error)
     return f"❌ {texts.told(language, 'The skills do not answer. Try again in a moment.')}"

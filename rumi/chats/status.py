@@ -7,7 +7,7 @@ from rumi.chats.conversation import Conversation
 from rumi.chats.events import TurnState
 from rumi.chats.hub import NOTHING_RUNS
 from rumi.chats.jobs import Job
-from rumi.chats.means import Means
+from rumi.chats.services import ChatServices
 
 SHOWN_CHARS = 120
 """How much of a tool call's most telling argument is shown."""
@@ -15,9 +15,9 @@ SHOWN_CHARS = 120
 PHASE_CHARS = 80
 
 
-def phase_of(means: Means, chat: str, job: Job) -> str:
+def phase_of(services: ChatServices, chat: str, job: Job) -> str:
     """Return what a job does, in a few words: its own stage, or what its turn is at."""
-    state = _state_of(means, chat, job)
+    state = _state_of(services, chat, job)
     match state.phase:
         case _ if job.stage:
             return job.stage
@@ -32,26 +32,28 @@ def phase_of(means: Means, chat: str, job: Job) -> str:
             return phase
 
 
-def _state_of(means: Means, chat: str, job: Job) -> TurnState:
-    state = means.hub.turn(chat)
+def _state_of(services: ChatServices, chat: str, job: Job) -> TurnState:
+    state = services.hub.turn(chat)
     return state if state.turn == job.turn else NOTHING_RUNS
 
 
-def figures_of(means: Means, chat: str, conversation: Conversation, job: Job | None) -> Mapping[str, object]:
+def metrics_of(
+    services: ChatServices, chat: str, conversation: Conversation, job: Job | None
+) -> Mapping[str, object]:
     """A chat's figures as docs/status.md has them; ages in seconds. `job` is what it works on."""
-    figures: dict[str, object] = {
+    metrics: dict[str, object] = {
         "history": conversation.said,
         "session": conversation.session,
         "tainted": conversation.tainted,
-        "container": means.sandboxes.container_id(chat) or None,
+        "container": services.sandboxes.container_id(chat) or None,
     }
     if job is None:
-        return figures
-    now = means.now()
-    return figures | {
+        return metrics
+    now = services.now()
+    return metrics | {
         "job": job.kind,
         "turn": job.turn,
-        "phase": phase_of(means, chat, job),
+        "phase": phase_of(services, chat, job),
         "age_s": round(now - job.since, 3),
         "tools": [
             {
@@ -59,7 +61,7 @@ def figures_of(means: Means, chat: str, conversation: Conversation, job: Job | N
                 "what": " ".join(gist(called.what.arguments).split())[:SHOWN_CHARS],
                 "age_s": round(now - called.time, 3),
             }
-            for called in _state_of(means, chat, job).calls.values()
+            for called in _state_of(services, chat, job).calls.values()
         ],
         "question": job.asked is not None,
     }

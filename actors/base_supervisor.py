@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 import trio
 
 from actors.intensity import check_intensity
-from actors.place import Phase, Place, logger
+from actors.node import Node, Phase, logger
 from actors.status import NodeKind, NodeStatus, Outcome, StopReason, TreeEvent, one_line
 
 
-class Branch(Place):
+class BaseSupervisor(Node):
     """A node with children. One incarnation brings them up, watches, and brings them down.
 
-    A nested one that is suspended keeps its children's places, mailboxes included.
+    A nested one that is suspended keeps its children's nodes, mailboxes included.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Branch(Place):
         super()._up()
         self._wake()
 
-    def _changed(self, child: Place) -> None:
+    def _changed(self, child: Node) -> None:
         self._wake()
 
     @property
@@ -157,7 +157,7 @@ class Branch(Place):
             except Exception:  # noqa: BLE001  # the watcher's fault must not become the tree's
                 logger.exception("%s: observe() raised", self.path)
 
-    def _ended(self, child: Place, outcome: Outcome) -> float | None:
+    def _ended(self, child: Node, outcome: Outcome) -> float | None:
         """Judge a child's end: seconds until it restarts by itself, or None."""
         if outcome.error is not None and not isinstance(outcome.error, Exception):
             self._fail(outcome.error)  # KeyboardInterrupt and its like end the tree
@@ -174,15 +174,15 @@ class Branch(Place):
         return self._delay(child, child._grant_restart(now))
 
     @abstractmethod
-    def _count_restart(self, child: Place, now: float) -> bool:
+    def _count_restart(self, child: Node, now: float) -> bool:
         """Whether one restart more is within the limit; counts it if so."""
 
     @abstractmethod
-    def _limit_reached(self, child: Place, cause: BaseException | None) -> None:
+    def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
         """One restart more was refused."""
 
     @abstractmethod
-    def _delay(self, child: Place, delay_s: float) -> float | None:
+    def _delay(self, child: Node, delay_s: float) -> float | None:
         """Seconds until the child's own task goes on, or None where somebody else begins it again."""
 
     def _finalise(self, reason: StopReason) -> None:
@@ -190,8 +190,8 @@ class Branch(Place):
         self._wake()
 
     @abstractmethod
-    def children(self) -> Iterable[Place]:
-        """The places below, in order."""
+    def children(self) -> Iterable[Node]:
+        """The nodes below, in order."""
 
     def _status(self, kind: NodeKind, dead_letters: int) -> NodeStatus:
         return NodeStatus(
@@ -202,7 +202,7 @@ class Branch(Place):
             restarts=self.restarts,
             depth=0,
             capacity=0,
-            doing="",
+            activity="",
             since=self.since,
             last_error=self.last_error,
             dead_letters=dead_letters,

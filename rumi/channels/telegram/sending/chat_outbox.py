@@ -54,7 +54,7 @@ class Resting:
     why: str
 
 
-class Lane:
+class ChatOutbox:
     """One chat's lane.
 
     `changed` is called when it may have become idle, `start` starts a task of the sender, `gone` is called

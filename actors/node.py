@@ -1,4 +1,4 @@
-"""A place in the tree: what stays while incarnations come and go."""
+"""A node in the tree: what stays while incarnations come and go."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger("actors")
 
 
 class Phase(Enum):
-    """What a place is at: the one state that its supervisor, its references and its own task share.
+    """What a node is at: the one state that its supervisor, its references and its own task share.
 
     ```
     from                                    to              when
@@ -73,18 +73,18 @@ _STARTS: Final = (Phase.FIRST_START, Phase.STARTING)
 
 
 class Parent(Protocol):
-    """What a place needs of the supervisor above it. None of this waits."""
+    """What a node needs of the supervisor above it. None of this waits."""
 
     @property
     def path(self) -> str:
         """Where in the tree it is."""
         ...
 
-    def _ended(self, child: Place, outcome: Outcome) -> float | None:
+    def _ended(self, child: Node, outcome: Outcome) -> float | None:
         """Judge the end of an incarnation: seconds until the next one, or None: not from here."""
         ...
 
-    def _changed(self, child: Place) -> None:
+    def _changed(self, child: Node) -> None:
         """The child came up, or its task ended."""
         ...
 
@@ -98,10 +98,10 @@ class Parent(Protocol):
         ...
 
 
-class Place(ABC):
+class Node(ABC):
     """Runs incarnation after incarnation in one task of the supervisor's nursery.
 
-    Two kinds of end: suspended (the task has ended, the place waits to be begun again) and final (nothing
+    Two kinds of end: suspended (the task has ended, the node waits to be begun again) and final (nothing
     ever runs here again).
     """
 
@@ -231,7 +231,7 @@ class Place(ABC):
 
     @abstractmethod
     def _stop_requested(self) -> None:
-        """Let the current incarnation end; the phase says whether the place does too."""
+        """Let the current incarnation end; the phase says whether the node does too."""
 
     def _finalise(self, reason: StopReason) -> None:
         """The final stop: nothing runs here any more. Twice is once."""
@@ -244,7 +244,7 @@ class Place(ABC):
         self._tell("stopped", reason=reason)
 
     async def wait_stopped(self) -> StopReason:
-        """Wait for the final stop of this place and return its reason. A restart does not count."""
+        """Wait for the final stop of this node and return its reason. A restart does not count."""
         while self.phase is not Phase.STOPPED:
             if self._gone is None:
                 self._gone = trio.Event()

@@ -8,13 +8,13 @@ from typing import Protocol
 import trio
 
 from actors import ActorRef
-from rumi.agent import Limits
+from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.chat_ids import ChatIds
 from rumi.chats.hub import Hub
-from rumi.chats.learning import LearnerMessage
+from rumi.chats.learning import ExtractorMessage
 from rumi.chats.pending import PendingMessages
-from rumi.journal import Enclosure, JournalMessage, Offload
+from rumi.journal import Attachment, JournalMessage, Offload
 from rumi.memory import Ask, Fact, NewFact
 from rumi.models import Message, Model
 from rumi.sandbox import Command, CommandResult
@@ -81,7 +81,7 @@ class Extract(Protocol):
 class ChatLimits:
     """What holds for every chat. Times in seconds. `history_messages` bounds nothing where it is None."""
 
-    turn: Limits
+    turn: TurnLimits
     session_ttl_s: float
     history_messages: int | None
     context_tokens: int
@@ -102,7 +102,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ChatServices:
     """Everything that chats share, introduced to each of them by `rumi.app`."""
 
     journal: ActorRef[JournalMessage]
@@ -117,7 +117,7 @@ class Means:
     workspaces: Path
     now: Callable[[], float]
     offload: Offload
-    bring: Callable[[str, Enclosure], Awaitable[str]]
+    bring: Callable[[str, Attachment], Awaitable[str]]
     """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
     thinks: bool = False
     """Whether the model thinks: otherwise nothing is learned from sessions, and no summary is made."""
@@ -127,14 +127,14 @@ class Means:
     """Ways of working that somebody has written down. Without, turns know none."""
     extract: Extract | None = None
     """Draws facts from what was said. Without, sessions are not learned from."""
-    learner: ActorRef[LearnerMessage] | None = None
+    extractor: ActorRef[ExtractorMessage] | None = None
     """Learns from sessions that end; `add_chats` makes it where there is a memory."""
     tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
     """The tools that a chat has besides its sandbox."""
     how_to_make_room: Callable[[str, Language], str] = field(default=lambda trouble, language: "")
     """What to do about a trouble of the disk's, for who owns it."""
     whole_status: Callable[[], str] = field(default=lambda: "")
-    """How the whole house is, for an admin."""
+    """How the whole process is, for an admin."""
 
     failed: dict[str, Failed] = field(default_factory=dict)
     """Chats that were stopped at their restart limit, until their next message starts them afresh."""

@@ -1,4 +1,4 @@
-"""One chat's box of the embedded engine: its keeper process, and the requests to it."""
+"""One chat's container of the embedded engine: its keeper process, and the requests to it."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from rumi.sandbox.bubblewrap.cgroups import Cgroup, Cgroups
 from rumi.sandbox.bubblewrap.plan import Inherited, Plan
 from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, holders
 from rumi.sandbox.bubblewrap.spare import LOST, Spare, closing, pump
-from rumi.sandbox.types import BoxGoneError, Command, SandboxError, Sink
+from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 10.0
 KILL_S = 2.0
@@ -27,11 +27,11 @@ CANNOT_EXECUTE = 126
 """A shell's exit code for a program that exists and does not start."""
 
 
-class BubblewrapBox:
-    """One chat's running box: a keeper process, which starts each command in its own bubblewrap.
+class BubblewrapContainer:
+    """One chat's running container: a keeper process, which starts each command in its own bubblewrap.
 
     A command ends with its pid namespace, so no process that it started survives it, and it cannot reach the
-    keeper, another command or another box. /tmp lasts as long as the keeper.
+    keeper, another command or another container. /tmp lasts as long as the keeper.
     """
 
     def __init__(self, plan: Plan, cgroups: Cgroups) -> None:
@@ -92,8 +92,8 @@ class BubblewrapBox:
         No process of it is left when this returns. Cancelled, it only stops listening: see `kill_all`.
 
         Raises:
-            BoxGoneError: The box was gone before the command began.
-            SandboxError: The box ended meanwhile, or another command is running in it.
+            ContainerGoneError: The container was gone before the command began.
+            SandboxError: The container ended meanwhile, or another command is running in it.
             ValueError: A word of the command contains a NUL byte.
         """
         words = [os.fsencode(word) for word in command.argv]
@@ -112,17 +112,17 @@ class BubblewrapBox:
         return code
 
     def processes(self) -> list[int]:
-        """Return the pids on this machine of the box's processes; one may be missing. Blocking, briefly."""
+        """Return the pids here of the container's processes; one may be missing. Blocking, briefly."""
         process = self._process
         return descendants_at_a_glance(process.pid) if process is not None else []
 
     async def kill_all(self) -> None:
-        """End every process of the box, and return when the kernel says that none is left.
+        """End every process of the container, and return when the kernel says that none is left.
 
-        If that takes over two seconds, the box is ended and started again, without the content of /tmp.
+        If that takes over two seconds, the container is ended and started again, without the content of /tmp.
 
         Raises:
-            SandboxError: That did not help either; the box must not be used again.
+            SandboxError: That did not help either; the container must not be used again.
         """
         if self._quiet and self.alive:
             await (
@@ -137,7 +137,7 @@ class BubblewrapBox:
         await self.start()
 
     async def stop(self) -> None:
-        """End the box, and return when no process of it is left. Idempotent; takes at most some seconds.
+        """End the container; return when no process of it is left. Idempotent; takes at most some seconds.
 
         Raises:
             SandboxError: A process still runs. Call it again.
@@ -149,7 +149,7 @@ class BubblewrapBox:
                 self._kill_hard()
                 if not await self._gone():
                     raise SandboxError(
-                        f"Processes of the box {self._plan.name} cannot be ended.", "Try again later."
+                        f"Processes of the container {self._plan.name} cannot be ended.", "Try again later."
                     )
             self._forget_process()
             self._quiet = True
@@ -200,7 +200,7 @@ class BubblewrapBox:
                 raise BrokenPipeError
             socket.send_fds(self._requests, [what], fds)
         except OSError as error:
-            raise BoxGoneError(*LOST) from error
+            raise ContainerGoneError(*LOST) from error
 
     async def _begin(self, words: list[bytes], stdin: bytes) -> Spare:
         for _ in range(2):
@@ -219,13 +219,13 @@ class BubblewrapBox:
             except BaseException:
                 running.close()
                 raise
-        raise BoxGoneError(*LOST)
+        raise ContainerGoneError(*LOST)
 
     def _prepare(self) -> None:
         """Prepare the next command's sandbox. If that fails, the next command reports it."""
         if self._spare is not None:
             return  # a command, and a kill that ended it, both come here
-        with contextlib.suppress(BoxGoneError):
+        with contextlib.suppress(ContainerGoneError):
             self._spare = Spare(partial(self._ask, b"run"))
 
     async def _kill(self) -> bool:
@@ -254,7 +254,7 @@ class BubblewrapBox:
             self._requests = None
 
     async def _gone(self) -> bool:
-        """Wait until no process holds the end of the pipe that keeper and boxes inherit; False after 2 s."""
+        """Wait until no process holds the pipe that keeper and containers inherit; False after 2 s."""
         assert self._life is not None
         assert self._process is not None
         with trio.move_on_after(KILL_S):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox import BoxInfo, Command, EngineKind, SandboxError, Sink
-from rumi.sandbox.types import BoxGoneError
+from rumi.sandbox import Command, ContainerInfo, EngineKind, SandboxError, Sink
+from rumi.sandbox.types import ContainerGoneError
 from tests.simulation.waits import EVERYBODY
 from tests.simulation.world import World
 
@@ -109,12 +109,12 @@ class Client:
             self.daemon.world.note("daemon", f"removes {container.id} of {chat_id}")
             container.end()
 
-    async def boxes(self) -> list[BoxInfo]:
+    async def containers(self) -> list[ContainerInfo]:
         self.alive()
         await self.daemon.trouble()
         self.alive()
         live = self.daemon.live.values()
-        return [BoxInfo(f"rumi-{box.chat}", box.chat, box.id, "running") for box in live]
+        return [ContainerInfo(f"rumi-{box.chat}", box.chat, box.id, "running") for box in live]
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -136,7 +136,7 @@ class Box:
         container, world = self._container, self._client.daemon.world
         await trio.lowlevel.checkpoint()
         if container.gone or world.dice("sandbox", 0.01):
-            raise BoxGoneError("the box is gone")
+            raise ContainerGoneError("the box is gone")
         if world.dice("sandbox", 0.03):
             raise SandboxError("the daemon does not answer")
         container.commands.append(command)

@@ -6,8 +6,8 @@ from typing import Any
 from rumi.agent import ToolFinished, ToolStarted, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
-from rumi.chats.means import Means
-from rumi.sandbox import Refused, parse_command
+from rumi.chats.services import ChatServices
+from rumi.sandbox import CommandRefused, parse_command
 from rumi.tools import ToolResult
 
 _OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"
@@ -26,25 +26,25 @@ RECORDED = {
 """What the audit log and live events have of each kind of event, as `picked` reads it."""
 
 
-def tell(means: Means, chat: str, turn: str, what: Happening) -> None:
+def publish(services: ChatServices, chat: str, turn: str, what: Happening) -> None:
     """Write the audit line and give the event to those who listen. Never waits for anyone."""
-    event = ChatEvent(chat, turn, means.now(), what)
-    _write(means.audit, event, means.sandboxes.container_id(chat))
-    means.hub.publish(event)
+    event = ChatEvent(chat, turn, services.now(), what)
+    _write(services.audit, event, services.sandboxes.container_id(chat))
+    services.hub.publish(event)
 
 
-def tell_reply(
-    means: Means, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None
+def publish_reply(
+    services: ChatServices, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None
 ) -> None:
     """Tell a final reply that is stored, behind the end of the turn that it belongs to. Only once.
 
     A turn's end is told with its reply and not before, so that no crash in between can end it twice.
     """
-    if not means.pending.told(chat, replied.messages):
+    if not services.pending.told(chat, replied.messages):
         return
     if finished is not None:
-        tell(means, chat, turn, finished)
-    tell(means, chat, turn, replied)
+        publish(services, chat, turn, finished)
+    publish(services, chat, turn, replied)
 
 
 def recorded(event: ChatEvent) -> dict[str, Any] | None:
@@ -86,5 +86,5 @@ def _argv(arguments: str, result: ToolResult) -> list[str] | None:
         return list(result.trace.argv)
     try:
         return list(parse_command(_command(arguments)))
-    except Refused:
+    except CommandRefused:
         return None

@@ -30,7 +30,7 @@ class Turn:
     granted: trio.Event = field(default_factory=trio.Event)
 
 
-class Turns:
+class FairLimiter:
     """Hands out turns. A free one goes to the chat that has the fewest; among those, to who came first.
 
     So a chat that asks for hundreds delays itself. Nothing here awaits but the wait for a turn: the counts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Transaction:
     """The open database of one transaction, and the time."""
 
     db: sqlite3.Connection
@@ -17,7 +17,7 @@ class Desk:
 
 
 @singledispatch
-def do(request: object, desk: Desk) -> object:
+def do(request: object, transaction: Transaction) -> object:
     """Do what is asked, within the transaction that is open; its reply."""
     raise TypeError(f"the journal does not know {type(request).__name__}")
 

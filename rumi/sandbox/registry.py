@@ -1,9 +1,9 @@
-"""The keeper of intents: it records every box that may exist until the engine confirms that it is gone.
+"""Records every container that may exist, until the engine confirms that it is gone.
 
-A create that is interrupted may still have made a box, and a daemon that hangs will make it when it wakes up.
-So every create is a separate task of the keeper: the chat that asked may leave at any time, the task waits
-for the answer, and the box is then removed. A removal is tried again until the engine confirms that the box
-is gone; until then no new box of that name is made.
+A create that is interrupted may still have made a container, and a daemon that hangs will make it when it
+wakes up. So every create is a separate task of the registry: the chat that asked may leave at any time, the
+task waits for the answer, and the container is then removed. A removal is tried again until the engine
+confirms that the container is gone; until then no new container of that name is made.
 """
 
 import logging
@@ -15,12 +15,12 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, Refused, Request, answers
-from rumi.sandbox.types import Box, Engine, SandboxError
+from rumi.sandbox.types import Container, Engine, SandboxError
 
 log = logging.getLogger("rumi.sandbox")
 
 LIST_S = 3.0
-"""How long the start of the process waits for the engine to list the boxes of an earlier process."""
+"""How long the start of the process waits for the engine to list the containers of an earlier process."""
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 RESTART_S = 2.5
@@ -30,8 +30,8 @@ After that the waiting callers get the reason.
 
 
 @dataclass(frozen=True, slots=True)
-class Make(Request[Box]):
-    """Make the chat's box, after its predecessor is gone. If the asker is cancelled, the box is removed.
+class Make(Request[Container]):
+    """Make the chat's container, after its predecessor is gone. Cancelled, the container is removed.
 
     Refused with a SandboxError if it cannot be made, or its predecessor cannot be removed.
     """
@@ -42,7 +42,7 @@ class Make(Request[Box]):
 
 @dataclass(frozen=True, slots=True)
 class Remove(Request[None]):
-    """Remove the chat's box; the reply comes when no box is there.
+    """Remove the chat's container; the reply comes when no container is there.
 
     Refused with a SandboxError if that has failed for some time, as it does without an engine. Neither the
     refusal nor a cancelled ask stops the removal.
@@ -51,17 +51,17 @@ class Remove(Request[None]):
     chat_id: str
 
 
-IntentMessage: TypeAlias = Make | Remove
+RegistryMessage: TypeAlias = Make | Remove
 
 
 @dataclass(slots=True)
-class _Intent:
-    """The record of one name, from before its create is sent until no box of that name exists."""
+class _Registered:
+    """The record of one name, from before its create is sent until no container of that name exists."""
 
     settled: trio.Event = field(default_factory=trio.Event)
-    """The create was answered, with a box or an error."""
+    """The create was answered, with a container or an error."""
     gone: trio.Event = field(default_factory=trio.Event)
-    made: Box | SandboxError | None = None
+    made: Container | SandboxError | None = None
     unwanted: bool = False
     removing: bool = False
     wanted_now: trio.Event = field(default_factory=trio.Event)
@@ -72,7 +72,7 @@ class _Intent:
     failing_since: float = inf
 
     async def removed(self) -> None:
-        """Wait until no box is there; refuse if trying has failed for `RESTART_S`."""
+        """Wait until no container is there; refuse if trying has failed for `RESTART_S`."""
         self.wanted_now.set()
         while not self.gone.is_set():
             await self.news.wait()
@@ -90,17 +90,17 @@ class _Intent:
         self.news = trio.Event()
 
 
-class Intents(Actor[IntentMessage]):
-    """Makes and removes boxes for the sandboxes, which are its siblings and stop before it does."""
+class ContainerRegistry(Actor[RegistryMessage]):
+    """Makes and removes containers for the sandboxes, which are its siblings and stop before it does."""
 
     concurrency = 4096  # creates and removals under way at the same time, waiting ones included
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._intents: dict[str, _Intent] = {}
+        self._registry: dict[str, _Registered] = {}
 
     async def started(self) -> None:
-        """List the boxes that an earlier process of this installation left, and begin to remove them."""
+        """List the containers that an earlier process of this installation left, and begin to remove them."""
         with trio.move_on_after(LIST_S):
             if await self._sweep():
                 return
@@ -108,93 +108,93 @@ class Intents(Actor[IntentMessage]):
 
     @answers(Remove)
     async def remove(self, message: Remove) -> None:
-        """Ensure that a chat has no box."""
-        if (intent := self._intents.get(message.chat_id)) is not None:
-            self._let_go(message.chat_id, intent)
-            await intent.removed()
+        """Ensure that a chat has no container."""
+        if (entry := self._registry.get(message.chat_id)) is not None:
+            self._let_go(message.chat_id, entry)
+            await entry.removed()
 
     async def stopped(self, reason: str) -> None:
-        """Remove all boxes of this installation. The next start removes unconfirmed ones."""
+        """Remove all containers of this installation. The next start removes unconfirmed ones."""
         if reason == "crashed":
             return  # the next incarnation finds all of them by their labels
-        left = set(self._intents)
+        left = set(self._registry)
         try:
-            left |= {box.chat_id for box in await self._engine.boxes()}
+            left |= {container.chat_id for container in await self._engine.containers()}
         except SandboxError as error:
             log.warning("The sandboxes could not be listed at the end: %s", error)
         async with trio.open_nursery() as nursery:
             for chat_id in left:
                 nursery.start_soon(self._remove_at_end, chat_id)
 
-    def doing(self) -> str:
+    def activity(self) -> str:
         """Return the recorded names."""
-        removing = sum(intent.unwanted for intent in self._intents.values())
-        return f"{len(self._intents) - removing} active, {removing} being removed"
+        removing = sum(entry.unwanted for entry in self._registry.values())
+        return f"{len(self._registry) - removing} active, {removing} being removed"
 
     @answers(Make)
-    async def make(self, message: Make) -> Box:
-        """Make a chat's box after its predecessor was removed."""
-        while (before := self._intents.get(message.chat_id)) is not None:
+    async def make(self, message: Make) -> Container:
+        """Make a chat's container after its predecessor was removed."""
+        while (before := self._registry.get(message.chat_id)) is not None:
             self._let_go(message.chat_id, before)
             await before.removed()
-        intent = self._intents[message.chat_id] = _Intent()
-        self.start_soon(self._create, message, intent)
+        entry = self._registry[message.chat_id] = _Registered()
+        self.start_soon(self._create, message, entry)
         try:
-            await intent.settled.wait()
+            await entry.settled.wait()
         except trio.Cancelled:
-            self._let_go(message.chat_id, intent)
+            self._let_go(message.chat_id, entry)
             raise
-        made = intent.made or SandboxError("The sandbox was not made.")
+        made = entry.made or SandboxError("The sandbox was not made.")
         if isinstance(made, SandboxError):
-            self._let_go(message.chat_id, intent)
+            self._let_go(message.chat_id, entry)
             raise Refused(made)
         return made
 
-    async def _create(self, message: Make, intent: _Intent) -> None:
+    async def _create(self, message: Make, entry: _Registered) -> None:
         """Wait for the answer to a create."""
         try:
-            intent.made = await self._engine.create(message.chat_id, message.workspace)
+            entry.made = await self._engine.create(message.chat_id, message.workspace)
         except (SandboxError, OSError) as error:
-            intent.made = _said(error)
-        intent.settled.set()
-        if intent.unwanted:
-            self._let_go(message.chat_id, intent)
+            entry.made = _said(error)
+        entry.settled.set()
+        if entry.unwanted:
+            self._let_go(message.chat_id, entry)
 
-    def _let_go(self, chat_id: str, intent: _Intent) -> None:
-        """Have the box removed as soon as the create is answered."""
-        intent.unwanted = True
-        if intent.settled.is_set() and not intent.removing:
-            intent.removing = True
-            self.start_soon(self._remove, chat_id, intent)
+    def _let_go(self, chat_id: str, entry: _Registered) -> None:
+        """Have the container removed as soon as the create is answered."""
+        entry.unwanted = True
+        if entry.settled.is_set() and not entry.removing:
+            entry.removing = True
+            self.start_soon(self._remove, chat_id, entry)
 
-    async def _remove(self, chat_id: str, intent: _Intent) -> None:
+    async def _remove(self, chat_id: str, entry: _Registered) -> None:
         pause = FIRST_PAUSE_S
         while True:
             try:
                 await self._engine.remove(chat_id)
                 break
             except (SandboxError, OSError) as error:
-                if intent.trouble is None:
+                if entry.trouble is None:
                     log.warning("The sandbox of %s is not yet removed: %s", chat_id, error)
-                intent.tell(_said(error))
+                entry.tell(_said(error))
             with trio.move_on_after(pause):
-                await intent.wanted_now.wait()
-            intent.wanted_now = trio.Event()
+                await entry.wanted_now.wait()
+            entry.wanted_now = trio.Event()
             pause = min(pause * 2, LONGEST_PAUSE_S)
-        del self._intents[chat_id]
-        intent.tell(None)
+        del self._registry[chat_id]
+        entry.tell(None)
 
     async def _sweep(self) -> bool:
-        """Record unknown boxes with our labels, to be removed. Return False without an answer."""
+        """Record unknown containers with our labels, to be removed. Return False without an answer."""
         try:
-            found = await self._engine.boxes()
+            found = await self._engine.containers()
         except SandboxError:
             return False
-        for box in found:
-            if box.chat_id not in self._intents:
-                intent = self._intents[box.chat_id] = _Intent()
-                intent.settled.set()
-                self._let_go(box.chat_id, intent)
+        for container in found:
+            if container.chat_id not in self._registry:
+                entry = self._registry[container.chat_id] = _Registered()
+                entry.settled.set()
+                self._let_go(container.chat_id, entry)
         return True
 
     async def _sweep_later(self) -> None:
@@ -211,7 +211,7 @@ class Intents(Actor[IntentMessage]):
 
 
 def _said(error: SandboxError | OSError) -> SandboxError:
-    """Return the error for the one chat that it concerns; it does not name other chats' boxes."""
+    """Return the error for the one chat that it concerns; it does not name other chats' containers."""
     if isinstance(error, SandboxError):
         return error
     return SandboxError(
