@@ -35,9 +35,10 @@ from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
 from rumi.home import Home
-from rumi.journal import Journal, JournalMessage, Shelf, Threads
+from rumi.journal import Journal, JournalMessage, Shelf
 from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Model, ModelSet, Waiting
+from rumi.offload import Threads
 from rumi.redact import Redactor
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room

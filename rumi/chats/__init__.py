@@ -3,7 +3,6 @@
 from rumi.chats.calls import gist, title_of
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.commands import asks_first
-from rumi.chats.conversation import ended
 from rumi.chats.events import (
     VERSION,
     ChatEvent,
@@ -27,6 +26,7 @@ from rumi.chats.local import ChatPort, LocalChat, Subscription
 from rumi.chats.pending import PendingMessages
 from rumi.chats.publishing import recorded
 from rumi.chats.services import ChatLimits, ChatServices, ChatView, Sandboxes
+from rumi.chats.session import ended
 
 __all__ = [
     "COMMAND_NAMES",

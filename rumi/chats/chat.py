@@ -20,13 +20,13 @@ from actors import Actor, Request, answers
 from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.chats.context import about_memory, about_skills
-from rumi.chats.conversation import Conversation
 from rumi.chats.events import Replied
 from rumi.chats.jobs import EndedBy, Job, JobKind
 from rumi.chats.outside import fetched
 from rumi.chats.publishing import publish, publish_reply
 from rumi.chats.recovery import recover, tell_again
 from rumi.chats.services import ChatServices
+from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
@@ -66,11 +66,11 @@ class Chat(Actor[ChatMessage]):
     def __init__(self, chat_id: str, services: ChatServices) -> None:
         self._chat = chat_id
         self._services = services
-        self._conversation = Conversation(
+        self._session = ChatSession(
             chat_id, services.journal, services.limits.context_tokens, self.start_soon
         )
-        self._worker = Worker(chat_id, services, self._conversation, partial(publish, services, chat_id))
-        self._summing = Summing(chat_id, services, self._conversation)
+        self._worker = Worker(chat_id, services, self._session, partial(publish, services, chat_id))
+        self._summing = Summing(chat_id, services, self._session)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
         self._withdrawn: frozenset[int] = frozenset()
@@ -82,8 +82,8 @@ class Chat(Actor[ChatMessage]):
 
     async def started(self) -> None:
         """Read the history and the open messages, reply to those of an earlier start, and park the worker."""
-        record = await self._conversation.load()
-        self._conversation.remember(*await recover(self._services, self._chat, record))
+        record = await self._session.load()
+        self._session.remember(*await recover(self._services, self._chat, record))
         await tell_again(self._services, self._chat)
         self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
@@ -113,7 +113,7 @@ class Chat(Actor[ChatMessage]):
 
     def metrics(self) -> Mapping[str, object]:
         """What it works on, for how long, and what it has."""
-        return metrics_of(self._services, self._chat, self._conversation, self._job)
+        return metrics_of(self._services, self._chat, self._session, self._job)
 
     # The mailbox loop: nothing is awaited here.
 
@@ -279,7 +279,7 @@ class Chat(Actor[ChatMessage]):
             phase=phase_of(self._services, self._chat, job) if job else None,
             seconds=self._services.now() - job.since if job else 0.0,
             container=self._services.sandboxes.container_id(self._chat),
-            messages=self._conversation.said,
+            messages=self._session.said,
         )
         return f"{own}\n\n{self._services.whole_status()}" if message.admin else own
 

@@ -10,11 +10,11 @@ from actors import Actor, ActorStopped
 from rumi import texts
 from rumi.agent import Reason, TurnFinished
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
-from rumi.chats.conversation import ending
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.outside import described, fetched, opening
 from rumi.chats.publishing import publish_reply
 from rumi.chats.services import ChatServices
+from rumi.chats.session import ending
 from rumi.journal import ChatRecord, Count, HistoryEntry, Incoming, Load, OpenChats, Settle, Undelivered
 from rumi.texts import Language
 

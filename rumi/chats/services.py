@@ -14,9 +14,10 @@ from rumi.chat_ids import ChatIds
 from rumi.chats.hub import Hub
 from rumi.chats.learning import ExtractorMessage
 from rumi.chats.pending import PendingMessages
-from rumi.journal import Attachment, JournalMessage, Offload
+from rumi.journal import Attachment, JournalMessage
 from rumi.memory import Ask, Fact, NewFact
 from rumi.models import Message, Model
+from rumi.offload import Offload
 from rumi.sandbox import Command, CommandResult
 from rumi.skills import Ask as AskSkills
 from rumi.texts import Language

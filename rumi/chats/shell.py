@@ -1,7 +1,7 @@
 """The one sandbox that a chat's tools can reach, and the mark of what came into it from outside."""
 
-from rumi.chats.conversation import Conversation
 from rumi.chats.services import Sandboxes
+from rumi.chats.session import ChatSession
 from rumi.sandbox import Command, CommandResult, may_write
 
 
@@ -12,15 +12,15 @@ class ChatShell:
     chat may read it there, in this session or a later one: its result is tainted, until the files are gone.
     """
 
-    def __init__(self, chat: str, sandboxes: Sandboxes, conversation: Conversation) -> None:
+    def __init__(self, chat: str, sandboxes: Sandboxes, chat_session: ChatSession) -> None:
         self._chat = chat
         self._sandboxes = sandboxes
-        self._conversation = conversation
+        self._session = chat_session
 
     @property
     def tainted(self) -> bool:
         """Whether something in the files may have come from outside."""
-        return self._conversation.files_tainted
+        return self._session.files_tainted
 
     async def prepare(self) -> None:
         """Make the sandbox ready."""
@@ -28,11 +28,11 @@ class ChatShell:
 
     async def touched(self) -> None:
         """Something may change the files, or has: in a tainted session they are marked."""
-        if self._conversation.tainted:
-            await self._conversation.mark_files(True)
+        if self._session.tainted:
+            await self._session.mark_files(True)
 
     async def run(self, command: Command) -> CommandResult:
         """Run a command. The mark is on the disk before it begins."""
-        if self._conversation.tainted and may_write(command.argv):
-            await self._conversation.mark_files(True)
+        if self._session.tainted and may_write(command.argv):
+            await self._session.mark_files(True)
         return await self._sandboxes.run(self._chat, command)

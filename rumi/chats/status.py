@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from rumi.chats.calls import gist
-from rumi.chats.conversation import Conversation
 from rumi.chats.events import TurnState
 from rumi.chats.hub import NOTHING_RUNS
 from rumi.chats.jobs import Job
 from rumi.chats.services import ChatServices
+from rumi.chats.session import ChatSession
 
 SHOWN_CHARS = 120
 """How much of a tool call's most telling argument is shown."""
@@ -38,13 +38,13 @@ def _state_of(services: ChatServices, chat: str, job: Job) -> TurnState:
 
 
 def metrics_of(
-    services: ChatServices, chat: str, conversation: Conversation, job: Job | None
+    services: ChatServices, chat: str, chat_session: ChatSession, job: Job | None
 ) -> Mapping[str, object]:
     """A chat's figures as docs/status.md has them; ages in seconds. `job` is what it works on."""
     metrics: dict[str, object] = {
-        "history": conversation.said,
-        "session": conversation.session,
-        "tainted": conversation.tainted,
+        "history": chat_session.said,
+        "session": chat_session.session,
+        "tainted": chat_session.tainted,
         "container": services.sandboxes.container_id(chat) or None,
     }
     if job is None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 import trio
 
 from actors import ActorError
-from rumi.chats.conversation import Conversation, merged, over
 from rumi.chats.services import ChatServices
+from rumi.chats.session import ChatSession, merged, over
 from rumi.errors import RumiError
 from rumi.journal import HistoryEntry, LeftOut, Summarize, Summary
 from rumi.marked import block
@@ -129,10 +129,10 @@ def _clipped(text: str) -> str:
 class Summing:
     """Keeps one chat's history within its prompt, one summary at a time."""
 
-    def __init__(self, chat_id: str, services: ChatServices, conversation: Conversation) -> None:
+    def __init__(self, chat_id: str, services: ChatServices, chat_session: ChatSession) -> None:
         self._chat = chat_id
         self._services = services
-        self._conversation = conversation
+        self._session = chat_session
         self._scope: trio.CancelScope | None = None
         self._again_at = 0.0
 
@@ -176,8 +176,8 @@ class Summing:
 
     async def _sum_up(self, language: Language) -> bool:
         """Whether there is one; not where the session has ended."""
-        services, conversation = self._services, self._conversation
-        session, earlier, entries = conversation.session, conversation.summary, self._outgrown()
+        services, chat_session = self._services, self._session
+        session, earlier, entries = chat_session.session, chat_session.summary, self._outgrown()
         model = services.model_for(self._chat, language)
         most = int(prompt_share(context_of(model, services.limits.context_tokens)) * TOLD_SHARE)
         if earlier is not None and earlier.gap:
@@ -185,24 +185,24 @@ class Summing:
         if not entries:
             return False
         summary = await sum_up(model, earlier, entries, most)
-        cut = conversation.summary  # another one, where history was cut meanwhile
+        cut = chat_session.summary  # another one, where history was cut meanwhile
         if cut is not None and cut is not earlier:
             summary = replace(summary, tainted=summary.tainted or cut.tainted, links=merged(summary, cut))
         stored = await services.journal.ask(Summarize(self._chat, session, summary))
         if stored is None:
             return False
-        conversation.stand_in(session, stored)
+        chat_session.stand_in(session, stored)
         return True
 
     def _due(self) -> bool:
-        summary = self._conversation.summary
+        summary = self._session.summary
         return bool(self._outgrown()) or (summary is not None and summary.gap)
 
     def _outgrown(self) -> tuple[HistoryEntry, ...]:
         """What should be summed up of the turns that have ended."""
-        room, turn, entries = self._conversation.room, self._conversation.turn, self._conversation.entries
+        room, turn, entries = self._session.room, self._session.turn, self._session.entries
         running = next((n for n, entry in enumerate(entries) if entry.turn == turn), len(entries))
         return room.outgrown(entries[:running]) if room is not None else ()
 
     def _tokens(self) -> int:
-        return messages_tokens(entry.message for entry in self._conversation.entries)
+        return messages_tokens(entry.message for entry in self._session.entries)

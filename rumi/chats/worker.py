@@ -21,7 +21,6 @@ from rumi.agent import (
 )
 from rumi.chats.commands import FILES
 from rumi.chats.context import what_is_known
-from rumi.chats.conversation import Conversation, ending
 from rumi.chats.events import Happening, Replied, TurnStarted, TurnState
 from rumi.chats.jobs import Asked, Job
 from rumi.chats.learning import learn_now, look
@@ -29,6 +28,7 @@ from rumi.chats.noting import told_by
 from rumi.chats.outside import brought, described, fetched, opening
 from rumi.chats.prompting import make_room, turn_input
 from rumi.chats.services import ChatServices, ChatView
+from rumi.chats.session import ChatSession, ending
 from rumi.chats.shell import ChatShell
 from rumi.errors import RumiError
 from rumi.journal import Begin, HistoryEntry, Retriable, Settle
@@ -62,20 +62,20 @@ class Worker:
         self,
         chat_id: str,
         services: ChatServices,
-        conversation: Conversation,
+        chat_session: ChatSession,
         publish: Callable[[str, Happening], None],
     ) -> None:
         self._chat = chat_id
         self._services = services
-        self._conversation = conversation
+        self._session = chat_session
         self._publish = publish
-        shell = ChatShell(chat_id, services.sandboxes, conversation)
+        shell = ChatShell(chat_id, services.sandboxes, chat_session)
         self._language = services.language
         view = ChatView(
             chat_id,
-            lambda: conversation.tainted,
+            lambda: chat_session.tainted,
             lambda: self._language,
-            lambda: conversation.files_tainted,
+            lambda: chat_session.files_tainted,
             shell.touched,
         )
         self._tools: tuple[Tool, ...] = (Bash(shell), *services.tools_for(view))
@@ -100,7 +100,7 @@ class Worker:
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
         done = Done(await self._settle(self._end(job, finished)), finished)
-        self._conversation.turn = ""
+        self._session.turn = ""
         return done
 
     async def _turn(self, job: Job) -> TurnFinished:
@@ -111,23 +111,23 @@ class Worker:
             return TurnFinished(
                 "model_error", texts.not_brought(job.language, texts.told_error(job.language, error))
             )
-        keep = partial(self._conversation.keep, job.turn)
-        await make_room(self._services, self._chat, self._conversation, self._tools, job.language)
+        keep = partial(self._session.keep, job.turn)
+        await make_room(self._services, self._chat, self._session, self._tools, job.language)
         while not await self._noted(job):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
         confirm = partial(self._confirm, job)
-        begin = turn_input(self._services, self._chat, self._conversation, self._tools, job.language, confirm)
+        begin = turn_input(self._services, self._chat, self._session, self._tools, job.language, confirm)
         return await run_turn(begin, partial(self._watch, job), keep)
 
     async def _noted(self, job: Job) -> bool:
         """Note what the model does not know yet. Whether prompts have a whole note now."""
-        conversation = self._conversation
-        told = told_by(conversation.entries)
+        chat_session = self._session
+        told = told_by(chat_session.entries)
         known = await what_is_known(self._services, self._chat, job.language, job.message.text, told)
-        conversation.tainted = conversation.tainted or known.tainted
+        chat_session.tainted = chat_session.tainted or known.tainted
         if known.note:
-            await conversation.keep(job.turn, Kept(Message("system", known.note), conversation.tainted))
-        return told_by(conversation.entries).facts is not None
+            await chat_session.keep(job.turn, Kept(Message("system", known.note), chat_session.tainted))
+        return told_by(chat_session.entries).facts is not None
 
     async def _bring(self, job: Job) -> None:
         to_fetch = fetched(job.message.attachments)
@@ -135,12 +135,12 @@ class Worker:
             return
         job.stage = "fetching what came with the message"
         if any(each.kind == "file" for each in to_fetch):
-            await self._conversation.mark_files(True)  # whatever becomes of it: others wrote what is in it
+            await self._session.mark_files(True)  # whatever becomes of it: others wrote what is in it
         came = [brought(each, await self._services.bring(self._chat, each)) for each in to_fetch]
         own = Kept(Message("user", job.message.text), links=given_in(job.message.text))
         for kept in (*came, own):
             if kept.message.content.strip():
-                await self._conversation.keep(job.turn, kept)
+                await self._session.keep(job.turn, kept)
         job.stage = ""
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
@@ -166,32 +166,32 @@ class Worker:
         """The turn's last word: what the history keeps, and the reply that goes with it."""
         said = self._services.hub.turns.get(self._chat, TurnState()).words
         entry = (
-            ending(job.turn, finished.reason, said.strip(), self._conversation.tainted)
+            ending(job.turn, finished.reason, said.strip(), self._session.tainted)
             if finished.reason in WITHOUT_ANSWER
-            else HistoryEntry(job.turn, Message("assistant", finished.answer), self._conversation.tainted)
+            else HistoryEntry(job.turn, Message("assistant", finished.answer), self._session.tainted)
         )
-        self._conversation.remember(entry)
-        self._conversation.due = self._services.now() + self._services.limits.session_ttl_s
+        self._session.remember(entry)
+        self._session.due = self._services.now() + self._services.limits.session_ttl_s
         return Settle(
             self._chat,
             job.messages,
             finished.answer,
             finished.reason,
-            self._conversation.session,
+            self._session.session,
             (entry,),
-            self._conversation.due,
+            self._session.due,
         )
 
     async def _settle(self, settle: Settle) -> Replied:
-        await self._conversation.written()
+        await self._session.written()
         delivery = await self._services.journal.ask(settle)
         return Replied(delivery, settle.messages, settle.text)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the turn's beginning; a text where there is nothing to run."""
-        conversation, services = self._conversation, self._services
-        if conversation.due and services.now() > conversation.due:
-            await conversation.begin_session(forget=False)
+        chat_session, services = self._session, self._services
+        if chat_session.due and services.now() > chat_session.due:
+            await chat_session.begin_session(forget=False)
             look(services)
         retries = None
         if job.kind == "retry":
@@ -201,10 +201,10 @@ class Worker:
             job.message = replace(job.message, text=earlier.text, attachments=earlier.attachments)
             retries = earlier.id
         asked = opening(job.turn, job.message)
-        conversation.turn = job.turn
-        conversation.remember(*asked)
+        chat_session.turn = job.turn
+        chat_session.remember(*asked)
         await services.journal.ask(
-            Begin(self._chat, job.message.id, job.turn, conversation.session, asked, retries)
+            Begin(self._chat, job.message.id, job.turn, chat_session.session, asked, retries)
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
         said = job.message
@@ -214,7 +214,7 @@ class Worker:
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
         # Not only with the history's entry: a tool that calls others goes on before it has a result.
-        self._conversation.tainted |= isinstance(event, ToolFinished) and event.result.tainted
+        self._session.tainted |= isinstance(event, ToolFinished) and event.result.tainted
         if not isinstance(event, TurnFinished):  # which is told with the reply
             self._publish(job.turn, event)
 
@@ -249,7 +249,7 @@ class Worker:
             confirmed = True
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
-        await self._conversation.begin_session(forget=True, learn=self._services.learns)
+        await self._session.begin_session(forget=True, learn=self._services.learns)
         if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None
@@ -307,7 +307,7 @@ class Worker:
             if workspace.exists():  # it is made with the first command
                 await self._services.offload(partial(clear_workspace, workspace))
             if nobody_writes:
-                await self._conversation.mark_files(False)
+                await self._session.mark_files(False)
         except RumiError as error:
             return error
         return None

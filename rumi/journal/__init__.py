@@ -1,6 +1,6 @@
 """The journal: `state.db` with its inbox, outbox and history, and the one actor that writes it."""
 
-from rumi.journal.actor import Journal, Offload, Shelf, Threads
+from rumi.journal.actor import Journal, Shelf
 from rumi.journal.messages import (
     MOST_MOVED,
     Accept,
@@ -82,7 +82,6 @@ __all__ = [
     "MovedGroups",
     "NewSession",
     "NotStored",
-    "Offload",
     "OpenChats",
     "OpenMessages",
     "PartSent",
@@ -97,7 +96,6 @@ __all__ = [
     "Summarize",
     "Summary",
     "Sweep",
-    "Threads",
     "ToLearn",
     "Undeliverable",
     "Undelivered",

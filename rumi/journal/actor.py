@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -23,6 +23,7 @@ from rumi.journal.messages import (
     Sweep,
 )
 from rumi.journal.store import NOT_NOW, Store, Unwritable
+from rumi.offload import Offload
 from rumi.reserve import Large, Reserve, largest
 
 logger = logging.getLogger(__name__)
@@ -88,25 +89,6 @@ class Shelf:
         else:
             logger.error("state.db is not written: %s", trouble)
         self.observe(trouble)
-
-
-class Offload(Protocol):
-    """Runs blocking work. Threads in a process; in place, under a virtual clock, in a simulation."""
-
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Run `work` and return what it returns."""
-        ...
-
-
-class Threads:
-    """Blocking work in worker threads of its own: one after the other, unless more are let in."""
-
-    def __init__(self, at_once: int = 1) -> None:
-        self._limiter = trio.CapacityLimiter(at_once)
-
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Run `work` in a thread. Cancellation waits for its end: a commit is never half known."""
-        return await trio.to_thread.run_sync(work, limiter=self._limiter)
 
 
 class _Job:

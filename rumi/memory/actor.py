@@ -12,17 +12,10 @@ import trio
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.memory.store import Store
 from rumi.memory.types import FactRefused, MemoryMessage, MemoryUnavailable
+from rumi.offload import Offload
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class Offload(Protocol):
-    """Runs blocking work, in separate threads or in place; see `rumi.journal`."""
-
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Run `work` and return what it returns."""
-        ...
 
 
 class Memory(Actor[MemoryMessage]):

@@ -5,7 +5,7 @@ runs a code skill in a process of its own, which `process` and `context` are. `d
 people decide about skills; `creating` makes new ones, and `trying` lets their tests run them.
 """
 
-from rumi.skills.actor import Ask, Offload, Skills
+from rumi.skills.actor import Ask, Skills
 from rumi.skills.catalogue import Catalogue, sources
 from rumi.skills.command import skills_command
 from rumi.skills.creating import create_skill, how_to_test
@@ -56,7 +56,6 @@ __all__ = [
     "Job",
     "Listed",
     "Listing",
-    "Offload",
     "Opened",
     "PromptSkills",
     "ReadFile",

@@ -1,12 +1,13 @@
 """The actor that knows which skills there are."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 import trio
 
 from actors import Actor, Request, answers
+from rumi.offload import Offload
 from rumi.skills.catalogue import Catalogue, View
 from rumi.skills.opening import open_skill, read_file
 from rumi.skills.types import (
@@ -34,14 +35,6 @@ FRESH_TIMES = 3
 With a handful of skills it is over before anybody's next message; with thousands, looks take a quarter of a
 processor at the most.
 """
-
-
-class Offload(Protocol):
-    """Runs blocking work. Threads in a process; in place, under a virtual clock, in a simulation."""
-
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Run `work` and return what it returns."""
-        ...
 
 
 class Ask(Protocol):

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from rumi.errors import RumiError
+from rumi.offload import Offload
 from rumi.processes import END_S, Child, ChildFailed
-from rumi.skills.actor import Offload
 from rumi.skills.folder import snapshot
 from rumi.skills.trust import TrustedSkills
 from rumi.skills.types import Reply, Skill, SkillError

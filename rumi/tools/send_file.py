@@ -3,12 +3,13 @@
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import trio
 
 from rumi.errors import RumiError
 from rumi.models import ToolSpec
+from rumi.offload import Offload
 from rumi.sandbox import WorkspaceError, open_beneath, safe_name, shown
 from rumi.tools.base import Question, Tool, ToolResult
 
@@ -32,14 +33,6 @@ SPEC = ToolSpec(
         "required": ["path"],
     },
 )
-
-
-class Offload(Protocol):
-    """Runs blocking work; see `rumi.journal`."""
-
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Run `work` and return what it returns."""
-        ...
 
 
 class SendFile(Tool):

@@ -25,9 +25,10 @@ from rumi.chats import (
     PendingMessages,
     add_chats,
 )
-from rumi.journal import Journal, Offload, OpenChats
+from rumi.journal import Journal, OpenChats
 from rumi.memory import Facts, Memory, asking, extract
 from rumi.models import Emit, Model, ModelRequest, Reply
+from rumi.offload import Offload
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
 from rumi.texts import Language

@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.chats.conversation import Conversation
 from rumi.chats.recovery import CHATS_AT_ONCE
+from rumi.chats.session import ChatSession
 from rumi.journal import Accept, ChatRecord, Incoming, JournalMessage, OpenMessages, Undelivered
 from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply
@@ -194,14 +194,14 @@ async def test_an_idle_chat_leaves_nothing_in_memory(autojump_clock: MockClock, 
 async def test_a_stop_does_not_wait_while_other_chats_start(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = Conversation.load
+    load = ChatSession.load
 
-    async def slowly(self: Conversation) -> ChatRecord:
+    async def slowly(self: ChatSession) -> ChatRecord:
         if self._chat.startswith("slow"):
             await trio.sleep(100)
         return await load(self)
 
-    monkeypatch.setattr(Conversation, "load", slowly)
+    monkeypatch.setattr(ChatSession, "load", slowly)
     async with house(tmp_path) as home:
         for number in range(CHATS_AT_ONCE):
             await home.inbox.accept(f"slow{number}", "hello")

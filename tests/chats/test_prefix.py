@@ -25,9 +25,9 @@ from rumi.agent import Kept, TurnInput, TurnLimits
 from rumi.agent.turn import CLOSING
 from rumi.agent.turn import _Turn as Turn
 from rumi.chats import context, noting, prompting, worker
-from rumi.chats import conversation as conversations
-from rumi.chats.conversation import Conversation
+from rumi.chats import session as conversations
 from rumi.chats.noting import Told
+from rumi.chats.session import ChatSession
 from rumi.chats.summing import INSTRUCTIONS
 from rumi.journal import ChatRecord, HistoryEntry, Summary
 from rumi.journal import history as journal_history
@@ -166,30 +166,30 @@ def difference(before: str, now: str) -> str:
 
 def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     """Count the reasons for a new beginning, and look at what turns begin with."""
-    stand_in, shorten, cut = Conversation.stand_in, Conversation.shorten, Conversation.cut
-    load, begin, turn_input = Conversation.load, Conversation.begin_session, worker.turn_input
+    stand_in, shorten, cut = ChatSession.stand_in, ChatSession.shorten, ChatSession.cut
+    load, begin, turn_input = ChatSession.load, ChatSession.begin_session, worker.turn_input
 
-    def stands_in(self: Conversation, session: int, summary: Summary) -> None:
+    def stands_in(self: ChatSession, session: int, summary: Summary) -> None:
         watched().beginnings += 1
         stand_in(self, session, summary)
         watched().summary = self.summary
 
-    async def loads(self: Conversation) -> ChatRecord:
+    async def loads(self: ChatSession) -> ChatRecord:
         record = await load(self)
         if self.summary != watched().summary:  # it was stored when its process ended
             watched().beginnings += 1
             watched().summary = self.summary
         return record
 
-    async def shortens(self: Conversation, last: Message) -> None:
+    async def shortens(self: ChatSession, last: Message) -> None:
         watched().beginnings += 1
         await shorten(self, last)
 
-    async def cuts(self: Conversation, gone: Sequence[HistoryEntry]) -> None:
+    async def cuts(self: ChatSession, gone: Sequence[HistoryEntry]) -> None:
         watched().cut.update(entry.message.content for entry in gone)
         await cut(self, gone)
 
-    async def begins(self: Conversation, **how: bool) -> None:
+    async def begins(self: ChatSession, **how: bool) -> None:
         watched().beginnings += 1
         watched().said.clear()
         await begin(self, **how)
@@ -199,11 +199,11 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
         watched().given = given = turn_input(*args)
         return given
 
-    patch.setattr(Conversation, "load", loads)
-    patch.setattr(Conversation, "stand_in", stands_in)
-    patch.setattr(Conversation, "shorten", shortens)
-    patch.setattr(Conversation, "cut", cuts)
-    patch.setattr(Conversation, "begin_session", begins)
+    patch.setattr(ChatSession, "load", loads)
+    patch.setattr(ChatSession, "stand_in", stands_in)
+    patch.setattr(ChatSession, "shorten", shortens)
+    patch.setattr(ChatSession, "cut", cuts)
+    patch.setattr(ChatSession, "begin_session", begins)
     patch.setattr(worker, "turn_input", turn_begins)
 
 
@@ -352,15 +352,15 @@ def facts_stand_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
 
 
 def notes_are_not_kept(patch: pytest.MonkeyPatch) -> None:
-    keep = Conversation.keep
+    keep = ChatSession.keep
 
-    async def forgetful(self: Conversation, turn: str, kept: Kept) -> None:
+    async def forgetful(self: ChatSession, turn: str, kept: Kept) -> None:
         if kept.message.role == "system":
             self.remember(HistoryEntry(turn, kept.message, kept.tainted))
         else:
             await keep(self, turn, kept)
 
-    patch.setattr(Conversation, "keep", forgetful)
+    patch.setattr(ChatSession, "keep", forgetful)
 
 
 def what_is_forgotten_is_not_told(patch: pytest.MonkeyPatch) -> None:
@@ -377,10 +377,10 @@ def results_are_shortened_in_memory_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def results_are_shortened_a_little_before_each_call(patch: pytest.MonkeyPatch) -> None:
-    async def nobody_is_told(self: Conversation, last: Message) -> None:
+    async def nobody_is_told(self: ChatSession, last: Message) -> None:
         await trio.lowlevel.checkpoint()
 
-    patch.setattr(Conversation, "shorten", nobody_is_told)
+    patch.setattr(ChatSession, "shorten", nobody_is_told)
 
 
 def what_a_breaker_asks_is_not_kept(patch: pytest.MonkeyPatch) -> None:

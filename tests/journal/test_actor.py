@@ -7,20 +7,10 @@ import pytest
 import trio
 
 from actors import ActorCrashed, ActorStopped, ChildSpec, RestartLimitExceeded, Supervisor
-from rumi.journal import (
-    Accept,
-    Append,
-    Count,
-    HistoryEntry,
-    Journal,
-    JournalError,
-    Load,
-    OpenChats,
-    Settle,
-    Threads,
-)
+from rumi.journal import Accept, Append, Count, HistoryEntry, Journal, JournalError, Load, OpenChats, Settle
 from rumi.journal.store import Store
 from rumi.models import Message
+from rumi.offload import Threads
 from tests.journal.accepting import accept
 
 

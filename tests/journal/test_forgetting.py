@@ -28,12 +28,12 @@ from rumi.journal import (
     Summarize,
     Summary,
     Sweep,
-    Threads,
 )
 from rumi.journal import actor as actor_module
 from rumi.journal.messages import SLICE, ExpiryCursor
 from rumi.journal.store import Store
 from rumi.models import Message
+from rumi.offload import Threads
 from tests.chats.house import InPlace
 from tests.journal.accepting import accept
 

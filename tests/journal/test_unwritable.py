@@ -167,7 +167,8 @@ FILLED = """
 import os, sys, time, trio
 from pathlib import Path
 from actors import ChildSpec, Supervisor
-from rumi.journal import Accept, Append, Entry, Journal, Load, Shelf, Threads
+from rumi.journal import Accept, Append, Entry, Journal, Load, Shelf
+from rumi.offload import Threads
 from rumi.models import Message
 from rumi.reserve import Reserve
 

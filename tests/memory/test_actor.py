@@ -12,7 +12,6 @@ import trio
 from trio.testing import MockClock
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.journal import Threads
 from rumi.memory import (
     LOCAL,
     FactRefused,
@@ -28,6 +27,7 @@ from rumi.memory import (
     open_memory,
 )
 from rumi.memory.store import Store
+from rumi.offload import Threads
 
 T = TypeVar("T")
 

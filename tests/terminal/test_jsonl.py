@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
-from rumi.channels.terminal.conversation import Conversation
 from rumi.channels.terminal.jsonl import JsonView, encode, printed
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import converse
+from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.words import words_for
 from rumi.chats import ChatEvent, Happening, TurnStarted
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
@@ -25,12 +25,12 @@ async def events(chat: ScriptedChat, *lines: str, prompt: str | None = None) -> 
     output, errors = Page(), Page()
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        conversation = Conversation(chat, JsonView(output, errors, WORDS), WORDS, alone=True)
+        session = TerminalSession(chat, JsonView(output, errors, WORDS), WORDS, alone=True)
         source = Typist(*((0.0, line) for line in lines))
         if prompt is None:
-            await converse(conversation, source, signals(), words=WORDS)
+            await converse(session, source, signals(), words=WORDS)
         else:
-            await once(conversation, prompt, signals(), words=WORDS)
+            await once(session, prompt, signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     assert output.text.endswith("\n")
     return [json.loads(line) for line in output.text.splitlines()], errors.text

@@ -8,10 +8,10 @@ from rich.cells import cell_len
 from trio.testing import MockClock
 
 from rumi.agent import Reason, Thinking, ToolFinished, ToolStarted, TurnFinished
-from rumi.channels.terminal.conversation import Conversation, Settled
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.paint import Painter
+from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.words import words_for
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
@@ -70,7 +70,7 @@ async def play(
         chat.nursery = nursery
         view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
         nursery.start_soon(view.run)
-        await once(Conversation(chat, view, WORDS, yes=True, alone=True), "hi", signals(*at), words=WORDS)
+        await once(TerminalSession(chat, view, WORDS, yes=True, alone=True), "hi", signals(*at), words=WORDS)
         nursery.cancel_scope.cancel()
     assert sheet.live == []
     return sheet

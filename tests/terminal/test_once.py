@@ -6,9 +6,9 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent import Reason, Thinking
-from rumi.channels.terminal.conversation import Conversation
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
+from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.words import words_for
 from rumi.chats import Replied, TurnStarted, turn_of
 from rumi.models import Discarded, Waiting
@@ -40,8 +40,8 @@ async def run_once(
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
         view = PlainView(output, errors, WORDS, failures_apart=True)
-        conversation = Conversation(chat, view, WORDS, yes=yes, alone=True)
-        code = await once(conversation, text, arriving or signals(), words=WORDS)
+        session = TerminalSession(chat, view, WORDS, yes=yes, alone=True)
+        code = await once(session, text, arriving or signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     return code, output.text, errors.text
 
@@ -96,8 +96,8 @@ async def test_a_chat_that_is_busy_with_something_else_is_a_failure(autojump_clo
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
         await chat.send("first")
-        conversation = Conversation(chat, PlainView(output := Page(), Page(), WORDS), WORDS, alone=True)
-        code = await once(conversation, "second", signals(), words=WORDS)
+        session = TerminalSession(chat, PlainView(output := Page(), Page(), WORDS), WORDS, alone=True)
+        code = await once(session, "second", signals(), words=WORDS)
         nursery.cancel_scope.cancel()
     assert (code, output.text) == (1, BUSY + "\n")
 

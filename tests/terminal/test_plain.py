@@ -6,8 +6,8 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent import Thinking
-from rumi.channels.terminal.conversation import Conversation
 from rumi.channels.terminal.plain import PlainView, converse
+from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import Lines
 from rumi.channels.terminal.words import words_for
 from tests.terminal.scripted import (
@@ -37,8 +37,8 @@ async def run_lines(
     output, errors = Page(), Page()
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        conversation = Conversation(chat, PlainView(output, errors, WORDS), WORDS, alone=prompt is None)
-        code = await converse(conversation, lines, arriving or signals(), words=WORDS, prompt=prompt)
+        session = TerminalSession(chat, PlainView(output, errors, WORDS), WORDS, alone=prompt is None)
+        code = await converse(session, lines, arriving or signals(), words=WORDS, prompt=prompt)
         nursery.cancel_scope.cancel()
     return code, output.text, errors.text
 
@@ -172,14 +172,14 @@ async def test_a_program_hears_only_of_its_own_turns_and_a_person_of_others_too(
         async with trio.open_nursery() as nursery:
             chat.nursery = nursery
             view = PlainView(output, errors, WORDS)
-            conversation = Conversation(chat, view, WORDS, yes=True, alone=prompt is None)
-            await nursery.start(conversation.run)
+            session = TerminalSession(chat, view, WORDS, yes=True, alone=prompt is None)
+            await nursery.start(session.run)
             await chat.send("theirs")
             await chat.send("/status")
             await trio.sleep(1)
-            assert not conversation.owing
-            number = await conversation.send("hello")
-            await conversation.settled(number)
+            assert not session.owing
+            number = await session.send("hello")
+            await session.settled(number)
             nursery.cancel_scope.cancel()
         alone = prompt is None
         assert output.text == ("" if alone else "secret\n") + "hi\n"
@@ -193,13 +193,13 @@ async def test_yes_answers_the_questions_of_ones_own_turns_only(autojump_clock: 
     chat = ScriptedChat({"theirs": [Ask("send it?", [finish("sent")], [finish("not sent")])]})
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        conversation = Conversation(chat, PlainView(Page(), Page(), WORDS), WORDS, yes=True)
-        await nursery.start(conversation.run)
+        session = TerminalSession(chat, PlainView(Page(), Page(), WORDS), WORDS, yes=True)
+        await nursery.start(session.run)
         await chat.send("theirs")
         await trio.sleep(1)
         assert chat.texts == ["theirs"]
-        assert conversation.confirming is not None, "a person may answer it"
-        await conversation.answer(False)
+        assert session.confirming is not None, "a person may answer it"
+        await session.answer(False)
         await trio.sleep(1)
-        assert (chat.texts, conversation.busy) == (["theirs", "no"], False)
+        assert (chat.texts, session.busy) == (["theirs", "no"], False)
         nursery.cancel_scope.cancel()

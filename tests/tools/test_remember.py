@@ -11,9 +11,9 @@ import pytest
 
 from actors import ChildSpec, Supervisor
 from rumi.agent import ConfirmationAsked, TurnFinished, TurnInput, TurnLimits, run_turn
-from rumi.journal import Threads
 from rumi.memory import Ask, Fact, Facts, Memory, MemoryUnavailable, asking, memory_block, open_memory
 from rumi.models import Message, Offline
+from rumi.offload import Threads
 from rumi.texts import Language, Verdict
 from rumi.tools import ForgetTool, Question, RememberTool, Tool
 

@@ -15,9 +15,9 @@ from actors import ChildSpec, Supervisor
 from rumi.agent import ConfirmationAsked, TurnFinished, TurnLimits
 from rumi.channels import BUILT_IN
 from rumi.chats import ChatView, Replied
-from rumi.journal import Threads
 from rumi.memory import Ask, Fact, Facts, Memory, NewFact, Remember, asking, extract
 from rumi.models import Emit, ModelRequest, Reply, ToolCall
+from rumi.offload import Threads
 from rumi.sandbox import prepare_workspace
 from rumi.tools import ForgetTool, RememberTool, SendFile, Tool, WebFetch
 from tests.chats.house import Answer, House, InPlace, house

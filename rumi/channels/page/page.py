@@ -16,7 +16,8 @@ from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.channels.page.windows import Window
 from rumi.chats import ChatServices, HubSubscription, Inbox, LocalChat
-from rumi.journal import Load, Threads
+from rumi.journal import Load
+from rumi.offload import Threads
 
 CHAT: Final = "web"
 """The page's chat."""

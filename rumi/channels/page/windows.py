@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from rumi.channels.page.board import Board
 from rumi.channels.page.transcript import Transcript
-from rumi.journal import Offload
 from rumi.markdown import growing_html, to_html
+from rumi.offload import Offload
 
 PIECE_BYTES = 32_768
 """Written at once: the end of a window waits for no more than the piece in hand."""

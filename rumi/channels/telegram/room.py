@@ -30,8 +30,9 @@ from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats import ChatServices, Hub, Inbox
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.journal import Attachment, JournalMessage, Threads
+from rumi.journal import Attachment, JournalMessage
 from rumi.models import Transcriber
+from rumi.offload import Threads
 from rumi.sandbox import prepare_workspace
 from rumi.tools import SendFile as SendFileTool
 from rumi.tools import Tool

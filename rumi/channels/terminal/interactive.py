@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 import trio
 
-from rumi.channels.terminal.conversation import Conversation
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
+from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.stops import INTERRUPTED, Asked, until_stopped
 from rumi.channels.terminal.streams import Streams
 from rumi.channels.terminal.words import LEAVING, Words, words_for
@@ -40,21 +40,21 @@ async def interact(
 
     glance = Glance(
         toolbar=toolbar,
-        asking=lambda: conversation.confirming is not None,
-        working=lambda: conversation.busy,
+        asking=lambda: session.confirming is not None,
+        working=lambda: session.busy,
     )
     screen = PromptScreen(streams, words, options.history_path, glance)
     view = LiveView(screen, Painter(), words, prompted=True)
-    conversation = Conversation(port, view, words, yes=options.yes)
+    session = TerminalSession(port, view, words, yes=options.yes)
     # Without a limit: what is typed must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:
         await nursery.start(screen.run, send)
         nursery.start_soon(view.run)
         await view.notice(words.greeting)
-        await nursery.start(conversation.run)
+        await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
-        code = await _serve(conversation, view, words, typed, send)
+        code = await _serve(session, view, words, typed, send)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -80,7 +80,7 @@ async def _forward(signals: AsyncIterator[int], send: trio.MemorySendChannel[_In
 
 
 async def _serve(
-    conversation: Conversation,
+    session: TerminalSession,
     view: LiveView,
     words: Words,
     typed: trio.MemoryReceiveChannel[_Input],
@@ -93,7 +93,7 @@ async def _serve(
     code: int | None = None
 
     async def tell_when_quiet() -> None:
-        await until_stopped(conversation, words)
+        await until_stopped(session, words)
         send.send_nowait(_Quiet())
 
     async with trio.open_nursery() as nursery:
@@ -105,14 +105,14 @@ async def _serve(
                 case Line(text):
                     await view.typed(text)
                     try:
-                        await conversation.say(text)
+                        await session.say(text)
                     except RumiError as error:  # the person is still there, and can send it again
                         await view.notice(told_error(words.language, error))
                 case Interrupt(cleared):
-                    if not conversation.busy:
+                    if not session.busy:
                         if not cleared:
                             await view.notice(words.leave_hint)
-                    elif await conversation.interrupt():
+                    elif await session.interrupt():
                         code = INTERRUPTED
                         break
                 case End():
@@ -123,9 +123,9 @@ async def _serve(
                     break
             if leaving is not None and code is None:
                 code = leaving
-                if not conversation.owing:
+                if not session.owing:
                     break
-                await conversation.interrupt()
+                await session.interrupt()
                 nursery.start_soon(tell_when_quiet)
         nursery.cancel_scope.cancel()
     return 0 if code is None else code

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from rumi.agent import ToolFinished
 from rumi.channels.terminal.clean import clean
-from rumi.channels.terminal.conversation import Settled
+from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
 from rumi.channels.terminal.words import Words
 from rumi.chats import ChatEvent, Replied, picked

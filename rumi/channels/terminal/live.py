@@ -23,9 +23,9 @@ from rumi.agent import (
 )
 from rumi.channels.terminal.called import Called
 from rumi.channels.terminal.clean import clean, one_line
-from rumi.channels.terminal.conversation import Settled
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter, hanging
+from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Words
 from rumi.chats import ChatEvent, Replied, TurnStarted, TurnState, title_of
 from rumi.models import Discarded, TextDelta

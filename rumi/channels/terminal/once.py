@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import trio
 
 from rumi.agent import Reason
-from rumi.channels.terminal.conversation import Conversation, Settled
+from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.stops import INTERRUPTED, until_stopped
 from rumi.channels.terminal.words import Words
 from rumi.journal import Attachment
@@ -38,7 +38,7 @@ def exit_code(text: str, settled: Settled) -> int:
 
 
 async def once(
-    conversation: Conversation,
+    session: TerminalSession,
     text: str,
     signals: AsyncIterator[int],
     *,
@@ -57,7 +57,7 @@ async def once(
         async def watch_signals() -> None:
             nonlocal stopping
             async for _ in signals:
-                if await conversation.interrupt():
+                if await session.interrupt():
                     break
                 if not stopping:
                     stopping = True
@@ -65,24 +65,24 @@ async def once(
             nursery.cancel_scope.cancel()
 
         async def leave_when_stopped() -> None:
-            await until_stopped(conversation, words)
+            await until_stopped(session, words)
             nursery.cancel_scope.cancel()
 
-        await nursery.start(conversation.run)
-        number = await conversation.send(text, attachments)
+        await nursery.start(session.run)
+        number = await session.send(text, attachments)
         nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake what it is to stop
-        nursery.start_soon(_refuse_questions, conversation, words)
-        settled = await conversation.settled(number)
+        nursery.start_soon(_refuse_questions, session, words)
+        settled = await session.settled(number)
         if not stopping:
             code = exit_code(text, settled)
             nursery.cancel_scope.cancel()
     return code
 
 
-async def _refuse_questions(conversation: Conversation, words: Words) -> None:
+async def _refuse_questions(session: TerminalSession, words: Words) -> None:
     """Nobody is there to judge what the turn asks: say so, and say no. `--yes` has answered already."""
     while True:
-        while conversation.confirming is None:
-            await conversation.changed()
-        await conversation.view.notice(words.unconfirmed)
-        await conversation.answer(False)
+        while session.confirming is None:
+            await session.changed()
+        await session.view.notice(words.unconfirmed)
+        await session.answer(False)

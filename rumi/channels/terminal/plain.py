@@ -10,7 +10,7 @@ import trio
 from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
 from rumi.channels.terminal.calls import excerpt_of, outcome_of
 from rumi.channels.terminal.clean import clean, one_line
-from rumi.channels.terminal.conversation import Conversation, Settled
+from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.stops import INTERRUPTED, Asked, until_stopped
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, Words, is_answer, is_stop
@@ -82,7 +82,7 @@ class PlainView:
 
 
 async def converse(
-    conversation: Conversation,
+    session: TerminalSession,
     lines: Lines,
     signals: AsyncIterator[int],
     *,
@@ -102,12 +102,12 @@ async def converse(
             nonlocal code
             async for number in signals:
                 stays = Asked.of(number) is Asked.STOP and prompt is not None
-                if not (conversation.busy if stays else conversation.owing):
+                if not (session.busy if stays else session.owing):
                     if stays and prompt is not None:
                         await prompt.write(f"\n{PROMPT}")
                         continue
                     break
-                if await conversation.interrupt():
+                if await session.interrupt():
                     break
                 if not stays:
                     nursery.start_soon(leave_when_stopped)
@@ -116,74 +116,74 @@ async def converse(
 
         async def leave_when_stopped() -> None:
             nonlocal code
-            await until_stopped(conversation, words)
+            await until_stopped(session, words)
             code = INTERRUPTED
             nursery.cancel_scope.cancel()
 
-        await nursery.start(conversation.run)
+        await nursery.start(session.run)
         nursery.start_soon(watch_signals)
         if prompt is not None:
-            nursery.start_soon(_keep_prompting, conversation, prompt)
-        await _send_lines(conversation, lines, words, prompt)
+            nursery.start_soon(_keep_prompting, session, prompt)
+        await _send_lines(session, lines, words, prompt)
         nursery.cancel_scope.cancel()
-    if conversation.not_taken and prompt is None:
+    if session.not_taken and prompt is None:
         return code or 1  # a program has to learn that a line of its was lost
     return code
 
 
-async def _send_lines(conversation: Conversation, lines: Lines, words: Words, prompt: Writer | None) -> None:
+async def _send_lines(session: TerminalSession, lines: Lines, words: Words, prompt: Writer | None) -> None:
     """Send what is read until `/exit` or the end, and return when all of it has been answered."""
     while True:
         line = await lines.line()
         text = None if line is None else line.strip()
         if text == "":
-            if prompt is not None and not conversation.busy:
+            if prompt is not None and not session.busy:
                 await prompt.write(PROMPT)
         elif text is not None and is_stop(text):
-            await conversation.say(text)
-        elif await _answers_a_question(conversation, text, words, person=prompt is not None):
+            await session.say(text)
+        elif await _answers_a_question(session, text, words, person=prompt is not None):
             continue
         elif text is None or text.lower() in LEAVING:
             if text is None and prompt is not None:
                 await prompt.write("\n")
             return
         else:
-            await conversation.say(text)
+            await session.say(text)
 
 
 async def _answers_a_question(
-    conversation: Conversation, text: str | None, words: Words, *, person: bool
+    session: TerminalSession, text: str | None, words: Words, *, person: bool
 ) -> bool:
     """Wait until the chat is idle; True when the line was used up as the answer to a question before that.
 
     What a person typed before the question was there is no answer to it.
     """
-    early = person and conversation.confirming is None
-    while conversation.owing if text is None else conversation.busy:
-        if conversation.confirming is None:
-            await conversation.changed()
+    early = person and session.confirming is None
+    while session.owing if text is None else session.busy:
+        if session.confirming is None:
+            await session.changed()
         elif text is not None and is_answer(text) and not early:
-            conversation.confirming = None
-            await conversation.say(text)
+            session.confirming = None
+            await session.say(text)
             return True
         else:
             if text is None:
-                await conversation.view.notice(words.unconfirmed)
-            await conversation.answer(False)
+                await session.view.notice(words.unconfirmed)
+            await session.answer(False)
     return False
 
 
-async def _keep_prompting(conversation: Conversation, prompt: Writer) -> None:
+async def _keep_prompting(session: TerminalSession, prompt: Writer) -> None:
     """Show the prompt whenever it is the person's turn to type."""
     shown: object = None
     while True:
         state: object = None
-        if conversation.confirming is not None:
-            state = conversation.confirming.id
-        elif not conversation.busy:
-            state = conversation.sent
+        if session.confirming is not None:
+            state = session.confirming.id
+        elif not session.busy:
+            state = session.sent
         if state is not None and state != shown:
             await prompt.write(PROMPT)
         if state == shown:
-            await conversation.changed()
+            await session.changed()
         shown = state

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import trio
 
 from rumi import texts
-from rumi.channels.terminal.conversation import Conversation, View
 from rumi.channels.terminal.jsonl import JsonView
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.plain import PlainView, converse
+from rumi.channels.terminal.session import TerminalSession, View
 from rumi.channels.terminal.stops import SIGNALS
 from rumi.channels.terminal.streams import OutputClosedError, Streams, capable
 from rumi.channels.terminal.words import LEAVING, words_for
@@ -57,9 +57,9 @@ async def _run(
     else:
         view = PlainView(streams.output, streams.errors, words)
     person = streams.input.terminal and not options.json
-    conversation = Conversation(port, view, words, yes=options.yes, alone=not person)
+    session = TerminalSession(port, view, words, yes=options.yes, alone=not person)
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
-    return await converse(conversation, streams.input, signals, words=words, prompt=prompt)
+    return await converse(session, streams.input, signals, words=words, prompt=prompt)
 
 
 async def _once(
@@ -72,8 +72,8 @@ async def _once(
     if asks_first(text) and not options.yes:
         raise UsageError(*texts.reset_needs_yes(options.language))
 
-    def conversation(view: View) -> Conversation:
-        return Conversation(port, view, words, yes=options.yes, alone=True)
+    def session(view: View) -> TerminalSession:
+        return TerminalSession(port, view, words, yes=options.yes, alone=True)
 
     if options.json:
         view: View = JsonView(streams.output, streams.errors, words)
@@ -89,10 +89,10 @@ async def _once(
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)
-                code = await once(conversation(live), text, signals, words=words, attachments=attachments)
+                code = await once(session(live), text, signals, words=words, attachments=attachments)
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await screen.close()
         return code
-    return await once(conversation(view), text, signals, words=words, attachments=attachments)
+    return await once(session(view), text, signals, words=words, attachments=attachments)

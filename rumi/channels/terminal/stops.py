@@ -5,7 +5,7 @@ import signal
 
 import trio
 
-from rumi.channels.terminal.conversation import Conversation
+from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.words import Words
 
 INTERRUPTED = 130
@@ -29,9 +29,9 @@ class Asked(enum.Enum):
         return cls.STOP if number == signal.SIGINT else cls.LEAVE
 
 
-async def until_stopped(conversation: Conversation, words: Words) -> None:
+async def until_stopped(session: TerminalSession, words: Words) -> None:
     """Return when nothing of the conversation runs any more, after `STOP_WAIT_S` seconds at the latest."""
     with trio.move_on_after(STOP_WAIT_S) as bound:
-        await conversation.quiet()
+        await session.quiet()
     if bound.cancelled_caught:
-        await conversation.view.notice(words.not_confirmed)
+        await session.view.notice(words.not_confirmed)

@@ -17,7 +17,8 @@ from rumi.channels.telegram.files.download import (
     Patience,
     let_cancellation_through,
 )
-from rumi.journal import Attachment, Offload
+from rumi.journal import Attachment
+from rumi.offload import Offload
 from rumi.sandbox import SandboxLimits, put_file
 from rumi.texts import Language
 

@@ -19,7 +19,7 @@ from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.api.unspoken import UnspokenClient
 from rumi.errors import RumiError
-from rumi.journal import Offload
+from rumi.offload import Offload
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """The Bot API's limit."""

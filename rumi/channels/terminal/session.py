@@ -54,7 +54,7 @@ class View(Protocol):
         ...
 
 
-class Conversation:
+class TerminalSession:
     """Sends messages and shows what comes back, until it is cancelled.
 
     Others may write in the same chat. A person is shown their turns too, though not their commands;

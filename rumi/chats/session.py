@@ -29,7 +29,7 @@ KEPT_LINKS = 500
 StartSoon: TypeAlias = Callable[..., None]
 
 
-class Conversation:
+class ChatSession:
     """The session's number, when it is due to end, and its history.
 
     `tainted`: something in the session came from outside, also where its history is cut by now.
