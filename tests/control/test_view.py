@@ -24,7 +24,7 @@ def chat(id: str, **job: Any) -> dict[str, Any]:
         tools = [{"name": "bash", "what": job["tool"], "age_s": job["age_s"]}] if "tool" in job else []
         metrics |= {"job": "turn", "turn": "t7", "phase": "thinking", "question": False, "tools": tools}
         metrics["age_s"] = job["age_s"]
-    return item(id, metrics=metrics, activity="turn" if job else "")
+    return item(id, figures=metrics, doing="turn" if job else "")
 
 
 def shown(tree: dict[str, Any], width: int = 80, choice: Choice | None = None, **more: Any) -> str:
@@ -41,7 +41,7 @@ def shown(tree: dict[str, Any], width: int = 80, choice: Choice | None = None, *
 
 def test_the_tree_fits_into_eighty_columns_and_names_what_each_actor_does() -> None:
     long = "turn t3: bash " + "x" * 200
-    text = shown(item("rumi", item("journal"), item("chats", item("a" * 64, activity=long), item("b"))))
+    text = shown(item("rumi", item("journal"), item("chats", item("a" * 64, doing=long), item("b"))))
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "turn t3: bash" in text
     assert "degraded: no bound on memory" in text
@@ -51,7 +51,7 @@ def test_the_tree_fits_into_eighty_columns_and_names_what_each_actor_does() -> N
 
 def test_what_one_actor_does_takes_no_room_from_names_and_states() -> None:
     text = shown(
-        item("rumi", item("sandbox:tg123456", activity="x" * 200), item("sender", state="restarting"))
+        item("rumi", item("sandbox:tg123456", doing="x" * 200), item("sender", state="restarting"))
     )
     assert "├ sandbox:tg123456 running " in text
     assert "└ sender           restarting " in text
@@ -100,7 +100,7 @@ def test_the_selected_chat_is_shown_and_the_order_is_the_persons() -> None:
 
 def test_where_there_is_little_room_chats_and_trouble_stay_and_the_selected_one_is_in_sight() -> None:
     chats = [chat(f"c{number:02}", age_s=60.0 - number) for number in range(20)]
-    containers = item("sandboxes", item("sandbox:c01", activity="running sleep"), kind="dynamic_supervisor")
+    containers = item("sandboxes", item("sandbox:c01", doing="running sleep"), kind="dynamic_supervisor")
     ill = item("poller", restarts=2)
     tree = item(
         "rumi", item("journal"), containers, item("chats", *chats, kind="dynamic_supervisor"), ill,
@@ -115,7 +115,7 @@ def test_where_there_is_little_room_chats_and_trouble_stay_and_the_selected_one_
 def test_what_is_left_of_a_models_budget_is_told() -> None:
     budget = {"limit": 8000, "remaining": 420.0, "full_in_s": 55.0}
     models = {"gpt": {"running": 1, "cool_down_s": 0.0, "requests": None, "tokens": budget}}
-    text = shown(item("rumi", item("models", activity="1 running", metrics={"models": models})), 100)
+    text = shown(item("rumi", item("models", doing="1 running", figures={"models": models})), 100)
     assert "1 running · gpt 420/8000 tokens" in text
 
 

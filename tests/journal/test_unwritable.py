@@ -167,7 +167,7 @@ FILLED = """
 import os, sys, time, trio
 from pathlib import Path
 from actors import ChildSpec, Supervisor
-from rumi.journal import Accept, Append, Entry, Journal, Load, Shelf
+from rumi.journal import Accept, Append, HistoryEntry, Journal, Load, Shelf
 from rumi.offload import Threads
 from rumi.models import Message
 from rumi.reserve import Reserve
@@ -187,7 +187,7 @@ async def main(disk):
             except OSError:
                 pass
         for number in range(1000):
-            await journal.ask(Append("a", 1, (Entry(f"t{number}", Message("user", "x" * 3000)),)))
+            await journal.ask(Append("a", 1, (HistoryEntry(f"t{number}", Message("user", "x" * 3000)),)))
             print(number, flush=True)
 
 trio.run(main, Path(sys.argv[1]))

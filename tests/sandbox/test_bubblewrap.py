@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from rumi.sandbox import Command, SandboxError, SandboxLimits
-from rumi.sandbox.bubblewrap import box as box_module
+from rumi.sandbox.bubblewrap import container as container_module
 from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap import processes as processes_module
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
@@ -306,7 +306,7 @@ async def test_a_fork_bomb_is_killed_within_two_seconds(box: BubblewrapContainer
 async def test_a_box_that_cannot_prove_it_is_started_afresh(
     box: BubblewrapContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(box_module, "KILL_S", 0.3)
+    monkeypatch.setattr(container_module, "KILL_S", 0.3)
     name = box.container_id
     with trio.move_on_after(0.3):
         await run(box, "sleep", LONG + "06")
@@ -552,7 +552,7 @@ async def test_a_keeper_that_dies_is_noticed_and_takes_its_command_along(
 async def test_a_keeper_that_dies_at_any_moment_leaves_nothing_behind(
     engine: BubblewrapEngine, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(box_module, "KILL_S", 0.5)
+    monkeypatch.setattr(container_module, "KILL_S", 0.5)
     for moment in range(24):
         box = await engine.create("chat", workspace)
         with pytest.raises(SandboxError), trio.fail_after(30):
@@ -582,13 +582,13 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import trio
-from rumi.sandbox import Command, Limits
+from rumi.sandbox import Command, SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.workspace import prepare_workspace
 
 async def main():
     home = Path(sys.argv[1])
-    engine = BubblewrapEngine(home, sys.argv[3], Limits())
+    engine = BubblewrapEngine(home, sys.argv[3], SandboxLimits())
     box = await engine.create("killed", prepare_workspace(home, "killed", *engine.user))
     print(await engine.probe(), flush=True)
     code = await box.execute(Command(("sh", "-c", "echo started; exec sleep " + sys.argv[2])),

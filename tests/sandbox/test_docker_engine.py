@@ -371,13 +371,13 @@ async def test_what_a_killed_process_leaves_the_next_start_removes(
 import trio
 from pathlib import Path
 from actors import Supervisor
-from rumi.sandbox import Command, Limits
+from rumi.sandbox import Command, SandboxLimits
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
 async def main():
     root = Supervisor("root")
-    engine = DockerEngine({new_installation!r}, Limits(), image={docker_image!r})
-    sandboxes = add_sandboxes(root, engine, Limits(), Path({str(tmp_path / "home")!r}))
+    engine = DockerEngine({new_installation!r}, SandboxLimits(), image={docker_image!r})
+    sandboxes = add_sandboxes(root, engine, SandboxLimits(), Path({str(tmp_path / "home")!r}))
     async with root.running():
         await sandboxes.prepare("a")
         await sandboxes.prepare("b")

@@ -18,7 +18,7 @@ from actors.testing import run
 from rumi.channels.telegram import room
 from rumi.channels.telegram.polling.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
-from rumi.channels.telegram.sending.limits import CallLimits as Rates
+from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.chats import chat as chat_module
 from rumi.chats import dispatcher
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
@@ -68,11 +68,11 @@ def told_when_few(world: World) -> Callable[[CallLimits, float], float]:
     return pump_and_tell
 
 
-def told_turn(world: World) -> Callable[[Rates, int], Awaitable[None]]:
+def told_turn(world: World) -> Callable[[SendLimits, int], Awaitable[None]]:
     """In place of a wait for a turn to send: in a group that may take a minute, for a file as for a reply."""
-    turn = Rates.turn
+    turn = SendLimits.turn
 
-    async def turn_and_tell(self: Rates, number: int) -> None:
+    async def turn_and_tell(self: SendLimits, number: int) -> None:
         with world.waits.of(room_of(number)) if number < 0 else nullcontext():
             await turn(self, number)
 
@@ -100,7 +100,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.dict(Poller.__init__.__kwdefaults__ or {}, {"poll_s": poll_s}),
         patch.object(journal, "WATCH_S", LOOK_S),
         patch.object(CallLimits, "pump", told_when_few(world)),
-        patch.object(Rates, "turn", told_turn(world)),
+        patch.object(SendLimits, "turn", told_turn(world)),
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),

@@ -14,7 +14,7 @@ from actors import ActorRef, Supervisor
 from rumi.agent import Kept, ToolFinished, TurnEvent, TurnInput, TurnLimits, run_turn
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox import Command, CommandResult, Sandboxes, add_sandboxes, prepare_workspace
-from rumi.sandbox import TurnLimits as BoxLimits
+from rumi.sandbox import SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.skills import Catalogue, CodeRunner, SkillsMessage, TrustedSkills, sources
 from rumi.tools import Bash, UseSkill
@@ -107,10 +107,10 @@ class Desk:
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     home = tmp_path / "home"
     root = Supervisor("root")
-    engine = BubblewrapEngine(home, secrets.token_hex(6), BoxLimits())
+    engine = BubblewrapEngine(home, secrets.token_hex(6), SandboxLimits())
     workspace = prepare_workspace(home, "cli", *engine.user)
     async with cleaned_up(engine), asked(Catalogue(sources(home))) as skills:
-        sandboxes = add_sandboxes(root, engine, BoxLimits(), home)
+        sandboxes = add_sandboxes(root, engine, SandboxLimits(), home)
         async with root.running():
             yield Desk(workspace, sandboxes, skills, home)
 

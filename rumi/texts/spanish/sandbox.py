@@ -47,7 +47,7 @@ SANDBOX: Final[dict[str, str]] = {
     "A sandbox must be started from the main thread.": "Un entorno aislado se arranca desde el hilo principal.",
     "The sandbox cannot be made here ({why}).": "Acá no se puede crear el entorno aislado ({why}).",
     "The sandbox does not run commands here ({why}).": "Acá el entorno aislado no ejecuta comandos ({why}).",
-    "Processes of the box {name} cannot be ended.": "No se pueden terminar procesos de {name}.",
+    "Processes of the container {name} cannot be ended.": "No se pueden terminar procesos de {name}.",
     "Try again later.": "Probá de nuevo más tarde.",
     "Try again.": "Probá de nuevo.",
     "The sandbox's keeper cannot be started: {why}.": "No se puede arrancar el guardián del entorno aislado: {why}.",
