@@ -10,7 +10,7 @@ from rumi.chats.chat import Chat, ChatMessage
 from rumi.chats.commands import ChatCommand, parse_chat_command
 from rumi.chats.recovery import Open, Recovery
 from rumi.chats.services import ChatServices, Failed
-from rumi.journal import Incoming
+from rumi.journal import Incoming, OpenMessages
 from rumi.texts import told_error
 
 logger = logging.getLogger(__name__)
@@ -58,8 +58,24 @@ class Dispatcher:
     def open_soon(self, chat: str, *, urgent: bool = False) -> None:
         """Have the chat started where something in it has no reply. Never waits."""
         if chat in self._services.pending.untold:
-            with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
-                self._recovery.tell_nowait(Open(chat, urgent))
+            self._open(Open(chat, urgent))
+
+    async def reopen(self, chat: str) -> None:
+        """Have a chat that was stopped started again where something in it has no reply.
+
+        That may be a message of which no task was told, because the journal crashed with its commit on the
+        disk: the chat may have read it, and have been stopped before it judged it.
+
+        Raises:
+            ActorError: the journal has crashed; then all chats start again behind it.
+        """
+        left = await self._services.journal.ask(OpenMessages(chat, 0))
+        if left or chat in self._services.pending.untold:
+            self._open(Open(chat))
+
+    def _open(self, open: Open) -> None:
+        with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
+            self._recovery.tell_nowait(open)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """The chat's actor, started if need be, in more than one attempt."""

@@ -232,7 +232,7 @@ class Inbox:
                 with trio.move_on_after(NEXT_TURN_S):  # a message behind it may have become another
                     await pending.all_told(chat)
         await self._chats.stop(chat)
-        self._dispatcher.open_soon(chat)
+        await self._dispatcher.reopen(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
         """The sender of these messages has left: stop the turns that they began or will begin.
@@ -272,7 +272,7 @@ class Inbox:
         """
         await self._chats.stop(chat)
         await self._services.journal.ask(NewSession(chat))
-        self._dispatcher.open_soon(chat)
+        await self._dispatcher.reopen(chat)
         look(self._services)
 
     async def ask_to_learn(self, chat: str | None = None) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from actors.testing import crash
 from rumi.chats.recovery import CHATS_AT_ONCE
 from rumi.chats.session import ChatSession
 from rumi.journal import Accept, ChatRecord, Incoming, JournalMessage, OpenMessages, Undelivered
@@ -214,3 +215,20 @@ async def test_a_stop_does_not_wait_while_other_chats_start(
             nursery.start_soon(home.ask, "hello", "later")
             await trio.sleep(50)
             assert home.inbox.lookup("later") is None, "so many chats start at once, and no more"
+
+
+async def test_a_chat_that_is_ended_while_it_restarts_leaves_no_message_behind(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    """No task was told of the message: the journal crashed with its commit on the disk. The end comes at each
+    step of the restart."""
+    async with house(tmp_path) as home:
+        for steps in range(60):
+            await home.inbox.open("cli")
+            await store(home, "hello")
+            crash(home.services.journal)
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            await home.inbox.end("cli")
+            await trio.sleep(10)
+            assert len(await replies(home, "cli")) == steps + 1

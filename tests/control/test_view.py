@@ -50,9 +50,7 @@ def test_the_tree_fits_into_eighty_columns_and_names_what_each_actor_does() -> N
 
 
 def test_what_one_actor_does_takes_no_room_from_names_and_states() -> None:
-    text = shown(
-        item("rumi", item("sandbox:tg123456", doing="x" * 200), item("sender", state="restarting"))
-    )
+    text = shown(item("rumi", item("sandbox:tg123456", doing="x" * 200), item("sender", state="restarting")))
     assert "├ sandbox:tg123456 running " in text
     assert "└ sender           restarting " in text
     assert "…" in text

@@ -13,8 +13,7 @@ import trio
 from actors import ActorRef, Supervisor
 from rumi.agent import Kept, ToolFinished, TurnEvent, TurnInput, TurnLimits, run_turn
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
-from rumi.sandbox import Command, CommandResult, Sandboxes, add_sandboxes, prepare_workspace
-from rumi.sandbox import SandboxLimits
+from rumi.sandbox import Command, CommandResult, Sandboxes, SandboxLimits, add_sandboxes, prepare_workspace
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.skills import Catalogue, CodeRunner, SkillsMessage, TrustedSkills, sources
 from rumi.tools import Bash, UseSkill
