@@ -94,7 +94,7 @@ async def connect(path: Path) -> AsyncIterator[ControlClient]:
                 yield ControlClient(wire, path)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        if len(group.exceptions) != 1:
-            raise
-        only = group.exceptions[0]  # callers know the error by its name, not by the nursery around it
-        raise only from only.__cause__
+        only = group.exceptions[0]
+        if len(group.exceptions) != 1 or not isinstance(only, Exception):
+            raise  # a Ctrl-C among them: the command line ends without a word
+        raise only from only.__cause__  # callers know the error by its name, not by the nursery around it
