@@ -254,7 +254,7 @@ class Process:
 
 
 def _actor(ref: Any) -> Any:
-    life = ref._place._life
+    life = ref._node._life
     return life._actor if life is not None else None
 
 
