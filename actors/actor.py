@@ -94,7 +94,7 @@ class Actor(Generic[M_contra]):
         """
 
     def busy(self) -> bool:
-        """Whether work is under way that no message in hand shows; a busy actor does not go idle."""
+        """Return True if work is under way that no message in hand shows; a busy actor does not go idle."""
         return False
 
     def activity(self) -> str:
@@ -102,7 +102,7 @@ class Actor(Generic[M_contra]):
         return ""
 
     def metrics(self) -> Mapping[str, object]:
-        """What it counts, by name, for the status tree: plain values; quick, and must not wait."""
+        """Return what it counts, by name, for the status tree: plain values; quick, and must not wait."""
         return {}
 
     @property

@@ -175,7 +175,7 @@ class BaseSupervisor(Node):
 
     @abstractmethod
     def _count_restart(self, child: Node, now: float) -> bool:
-        """Whether one restart more is within the limit; counts it if so."""
+        """Return True if one restart more is within the limit; counts it if so."""
 
     @abstractmethod
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:

@@ -109,12 +109,12 @@ class Cell(Node, Generic[M]):
         super()._finalise(reason)
 
     def runs_this_task(self) -> bool:
-        """Whether the current task works for a hook or a handler of this actor."""
+        """Return True if the current task works for a hook or a handler of this actor."""
         return self._life is not None and self._life.runs(trio.lowlevel.current_task())
 
     @property
     def idle_since(self) -> float:
-        """When the last message ended, on trio's clock."""
+        """Return when the last message ended, on trio's clock."""
         return self._life.since if self._life is not None else trio.current_time()
 
     def status(self) -> NodeStatus:

@@ -273,7 +273,7 @@ class Incarnation(Generic[M]):
             scope.cancel()
 
     def runs(self, task: trio.lowlevel.Task) -> bool:
-        """Whether `task` is, or is below, a task that runs a hook or a handler of this incarnation.
+        """Return True if `task` is, or is below, a task that runs a hook or a handler of this incarnation.
 
         Tasks that the actor started for itself are not: its messages are handled while they run.
         """
@@ -332,7 +332,7 @@ class Incarnation(Generic[M]):
 
 
 def _refused(error: Exception, item: Item) -> bool:
-    """Whether a handler refused on purpose; an asker that still waits then has the error."""
+    """Return True if a handler refused on purpose; an asker that still waits then has the error."""
     alone = _alone(error)
     if not isinstance(alone, Refused):
         return False

@@ -53,7 +53,7 @@ class Mailbox:
 
     @property
     def senders_waiting(self) -> int:
-        """How many tasks wait for room."""
+        """Return how many tasks wait for room."""
         return len(self._senders) if self._senders else 0
 
     def waiting(self) -> tuple[tuple[Task, Item], ...]:
@@ -132,7 +132,7 @@ class Mailbox:
             )
 
     def statistics(self) -> MailboxStatistics:
-        """What is queued, and what waits."""
+        """Return what is queued, and what waits."""
         return MailboxStatistics(len(self.queue), self.capacity, self.senders_waiting, self.dead_letters)
 
     async def wait(self, listen: bool = True) -> None:

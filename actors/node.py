@@ -77,7 +77,7 @@ class Parent(Protocol):
 
     @property
     def path(self) -> str:
-        """Where in the tree it is."""
+        """Return where in the tree it is."""
         ...
 
     def _ended(self, child: Node, outcome: Outcome) -> float | None:
@@ -90,7 +90,7 @@ class Parent(Protocol):
 
     @property
     def _observed(self) -> bool:
-        """Whether anybody watches the tree."""
+        """Return True if anybody watches the tree."""
         ...
 
     def _emit(self, event: TreeEvent) -> None:
@@ -134,7 +134,7 @@ class Node(ABC):
 
     @property
     def path(self) -> str:
-        """Where in the tree it is: "root/branch/leaf"."""
+        """Return where in the tree it is: "root/branch/leaf"."""
         return f"{self._parent.path}/{self.id}" if self._parent is not None else self.id
 
     @property
@@ -252,7 +252,7 @@ class Node(ABC):
         return self._stop_reason
 
     def runs_this_task(self) -> bool:
-        """Whether the current task works for a hook or a handler of the actor that lives here."""
+        """Return True if the current task works for a hook or a handler of the actor that lives here."""
         return False
 
     def _enter(self, phase: Phase) -> None:

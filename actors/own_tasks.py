@@ -36,7 +36,7 @@ class OwnTasks:
 
     @property
     def any(self) -> bool:
-        """Whether a task runs, or is about to."""
+        """Return True if a task runs, or is about to."""
         return bool(self.nursery.child_tasks or self._starts)
 
     def _check(self) -> None:

@@ -38,7 +38,7 @@ class ActorRef(Generic[M_contra]):
 
     @property
     def path(self) -> str:
-        """Where in the tree it is: "root/branch/leaf"."""
+        """Return where in the tree it is: "root/branch/leaf"."""
         return self._node.path
 
     async def tell(self, message: M_contra) -> None:

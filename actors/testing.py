@@ -122,7 +122,7 @@ def node(root: Supervisor | DynamicSupervisor[Any], *path: str) -> NodeStatus:
 
 
 def crashes_until_the_end(root: Supervisor) -> dict[str, int | None]:
-    """How often each actor that is known beforehand may crash before `root` gives up, by its path.
+    """Return how often each actor that is known beforehand may crash before `root` gives up, by its path.
 
     That is the product, over the supervisors above it, of one more than their `max_restarts`. None where it
     never comes to that, because the actor's backoff spreads its restarts over more time than is counted.

@@ -71,7 +71,7 @@ class Subscription(Generic[E]):
 
     @property
     def behind(self) -> int:
-        """How many events wait to be received."""
+        """Return how many events wait to be received."""
         return len(self._queue)
 
     def put(self, event: E) -> None:

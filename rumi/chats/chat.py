@@ -112,7 +112,7 @@ class Chat(Actor[ChatMessage]):
         return f"{job.kind} {job.turn}: {phase}, {self._services.now() - job.since:.0f} s"
 
     def metrics(self) -> Mapping[str, object]:
-        """What it works on, for how long, and what it has."""
+        """Return what it works on, for how long, and what it has."""
         return metrics_of(self._services, self._chat, self._session, self._job)
 
     # The mailbox loop: nothing is awaited here.
@@ -207,7 +207,7 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, partial(about_skills, self._services, self._language(message), rest))
 
     def _answers(self, message: Incoming) -> bool:
-        """Whether it is the yes or the no that the turn waits for; then it shares the turn's final reply.
+        """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.
 
         A word that came before the question was there to be read answers something else.
         """

@@ -43,6 +43,6 @@ def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
 
 
 def asks_first(text: str) -> bool:
-    """Whether a message is a command that puts a question first, and so is told as a turn is."""
+    """Return True if a message is a command that puts a question first, and so is told as a turn is."""
     command = parse_chat_command(text)
     return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)

@@ -43,7 +43,7 @@ class Known:
 async def what_is_known(
     services: ChatServices, chat: str, language: Language, said: str, told: Told
 ) -> Known:
-    """What a turn about what was `said` is told, besides what it is `told` already. Never raises.
+    """Return what a turn about what was `said` is told, besides what it is `told` already. Never raises.
 
     What does not answer is left out, and told when it does.
     """

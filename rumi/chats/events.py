@@ -174,12 +174,12 @@ class TurnState:
 
     @property
     def words(self) -> str:
-        """What was said of the answer, or before the tool calls that run."""
+        """Return what was said of the answer, or before the tool calls that run."""
         return "".join(self.said)
 
     @property
     def phase(self) -> Phase:
-        """What the turn does."""
+        """Return what the turn does."""
         if self.question is not None:
             return "asking"
         if self.waiting is not None:

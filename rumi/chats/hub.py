@@ -24,7 +24,7 @@ HubSubscription: TypeAlias = Subscription[ChatEvent]
 
 
 def _characters(event: ChatEvent) -> int:
-    """How much an event holds, where it may be much."""
+    """Return how much an event holds, where it may be much."""
     match event.what:
         case TextDelta(text) | TurnStarted(text) | Replied(_, _, text) | TurnFinished(_, text):
             return len(text)
@@ -91,7 +91,7 @@ class Hub:
             self.questions[question] = message
 
     def could_be_read(self, question: str, origin: int | None) -> bool:
-        """Whether the question was there before the message `origin` was written."""
+        """Return True if the question was there before the message `origin` was written."""
         shown = self.questions.get(question)
         return shown is not None and (origin is None or origin > shown)
 

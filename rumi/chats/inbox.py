@@ -169,7 +169,7 @@ class Inbox:
             await self._end_turn(chat, "stopped")
 
     def works(self, chat: str) -> bool:
-        """Whether a message of the chat has no final reply yet."""
+        """Return True if a message of the chat has no final reply yet."""
         return chat in self._services.pending.untold
 
     async def command(self, chat: str, text: str, language: Language | None = None) -> str:
@@ -283,7 +283,7 @@ class Inbox:
         return await self.has_to_learn(chat)
 
     async def has_to_learn(self, chat: str | None = None) -> bool:
-        """Whether there is anything to learn now, from the chat or from any."""
+        """Return True if there is anything to learn now, from the chat or from any."""
         return self._services.learns and bool((await self._services.journal.ask(ToLearn(chat))).now)
 
     async def learn_now(self, chat: str | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The learner: extracts facts from sessions when they end, in the background.
+"""Extracts facts from sessions when they end, in the background.
 
 When a session ends is a date in the journal, so an end is met whether its chat is in memory or not, and
 also when it came while no process ran. What was learned is stored before the journal hears of it; if the
@@ -84,11 +84,11 @@ class FactExtractor(Actor[ExtractorMessage]):
         self._woken.set()
 
     def activity(self) -> str:
-        """How many sessions it learns from."""
+        """Return how many sessions it learns from."""
         return f"learning from {len(self._tries)}" if self._tries else ""
 
     def metrics(self) -> Mapping[str, object]:
-        """How many sessions it learns from."""
+        """Return how many sessions it learns from."""
         return {"sessions": len(self._tries)}
 
     async def _watch(self) -> None:
@@ -250,7 +250,7 @@ async def learn_of(services: "ChatServices", owner: str) -> int:
 
 
 def look(services: "ChatServices") -> None:
-    """Tell the learner that a session has ended. Never waits."""
+    """Tell the extractor that a session has ended. Never waits."""
     if services.extractor is not None:
         with suppress(ActorStopped, MailboxFull):  # it looks by itself now and then
             services.extractor.tell_nowait(Look())

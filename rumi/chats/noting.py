@@ -32,7 +32,7 @@ class Told:
 
 
 def told_by(entries: Sequence[HistoryEntry]) -> Told:
-    """What a prompt with this history tells the model."""
+    """Return what a prompt with this history tells the model."""
     notes = _current(entries)
     if not notes:
         return Told()
@@ -77,7 +77,7 @@ def exchanges(entries: Sequence[HistoryEntry]) -> list[list[HistoryEntry]]:
 
 
 def is_whole(entry: HistoryEntry) -> bool:
-    """Whether it is a note of all that holds."""
+    """Return True if it is a note of all that holds."""
     return entry.message.role == "system" and entry.message.content.startswith(WHOLE)
 
 

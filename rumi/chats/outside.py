@@ -28,7 +28,7 @@ def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
 
 
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
-    """What the history has of a message before anything that has to be fetched is there.
+    """Return what the history has of a message before anything that has to be fetched is there.
 
     Others' words stand before the user's own, which are what is asked.
     """
@@ -47,14 +47,14 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
 
 
 def brought(attachment: Attachment, text: str) -> Kept:
-    """What came of an enclosure, for the history: the user's own words, or somebody else's."""
+    """Return what came of an attachment, for the history: the user's own words, or somebody else's."""
     if attachment.outside:
         return handed_on(attachment, text)
     return Kept(Message("user", text), links=given_in(text))
 
 
 def handed_on(attachment: Attachment, text: str) -> Kept:
-    """What somebody else wrote, for the history: data in a marked block, with where it comes from.
+    """Return what somebody else wrote, for the history: data in a marked block, with where it comes from.
 
     Its links count as a page's do, but not those with a query: that may name the person it was sent to.
     """

@@ -81,7 +81,7 @@ def _command(arguments: str) -> str:
 
 
 def _argv(arguments: str, result: ToolResult) -> list[str] | None:
-    """What ran, also where it was cut off; None for what was refused and never ran."""
+    """Return what ran, also where it was cut off; None for what was refused and never ran."""
     if result.trace is not None:
         return list(result.trace.argv)
     try:

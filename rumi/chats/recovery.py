@@ -42,14 +42,14 @@ async def recover(services: ChatServices, chat: str, record: ChatRecord) -> tupl
 
 
 def _answers_one_of(messages: Sequence[Incoming], answer: Incoming) -> bool:
-    """Whether a message is the yes or the no to what the turn of one of these had asked."""
+    """Return True if a message is the yes or the no to what the turn of one of these had asked."""
     if answer.turn or fetched(answer.attachments) or texts.yes_or_no(answer.text) is None:
         return False
     return any((message.turn or _asked(message)) and message.id < answer.id for message in messages)
 
 
 def _asked(message: Incoming) -> bool:
-    """Whether it is a command that puts a question first: it is told as a turn is."""
+    """Return True if it is a command that puts a question first: it is told as a turn is."""
     return not message.turn and not fetched(message.attachments) and asks_first(message.text)
 
 

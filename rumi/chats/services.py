@@ -142,5 +142,5 @@ class ChatServices:
 
     @property
     def learns(self) -> bool:
-        """Whether sessions are learned from."""
+        """Return True if sessions are learned from."""
         return self.thinks and self.memory is not None and self.extract is not None

@@ -64,7 +64,7 @@ class ChatSession:
 
     @property
     def said(self) -> int:
-        """How many messages prompts show, without the notes of what is known."""
+        """Return how many messages prompts show, without the notes of what is known."""
         return sum(entry.message.role != "system" for entry in self.entries)
 
     async def load(self) -> ChatRecord:
@@ -162,7 +162,7 @@ _ENDED = re.compile(r"\n*\[(stopped|interrupted|model_error|crashed): this attem
 
 
 def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:
-    """What stands in the history in place of an answer that never came: what was `said` of it, and a mark."""
+    """Return the history's entry for an answer that never came: what was `said` of it, and a mark."""
     mark = f"[{reason}: this attempt ended without an answer]"
     return HistoryEntry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
 

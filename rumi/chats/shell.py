@@ -19,7 +19,7 @@ class ChatShell:
 
     @property
     def tainted(self) -> bool:
-        """Whether something in the files may have come from outside."""
+        """Return True if something in the files may have come from outside."""
         return self._session.files_tainted
 
     async def prepare(self) -> None:

@@ -137,7 +137,7 @@ class Summing:
         self._again_at = 0.0
 
     def begin(self) -> bool:
-        """Whether a summary is needed and none is being made. Then the caller starts `run`. Never waits."""
+        """Return True if a summary is needed and none is being made: the caller then starts `run`."""
         if self._scope is not None or not self._services.thinks or not self._due():
             return False
         if self._tokens() < self._again_at:
@@ -175,7 +175,7 @@ class Summing:
             self._scope.cancel()
 
     async def _sum_up(self, language: Language) -> bool:
-        """Whether there is one; not where the session has ended."""
+        """Return True if there is one; not where the session has ended."""
         services, chat_session = self._services, self._session
         session, earlier, entries = chat_session.session, chat_session.summary, self._outgrown()
         model = services.model_for(self._chat, language)
@@ -199,7 +199,7 @@ class Summing:
         return bool(self._outgrown()) or (summary is not None and summary.gap)
 
     def _outgrown(self) -> tuple[HistoryEntry, ...]:
-        """What should be summed up of the turns that have ended."""
+        """Return what should be summed up of the turns that have ended."""
         room, turn, entries = self._session.room, self._session.turn, self._session.entries
         running = next((n for n, entry in enumerate(entries) if entry.turn == turn), len(entries))
         return room.outgrown(entries[:running]) if room is not None else ()

@@ -77,11 +77,11 @@ class ControlServer(Actor[Never]):
             await trio.serve_listeners(self._connection, [listener], handler_nursery=nursery)
 
     def activity(self) -> str:
-        """What goes on over connections that were handed over."""
+        """Return what goes on over connections that were handed over."""
         return ", ".join(f"{count} {name}" for name, count in sorted((+self._open).items()))
 
     def metrics(self) -> Mapping[str, object]:
-        """How many clients are connected, and how many of them follow which stream."""
+        """Return how many clients are connected, and how many of them follow which stream."""
         return {"connections": self._connections, "streams": dict(+self._open)}
 
     async def _connection(self, stream: trio.SocketStream) -> None:

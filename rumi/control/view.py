@@ -162,7 +162,7 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
 
 
 def _matters(item: Item) -> bool:
-    """Whether there are chats below it, or anything about it is not as it should be."""
+    """Return True if there are chats below it, or anything about it is not as it should be."""
     unusual = item["state"] != "running" or item["restarts"] or item["mailbox"]["depth"] or item["last_error"]
     return bool(unusual) or any(is_chat(child) for child in item["children"])
 

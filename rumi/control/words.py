@@ -22,12 +22,12 @@ def duration(seconds: float) -> str:
 
 
 def is_chat(item: Item) -> bool:
-    """Whether it is a chat's actor."""
+    """Return True if it is a chat's actor."""
     return "history" in item["figures"]
 
 
 def works(item: Item) -> bool:
-    """Whether there is anything to tell about it now: work, mail, trouble."""
+    """Return True if there is anything to tell about it now: work, mail, trouble."""
     metrics = item["figures"]
     usual = item["state"] == "running" and not item["mailbox"]["depth"] and not item["restarts"]
     return not usual or "error" in metrics or bool(metrics.get("job") if is_chat(item) else item["doing"])
@@ -43,7 +43,7 @@ def age_of(item: Item) -> float:
 
 
 def activity_of(item: Item, language: Language = "en") -> str:
-    """What it does and for how long; where it does nothing, its last error."""
+    """Return what it does and for how long; where it does nothing, its last error."""
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words
@@ -83,7 +83,7 @@ def _actor(item: Item, language: Language) -> str:
 
 
 def _budgets(models: dict[str, Item]) -> list[str]:
-    """What is left of each model's budget, as its server last told."""
+    """Return what is left of each model's budget, as its server last told."""
     parts = []
     for name, model in models.items():
         left = [

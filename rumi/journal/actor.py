@@ -72,7 +72,7 @@ class Shelf:
 
     @property
     def refuses(self) -> bool:
-        """Whether new messages are refused: their senders still have them."""
+        """Return True if new messages are refused: their senders still have them."""
         if self.trouble == "locked":
             return trio.current_time() - self.since >= LOCKED_S
         return self.trouble is not None
@@ -222,7 +222,7 @@ class Journal(Actor[JournalMessage]):
                 await self._put_off(store, error.trouble)
 
     def _next_look(self) -> float:
-        """When to write what is kept, or to look whether that could be done, on trio's clock."""
+        """Return when to write what is kept, or to look whether that could be done, on trio's clock."""
         if self._kept:
             return self._next_try
         return float("inf") if self._shelf.trouble in (None, "replaced") else self._next_clear
@@ -319,7 +319,7 @@ class Journal(Actor[JournalMessage]):
     # What goes on beside
 
     def _identity(self) -> Identity:
-        """Which files these are, as the file system numbers them; None for one that is not there."""
+        """Return which files these are, as the file system numbers them; None for one that is not there."""
         found: list[tuple[int, int] | None] = []
         for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
             try:
@@ -385,7 +385,7 @@ class Journal(Actor[JournalMessage]):
             store.close()
 
     def activity(self) -> str:
-        """How many requests wait for the disk, and why."""
+        """Return how many requests wait for the disk, and why."""
         waiting = len(self._waiting) + len(self._kept)
         words = [f"{waiting} waiting for the disk"] if waiting else []
         if self._shelf.trouble is not None:

@@ -68,7 +68,7 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
 
 @do.register
 def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
-    """What has to be summed up still."""
+    """Return what has to be summed up still."""
     session = (request.chat, request.session)
     told, upto = transaction.db.execute(
         "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
@@ -101,7 +101,7 @@ def mark_files(request: MarkFiles, transaction: Transaction) -> None:
 
 
 def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
-    """Whether something in the session came from outside, and something in the chat's files."""
+    """Return if something in the session came from outside, and if something in the chat's files did."""
     row = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted),"
         " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?)",

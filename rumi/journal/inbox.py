@@ -164,14 +164,14 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
 
 @do.register
 def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Incoming, ...]:
-    """What lacks a final reply."""
+    """Return what lacks a final reply."""
     found = f"{_OPEN} WHERE chat = ? AND reply IS NULL AND id > ? ORDER BY id"
     return _messages(transaction, found, request.chat, request.after)
 
 
 @do.register
 def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
-    """What a retry would run."""
+    """Return what a retry would run."""
     session, _ = session_of(transaction, request.chat)
     found = (
         "messages WHERE chat = ? AND session = ? AND reply IS NOT NULL"
@@ -182,14 +182,14 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
 
 @do.register
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
-    """Where somebody still waits for a reply."""
+    """Return where somebody still waits for a reply."""
     rows = transaction.db.execute("SELECT DISTINCT chat FROM messages WHERE reply IS NULL ORDER BY chat")
     return tuple(chat for (chat,) in rows)
 
 
 @do.register
 def knows(request: Knows, transaction: Transaction) -> bool:
-    """Whether the chat has a message or a session."""
+    """Return True if the chat has a message or a session."""
     found = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM messages WHERE chat = ?)"
         " OR EXISTS (SELECT 1 FROM sessions WHERE chat = ?)",
@@ -234,7 +234,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
 
 
 def _attachments(text: str) -> tuple[Attachment, ...]:
-    """What came with a message; nothing where a disk has spoilt that: the message still gets its reply."""
+    """Return what came with a message; nothing if a disk has spoilt it: the message still gets a reply."""
     try:
         return tuple(Attachment(**one) for one in json.loads(text))
     except (ValueError, TypeError):

@@ -17,7 +17,7 @@ FROM sessions WHERE fresh AND chat = coalesce(?, chat) ORDER BY since, chat, num
 
 @do.register
 def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
-    """What is due. Only sessions in which something was said since are looked at."""
+    """Return what is due. Only sessions in which something was said since are looked at."""
     now, due, then = transaction.now(), [], math.inf
     for chat, number, since in transaction.db.execute(_DUE, (request.chat,)):
         if since > now and not request.going_on:
@@ -29,7 +29,7 @@ def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
 
 @do.register
 def study(request: Study, transaction: Transaction) -> Lesson:
-    """What the user said and was told, without what came from outside: no results, no tainted answers."""
+    """Return what the user said and was told, without results and tainted answers."""
     row = transaction.db.execute(
         "SELECT learned, tries,"
         " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"

@@ -58,7 +58,7 @@ class Attachment:
 
     @property
     def outside(self) -> bool:
-        """Whether it is not its user's own word: only a recording of their own voice is."""
+        """Return True if it is not its user's own word: only a recording of their own voice is."""
         return self.kind != "voice" or bool(self.source)
 
 

@@ -139,6 +139,6 @@ class Store:
         )
 
     def _count_undelivered(self) -> int:
-        """How many replies nobody has acknowledged: few, and an index has them alone."""
+        """Return how many replies nobody has acknowledged: few, and an index has them alone."""
         (count,) = self._db.execute("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetchone()
         return int(count)

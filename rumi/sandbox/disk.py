@@ -57,11 +57,11 @@ class Free:
 
     @property
     def low(self) -> bool:
-        """Whether the reserve is touched."""
+        """Return True if the reserve is touched."""
         return self.bytes < self.reserve_bytes or self.files < self.reserve_files
 
     def after(self, seconds: float, earlier: "Free", elapsed_s: float) -> "Free":
-        """What will be free then if it goes on as it did since the earlier look."""
+        """Return what will be free then if it goes on as it did since the earlier look."""
         pace = seconds / elapsed_s if elapsed_s > 0 else 0
         return Free(
             self.bytes - max(earlier.bytes - self.bytes, 0) * pace,
@@ -139,7 +139,7 @@ class Disk:
         """Held while the commands are paused and counted: no command begins meanwhile."""
 
     def look(self) -> Free:
-        """What is free now; what was free at the last look where the file system does not say it."""
+        """Return what is free now; what was free at the last look where the file system does not say it."""
         with contextlib.suppress(OSError):
             self._last = free_on(self._folder, self._reserve_bytes, self._statvfs)
         return self._last
@@ -204,12 +204,12 @@ class DiskWatch(Actor[Never]):
         self.start_soon(self._watch)
 
     def activity(self) -> str:
-        """What is free, where that is too little."""
+        """Return what is free, where that is too little."""
         free = self._disk.look()
         return f"{free.bytes / MEGA:.0f} MB free, too few" if free.low else ""
 
     def metrics(self) -> dict[str, object]:
-        """What is free, what of it is kept, and how many commands were ended for it."""
+        """Return what is free, what of it is kept, and how many commands were ended for it."""
         free = self._disk.look()
         files = None if free.files == math.inf else free.files
         return {

@@ -73,7 +73,7 @@ class Skills(Actor[SkillsMessage]):
 
     @answers(Info)
     async def info(self, message: Info) -> SkillEntry | SkillError:
-        """What there is to say about a skill."""
+        """Return what there is to say about a skill."""
         return (await self._now()).find(message.name)
 
     @answers(ForPrompt)
@@ -118,9 +118,9 @@ class Skills(Actor[SkillsMessage]):
             return error
 
     def activity(self) -> str:
-        """How many skills there are."""
+        """Return how many skills there are."""
         return f"{len(self._view.listed.entries)} skills" if self._view else ""
 
     def metrics(self) -> Mapping[str, object]:
-        """How many skills there are; nothing before the first look."""
+        """Return how many skills there are; nothing before the first look."""
         return {"skills": len(self._view.listed.entries)} if self._view else {}

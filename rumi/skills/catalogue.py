@@ -32,7 +32,7 @@ BUNDLED: Final = Path(__file__).parent / "bundled"
 
 
 def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -> tuple[Source, ...]:
-    """Where skills are looked for, in this order; a skill replaces one of the same name from before.
+    """Return where skills are looked for, in this order; a skill replaces one of the same name from before.
 
     `dirs` are as written in the configuration: `~` is the user's home, and a relative path is below
     `home`, the installation's. A folder that is named twice counts once, so the user's own home folder
@@ -139,7 +139,7 @@ class Catalogue:
         self._view = View((), (), {})
 
     def look(self) -> View:
-        """What there is now; only what has changed is read."""
+        """Return what there is now; only what has changed is read."""
         found: dict[tuple[str, str], _Found] = {}
         problems: list[str] = []
         for source in self._sources:
@@ -203,7 +203,7 @@ def _folders(source: Source) -> tuple[list[str], list[str]]:
 
 
 def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
-    """Whether it is a folder. A link that leads to itself is none, and not the others' trouble."""
+    """Return True if it is a folder. A link that leads to itself is none, and not the others' trouble."""
     try:
         return entry.is_dir(follow_symlinks=links)
     except OSError:
@@ -211,7 +211,7 @@ def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
 
 
 def _signature(folder: Path) -> object:
-    """What changes whenever the skill does; None where there is no `SKILL.md`.
+    """Return what changes whenever the skill does; None where there is no `SKILL.md`.
 
     A file that has changed just now has none that it could be recognised by.
     """
@@ -225,7 +225,7 @@ def _signature(folder: Path) -> object:
 
 
 def _has_code(folder: Path) -> bool:
-    """Whether something stands in the place of code: what cannot be run says so when it is to be."""
+    """Return True if something stands in the place of code: what cannot be run says so when it is to be."""
     try:
         return not stat.S_ISDIR(os.lstat(f"{folder}/{CODE}").st_mode)
     except OSError:

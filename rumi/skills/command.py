@@ -56,7 +56,7 @@ _MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
 
 
 def plain(text: str, most_chars: int) -> str:
-    """What somebody wrote about a skill, on one line of Markdown in which nothing of it is a mark."""
+    """Return what somebody wrote about a skill, on one line of Markdown in which nothing of it is a mark."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if len(line) > most_chars:
         line = f"{line[: most_chars - 1]}…"

@@ -42,7 +42,7 @@ class DisabledSkills:
 
     @property
     def is_overridden(self) -> bool:
-        """Whether the environment decides, and the file does not."""
+        """Return True if the environment decides, and the file does not."""
         return self._variable is not None
 
     def __call__(self) -> Disabled:

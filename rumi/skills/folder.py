@@ -136,7 +136,7 @@ class Snapshot:
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """What is in a skill's folder, but for what running its tests leaves there.
+    """Return what is in a skill's folder, but for what running its tests leaves there.
 
     Raises:
         SkillError: it cannot be read, is too large, or holds what is neither file nor folder: the content of

@@ -27,12 +27,12 @@ _ALLOWED_TOOL: Final = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
 
 
 def is_name(name: str) -> bool:
-    """Whether a skill can have this name: a word of letters, digits, `-`, `_` and `.`."""
+    """Return True if a skill can have this name: a word of letters, digits, `-`, `_` and `.`."""
     return _NAME.fullmatch(name) is not None
 
 
 def same(name: str) -> str:
-    """What is equal for two ways to write one name: `Tidy_Folder` is `tidy-folder`."""
+    """Return what is equal for two ways to write one name: `Tidy_Folder` is `tidy-folder`."""
     return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
 
 
@@ -58,7 +58,7 @@ def decode(raw: bytes) -> str:
 
 
 def parse(text: str) -> tuple[Header, str]:
-    """What a `SKILL.md` says about itself, and its body.
+    """Return what a `SKILL.md` says about itself, and its body.
 
     Raises:
         SkillError: in a few words what is wrong, without the file's name, and what is allowed.
@@ -139,7 +139,7 @@ def _metadata(keys: Mapping[str, Value]) -> Mapping[str, str]:
 
 
 def quoted(name: str) -> str:
-    """What a model or a person wrote as a name, on one line."""
+    """Return what a model or a person wrote as a name, on one line."""
     short = name[:80]
     return f"“{short}”" if short.isprintable() else ascii(short)
 

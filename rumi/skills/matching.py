@@ -35,7 +35,7 @@ def stems(text: str) -> list[str]:
 
 
 def weights(skill: Skill) -> dict[str, int]:
-    """How much each word of a skill counts."""
+    """Return how much each word of a skill counts."""
     found: dict[str, int] = {}
     parts = (
         (1, [skill.header.description]),

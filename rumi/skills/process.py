@@ -105,7 +105,7 @@ async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described(error: BaseException, folder: Path) -> str:
-    """What a skill raised, and the line of its own on which it did."""
+    """Return what a skill raised, and the line of its own on which it did."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, SystemExit):

@@ -179,7 +179,7 @@ class _Talk:
             await process.say(asdict(reply))
 
     async def _answer(self, heard: Mapping[str, Any]) -> Reply:
-        """What the skill asked for, done. This time is not its own."""
+        """Return what the skill asked for, done. This time is not its own."""
         if "tool" in heard:
             arguments = heard.get("arguments")
             return await self._call(str(heard["tool"]), arguments if isinstance(arguments, dict) else {})

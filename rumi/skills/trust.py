@@ -37,7 +37,7 @@ class TrustedSkills:
             return {}
 
     def signature(self) -> object:
-        """What changes whenever the file does."""
+        """Return what changes whenever the file does."""
         try:
             status = self._path.stat()
         except OSError:
@@ -45,7 +45,7 @@ class TrustedSkills:
         return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
     def is_trusted(self, folder: Path, content: Snapshot) -> bool:
-        """Whether this very content of the folder was trusted."""
+        """Return True if this very content of the folder was trusted."""
         pin = self.pins().get(str(folder))
         return pin is not None and pin.digest == content.digest
 

@@ -61,7 +61,7 @@ def facts_more(language: Language, count: int) -> str:
 
 
 def how_to_forget(language: Language) -> str:
-    """What can be done with such a list."""
+    """Return what can be done with such a list."""
     return pick(
         language,
         "`/memory forget CLAVE` olvida lo que hay en una clave.",
@@ -104,7 +104,7 @@ def fact_columns(language: Language) -> tuple[str, str, str, str]:
 
 
 def fact_origin(language: Language, explicit: bool, tainted: bool) -> str:
-    """How a fact is known: it was said to be remembered, or drawn from a conversation."""
+    """Return how a fact is known: it was said to be remembered, or drawn from a conversation."""
     how = pick(language, "pedido", "asked") if explicit else pick(language, "deducido", "inferred")
     return f"{how}, web" if tainted else how
 

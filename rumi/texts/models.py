@@ -44,7 +44,7 @@ def model_reason(language: Language, kind: str, model: str, message: str, detail
 
 
 def model_advice(language: Language, kind: str, advice: str) -> str:
-    """What to do about it, or nothing. `advice` is the error's own."""
+    """Return what to do about it, or nothing. `advice` is the error's own."""
     said = told(language, advice)
     return said if said != advice else pick(language, _ADVICE_ES.get(kind, ""), advice)
 
@@ -84,7 +84,7 @@ def model_queues(language: Language, cause: Literal["busy", "cool_down", "budget
 
 
 def models_failed(language: Language, reasons: Sequence[str]) -> str:
-    """What was tried, and why each did not answer."""
+    """Return what was tried, and why each did not answer."""
     tried = "; ".join(reasons)
     if len(reasons) == 1:
         return f"{tried}."

@@ -4,7 +4,7 @@ from rumi.texts.language import Language, in_language, pick
 
 
 def page_link(language: Language, link: str, minutes: int) -> str:
-    """How to come in."""
+    """Return how to come in."""
     return pick(
         language,
         f"La página: {link}\n(sirve una vez, {minutes} minutos; pedir la página después imprime otro)",

@@ -38,7 +38,7 @@ SHOWN_CHARS = 1500
 
 
 def question(language: Language, deed: Deed, details: Mapping[str, str]) -> str:
-    """What the user is asked, from the real arguments: one line each, however they were written."""
+    """Return what the user is asked, from the real arguments: one line each, however they were written."""
     es, en = _DEEDS[deed]
     first = pick(
         language,
@@ -76,14 +76,14 @@ _NO = frozenset({"no", "n"})
 
 
 def yes_or_no(text: str) -> bool | None:
-    """What a short word means where a yes or a no is awaited, in both languages; None for anything else."""
+    """Return what a short word means where a yes or a no is awaited; None for anything else."""
     # Some systems write í as an i and an accent.
     word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
     return True if word in _YES else False if word in _NO else None
 
 
 def verdict(language: Language, how: Verdict) -> str:
-    """What became of a question, in a word or two."""
+    """Return what became of a question, in a word or two."""
     return {
         "yes": pick(language, "✅ Sí.", "✅ Yes."),
         "no": pick(language, "❌ No.", "❌ No."),

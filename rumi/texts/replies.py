@@ -55,7 +55,7 @@ def reset(language: Language, facts: int, *, files: bool = False) -> str:
 
 
 def may_delete_files(language: Language, files: int, size: str) -> str:
-    """What is asked before a reset that deletes the files too."""
+    """Return what is asked before a reset that deletes the files too."""
     es, en = ("un archivo", "1 file") if files == 1 else (f"{files} archivos", f"{files} files")
     return pick(
         language,
@@ -190,7 +190,7 @@ def commands(language: Language) -> list[tuple[str, str]]:
 
 
 def help_text(language: Language) -> str:
-    """What can be said here."""
+    """Return what can be said here."""
     first = pick(
         language,
         "Escribí lo que necesitás con tus palabras. Comandos:",

@@ -13,7 +13,7 @@ def skills_known(language: Language, count: int) -> str:
 
 
 def skills_more(language: Language, count: int) -> str:
-    """How many there was no room for."""
+    """Return how many there was no room for."""
     return pick(language, f"(y {count} más)", f"(and {count} more)")
 
 
@@ -38,7 +38,7 @@ def skills_wrong(language: Language, count: int) -> str:
 
 
 def how_to_use_skills(language: Language) -> str:
-    """What can be done with them in a chat."""
+    """Return what can be done with them in a chat."""
     return pick(
         language,
         "Pedime algo que encaje con una, o nombrala. `/skills NOMBRE` la muestra.",
@@ -56,7 +56,7 @@ def skill_unknown(language: Language, name: str) -> str:
 
 
 def skill_source(language: Language, kind: str) -> str:
-    """Where a skill is from, in a word or two."""
+    """Return where a skill is from, in a word or two."""
     es, en = {
         "bundled": ("viene con Rumi", "comes with Rumi"),
         "home": ("de esta instalación", "of this installation"),
@@ -67,7 +67,7 @@ def skill_source(language: Language, kind: str) -> str:
 
 
 def skill_state(language: Language, *, off: bool, has_code: bool) -> str:
-    """Whether it is on, and what it is."""
+    """Return if a skill is on, and what it is."""
     what = (
         pick(language, "con código", "with code")
         if has_code

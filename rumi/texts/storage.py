@@ -37,7 +37,7 @@ def not_stored(language: Language, trouble: str, what: str = "state.db") -> str:
 
 
 def kept_at_telegram(language: Language, trouble: str) -> str:
-    """What a user on Telegram reads meanwhile. Their message is not lost, and the disk is not mentioned."""
+    """Return what a Telegram user reads meanwhile: no message is lost; the disk is not mentioned."""
     if trouble == "replaced":
         return pick(
             language,
@@ -54,7 +54,7 @@ def kept_at_telegram(language: Language, trouble: str) -> str:
 
 
 def waits_for_the_disk(language: Language, trouble: str) -> str:
-    """What a turn waits for, while nothing can be written."""
+    """Return what a turn waits for, while nothing can be written."""
     match trouble:
         case "full":
             return pick(language, "el disco está lleno", "the disk is full")
@@ -67,7 +67,7 @@ def waits_for_the_disk(language: Language, trouble: str) -> str:
 
 
 def make_room(language: Language, wanted_mb: float, large: Sequence[tuple[str, float, str]]) -> str:
-    """What to delete: names, their size in MB, and the command that does it."""
+    """Return what to delete: names, their size in MB, and the command that does it."""
     lines = [
         pick(
             language,

@@ -54,7 +54,7 @@ def no_ears(language: Language) -> str:
 
 
 def not_brought(language: Language, why: str) -> str:
-    """What came with a message could not be had."""
+    """Say that what came with a message could not be had."""
     why = why.strip().rstrip(".")
     return pick(
         language,
@@ -69,7 +69,7 @@ def tool_runs(language: Language, what: str) -> str:
 
 
 def thinking(language: Language) -> str:
-    """Where an answer will grow, before its first word."""
+    """Return where an answer will grow, before its first word."""
     return pick(language, "💭 pensando…", "💭 thinking…")
 
 
@@ -109,7 +109,7 @@ def winding_down(language: Language, patience_s: float) -> str:
 
 
 def answer_button(language: Language, yes: bool) -> str:
-    """What stands on the two buttons below a question."""
+    """Return what stands on the two buttons below a question."""
     return pick(language, "✅ Sí", "✅ Yes") if yes else "❌ No"
 
 

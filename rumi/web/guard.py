@@ -53,7 +53,7 @@ class Guard:
         return addresses
 
     async def judge(self, url: str) -> Verdict:
-        """What `check` would say about a URL; never raises what it can say."""
+        """Return what `check` would say about a URL; never raises what it can say."""
         addresses: tuple[str, ...] = ()
         try:
             target = parse_target(url)

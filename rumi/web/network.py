@@ -113,7 +113,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 def _only_an_address(text: str, port: int) -> Endpoint:
-    """What is handed to the transport: read, so that nothing is left there to resolve."""
+    """Return what is handed to the transport: read, so that nothing is left there to resolve."""
     address = read_address(text)
     if address is None:
         raise FetchRefused(f"{text} is not an address.")

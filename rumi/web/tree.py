@@ -35,11 +35,11 @@ class Web:
     fetcher: ActorRef[WebMessage]
 
     async def fetch(self, chat: str, url: str, method: Method = "GET") -> Page:
-        """What is at an address; see `Fetch`."""
+        """Return what is at an address; see `Fetch`."""
         return await self._ask(Fetch(url, chat, method))
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
-        """What a search finds; see `Search`."""
+        """Return what a search finds; see `Search`."""
         return await self._ask(Search(query, chat, max_results, topic))
 
     async def _ask(self, request: Request[R]) -> R:
@@ -85,7 +85,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
 
 
 async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:
-    """What the assistant would get from an address: by the same actor, guard, bounds and readers.
+    """Return what the assistant would get from an address: by the same actor, guard, bounds and readers.
 
     When it returns, and when it is cancelled, no connection and no process is left.
 

@@ -101,7 +101,7 @@ class Windows:
         self._taking, self._ending = False, True
 
     def at_work(self) -> int:
-        """How many windows have something to wait for: a reply, or, without a person, what comes next."""
+        """Return how many windows wait for something: a reply, or, without a person, what comes next."""
         return sum(self._works(window) for window in self._open)
 
     async def done(self) -> None:
@@ -140,7 +140,7 @@ class Windows:
         await self._gone(window)
 
     def _later(self) -> bool:
-        """Whether another process will soon do what this one does not take any more, or not yet."""
+        """Return True if another process will soon do what this one does not take any more, or not yet."""
         return not self._taking and not (self._ending and self._about.service)
 
     async def _opened(self, request: Mapping[str, object]) -> _Window:
@@ -228,7 +228,7 @@ class Windows:
         return {"number": number}
 
     async def _undelivered(self, window: _Window, chat: LocalChat) -> Mapping[str, object]:
-        """What nobody has read; what another window is just being told is that one's."""
+        """Return what nobody has read; what another window is just being told is that one's."""
         try:
             replies = await chat.undelivered()
         except RumiError as error:

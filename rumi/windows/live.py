@@ -28,7 +28,7 @@ Item = dict[str, Any]
 
 
 def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
-    """What a reader wants to hear of."""
+    """Return what a reader wants to hear of."""
     chats, events = _names(request.get("chats")), _names(request.get("events"))
     return lambda item: (not chats or item["chat"] in chats) and (not events or item["event"] in events)
 

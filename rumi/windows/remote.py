@@ -114,7 +114,7 @@ class RemoteChat:
         return Gone(*self._gone)
 
     def over(self) -> Gone | None:
-        """What ends this chat together with the process: a service is about to be back, and needs the home;
+        """Return what ends this chat with the process: a service is about to be back, and needs the home;
         one that is not understood stays. None where another process takes its place."""
         return self.gone() if self._last else None
 
@@ -256,7 +256,7 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
 
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:
-    """What the process has against it; from one that knows no windows at all, that it is another version."""
+    """Return what the process has against it; a process without windows is another version."""
     if message.get("later"):
         return NotThere(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # as to any request that it does not know

@@ -28,18 +28,20 @@ class Bound:
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Return True if only this machine can reach it."""
         return is_loopback(self.listener.getsockname()[0])
 
     @property
     def url(self) -> str:
-        """Where a browser finds it, without a slash at the end. A host for every address is not a place."""
+        """Return where a browser finds it, without a slash at the end; never a host for every address."""
         address = ipaddress.ip_address(self.listener.getsockname()[0].partition("%")[0])
         return f"http://{authority('localhost' if address.is_unspecified else self.name, self.port)}"
 
     def is_own(self, host: str, reached: str) -> bool:
-        """Whether a request's Host header names this page: the host of the command line, the address that the
-        connection `reached`, or localhost where that is this machine's own.
+        """Return True if a request's Host header names this page.
+
+        That is the host of the command line, the address that the connection `reached`, or localhost where
+        that is this machine's own.
 
         A name of somebody else's that was made to lead here (DNS rebinding) is none of these.
         """
@@ -65,7 +67,7 @@ def plain(address: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an IP address is this machine's own."""
+    """Return True if an IP address is this machine's own."""
     try:
         return ipaddress.ip_address(plain(address)).is_loopback
     except ValueError:

@@ -72,7 +72,7 @@ class Guard:
             await send({"type": "websocket.close"})  # before it is accepted, that is a 403
 
     def _is_own(self, scope: Scope) -> bool:
-        """Whether it comes from this page, or from somebody who typed its address."""
+        """Return True if it comes from this page, or from somebody who typed its address."""
         headers = scope["headers"]
         reached = scope["server"][0] if scope["server"] else ""
         hosts, origins = _all(headers, b"host"), _all(headers, b"origin")

@@ -112,5 +112,5 @@ def _read(kept: Path) -> dict[str, float]:
 
 
 def _digest(secret: str) -> bytes:
-    """What is kept of a secret. Looking it up tells no clock how much of a guess was right."""
+    """Return what is kept of a secret. Looking it up tells no clock how much of a guess was right."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()

@@ -122,7 +122,7 @@ def _family(name: str, kind: str, about: str, values: Mapping[str, object]) -> I
 
 
 def _actors(tree: Mapping[str, Any]) -> tuple[Counter[str], int, int, int]:
-    """How many nodes are in each state, the chats, those at work, and the queued messages."""
+    """Return how many nodes are in each state, the chats, those at work, and the queued messages."""
     states: Counter[str] = Counter()
     chats = working = mail = 0
     waiting = [tree]

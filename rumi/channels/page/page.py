@@ -147,7 +147,7 @@ class PageServer(Actor[Never]):
         return f"{windows} window{'s' if windows != 1 else ''}" if windows else ""
 
     def metrics(self) -> Mapping[str, object]:
-        """How many look, and where."""
+        """Return how many look, and where."""
         return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:

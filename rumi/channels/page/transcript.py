@@ -84,7 +84,7 @@ class Transcript:
 
     @property
     def working(self) -> bool:
-        """Whether a turn runs."""
+        """Return True if a turn runs."""
         return any(entry.state == "running" for entry in self.entries.values())
 
     # What windows do

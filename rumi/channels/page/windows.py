@@ -78,7 +78,7 @@ class Window:
                 yield "more", {"id": id, "text": grown}
 
     def rendered(self, name: str, what: Any) -> object:
-        """What `take` gave, as the browser shows it: Markdown as HTML. Blocking.
+        """Return what `take` gave, as the browser shows it: Markdown as HTML. Blocking.
 
         A text that grows is told in two halves: what no further word changes, once, and the rest, each time.
         """

@@ -29,7 +29,7 @@ class GrowingAnswer:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has been said in the current piece."""
+        """Return True if nothing has been said in the current piece."""
         return not self._raw
 
     def end(self, rows: int, width: int) -> str:
@@ -84,7 +84,7 @@ class GrowingAnswer:
 
 
 def rest_of(answer: str, shown: str) -> str | None:
-    """What `answer` says beyond `shown`, or None if it does not begin with it. White space does not count."""
+    """Return what `answer` says beyond `shown`, or None if it does not begin with it, white space aside."""
     position = 0
     for character in shown:
         if character.isspace():

@@ -296,7 +296,7 @@ class LiveView:
         return bool(self._turn.turn) and self._turn.finished is None
 
     def _label(self) -> tuple[str, float]:
-        """What the turn does while no tool runs, and since when."""
+        """Return what the turn does while no tool runs, and since when."""
         turn, words = self._turn, self._words
         if turn.question is not None:
             return words.awaited, turn.question.time

@@ -27,7 +27,7 @@ COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
 
 
 def exit_code(text: str, settled: Settled) -> int:
-    """What the process ends with when that was the reply to `text`.
+    """Return what the process ends with when that was the reply to `text`.
 
     A chat command has no turn and succeeds with its reply; any other text without a turn was refused
     because the chat was busy.

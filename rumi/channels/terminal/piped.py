@@ -52,7 +52,7 @@ async def what_to_send(
 async def _piped(
     source: Input, max_chars: int, words: Words, tell: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """What a pipe or a file on standard input says, at most `max_chars` of it; nothing where there is none.
+    """Return what a pipe or a file on standard input says, at most `max_chars` of it; nothing without one.
 
     `tell` says what was left out. Cancelled, what was read is lost.
     """

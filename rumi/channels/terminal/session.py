@@ -89,12 +89,12 @@ class TerminalSession:
 
     @property
     def busy(self) -> bool:
-        """Whether something is still to be answered."""
+        """Return True if something is still to be answered."""
         return bool(self._open or self._sending or self._turn.turn)
 
     @property
     def owing(self) -> bool:
-        """Whether something of its own is still to be answered."""
+        """Return True if something of its own is still to be answered."""
         return bool(self._open or self._sending or (self._turn.turn and self._turn_is_own))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -240,7 +240,7 @@ class TerminalSession:
         return any(turn_of(number) == turn for number in self._results)
 
     async def _is_own(self, event: ChatEvent) -> bool:
-        """Whether it belongs to a message of this conversation.
+        """Return True if it belongs to a message of this conversation.
 
         What is being sent has no number yet, and may be answered before it is told its own.
         """
@@ -270,7 +270,7 @@ class TerminalSession:
             self._results.popitem(last=False)
 
     async def _end_of_turn(self, event: ChatEvent, reply: Replied, turn: TurnState) -> TurnFinished | None:
-        """How the turn ended that this reply belongs to; None for a reply without a turn."""
+        """Return how the turn ended that this reply belongs to; None for a reply without a turn."""
         if not event.turn or event.turn != turn.turn:
             return None
         if turn.finished is not None:

@@ -59,7 +59,7 @@ class Output:
 
     @property
     def terminal(self) -> bool:
-        """Whether a person looks at it."""
+        """Return True if a person looks at it."""
         return os.isatty(self.fd)
 
     def columns_and_rows(self) -> tuple[int, int]:
@@ -112,7 +112,7 @@ class Input:
 
     @property
     def terminal(self) -> bool:
-        """Whether a person types."""
+        """Return True if a person types."""
         return os.isatty(self.fd)
 
     async def line(self) -> str | None:
@@ -129,7 +129,7 @@ class Input:
 
     @property
     def piped(self) -> bool:
-        """Whether a program or a file may have something to say: no terminal, no device, and it is open."""
+        """Return True if a program or a file may have something to say: open, no terminal, and no device."""
         try:
             mode = os.fstat(self.fd).st_mode
         except OSError:
@@ -144,7 +144,7 @@ class Input:
         return "".join(pieces)
 
     async def more(self) -> str | None:
-        """What comes next, at least a character; None when there is no more. Cancelled, it loses nothing."""
+        """Return what comes next, at least a character; None at the end. Cancelled, it loses nothing."""
         while not self._text:
             if self._ended:
                 return None
@@ -197,5 +197,5 @@ class Streams:
 
 
 def capable(output: Output) -> bool:
-    """Whether `output` is a terminal on which the cursor can be moved."""
+    """Return True if `output` is a terminal on which the cursor can be moved."""
     return output.terminal and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")

@@ -120,10 +120,10 @@ def words_for(language: Language) -> Words:
 
 
 def is_stop(text: str) -> bool:
-    """Whether a line is the command that waits for nothing."""
+    """Return True if a line is the command that waits for nothing."""
     return text.lower().split()[:1] == ["/stop"]
 
 
 def is_answer(text: str) -> bool:
-    """Whether a line is a yes or a no."""
+    """Return True if a line is a yes or a no."""
     return yes_or_no(text) is not None

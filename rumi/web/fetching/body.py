@@ -66,7 +66,7 @@ class _Reading:
         return Body(bytes(self._data), self._text, self._cut, broken_off)
 
     def _done(self) -> bool:
-        """Whether nothing more is wanted."""
+        """Return True if nothing more is wanted."""
         if not self._text:
             return True
         if len(self._data) > self._max_bytes:

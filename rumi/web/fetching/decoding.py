@@ -22,14 +22,14 @@ class Decoder(Protocol):
     """Takes a body's bytes as they come."""
 
     def decode(self, data: bytes, room: int) -> bytes:
-        """What `data` gives, at most `room` bytes (1 or more). Once that many came it is not called again.
+        """Return what `data` gives, at most `room` bytes (1 or more); after that many it is not called again.
 
         Raises:
             Broken: see there.
         """
 
     def whole(self) -> bool:
-        """Whether the body may end here."""
+        """Return True if the body may end here."""
 
 
 def decoder_for(codings: Sequence[str]) -> Decoder:

@@ -63,7 +63,7 @@ class Response:
 
     @property
     def location(self) -> str:
-        """Where it says that the page is; empty if it is here."""
+        """Return where it says that the page is; empty if it is here."""
         return self.headers.first("location") if self.status in _REDIRECTS else ""
 
 

@@ -46,7 +46,7 @@ class FairLimiter:
 
     @property
     def waiting(self) -> int:
-        """How many wait, those included that wait to follow a redirect to a busy host."""
+        """Return how many wait, those included that wait to follow a redirect to a busy host."""
         return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager

@@ -81,7 +81,7 @@ class Fetcher(Actor[WebMessage]):
         return await _settled(partial(self._find, message))
 
     def activity(self) -> str:
-        """How many fetches run and wait, and how many searches run."""
+        """Return how many fetches run and wait, and how many searches run."""
         fetching, searches = self._fetching, self._searching.running
         return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching"
 
@@ -186,7 +186,7 @@ def describe_head(headers: Headers) -> str:
 
 
 def describe_body(headers: Headers, body: Body) -> str:
-    """What it is that cannot be read as text."""
+    """Return what it is that cannot be read as text."""
     seems = looks_like(body.data[:SNIFFED_BYTES])
     told = [headers.media_type or "no type told", _size(headers), f"looks like {seems}" if seems else ""]
     return f"Not a text: {', '.join(filter(None, told))}. It was not downloaded."

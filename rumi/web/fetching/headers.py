@@ -38,13 +38,13 @@ class Headers:
 
     @property
     def charset(self) -> str | None:
-        """What the server says the text is encoded in."""
+        """Return what the server says the text is encoded in."""
         found = _CHARSET.search(self.first("content-type"))
         return found[1].lower() if found else None
 
     @property
     def size(self) -> int | None:
-        """How many bytes the body has as it is sent, if told."""
+        """Return how many bytes the body has as it is sent, if told."""
         told = self.first("content-length")
         return int(told) if told.isascii() and told.isdigit() and len(told) < 20 else None
 

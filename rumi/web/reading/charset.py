@@ -92,7 +92,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
 
 
 def _own_words(body: bytes) -> str | None:
-    """What a page says of itself."""
+    """Return what a page says of itself."""
     beginning = body[:_LOOKED_THROUGH_BYTES]
     for says in (_XML_SAYS.match(beginning), _META_SAYS.search(beginning)):
         if says:
@@ -113,7 +113,7 @@ def _wide(body: bytes) -> str | None:
 
 
 def _is(body: bytes, codec: str | None) -> bool:
-    """Whether all of it can be read so; it may have been cut in the midst of a character."""
+    """Return True if all of it can be read so; it may have been cut in the midst of a character."""
     if codec is None:
         return False
     if codec.startswith(("cp125", "iso8859", "koi8", "mac", "cp874", "cp866")):

@@ -50,14 +50,14 @@ SNIFFED_BYTES = 2048
 
 
 def readable(media_type: str) -> bool | None:
-    """Whether a body that a server calls `media_type` can become text; None where only its bytes tell."""
+    """Return True if a body of that type can become text; None where only its bytes tell."""
     if media_type in _VAGUE:
         return None
     return _declared(media_type) is not None
 
 
 def kind_of(media_type: str, beginning: bytes) -> Kind:
-    """What a body is. `media_type` is lower case without parameters; `beginning` its first bytes."""
+    """Return what a body is. `media_type` is lower case without parameters; `beginning` its first bytes."""
     head = beginning[:SNIFFED_BYTES]
     if b"%PDF-" in head[:1024] and (media_type in _VAGUE | _PDF or head.startswith(b"%PDF-")):
         return "pdf"
@@ -145,7 +145,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def looks_like(head: bytes) -> str:
-    """What the first bytes say, for a person; empty if they say nothing known."""
+    """Return what the first bytes say, for a person; empty if they say nothing known."""
     if head[4:8] == b"ftyp":
         return "an AVIF or HEIC image" if head[8:12] in (b"avif", b"heic", b"mif1") else "MP4 video or audio"
     if head[:4] == b"RIFF":

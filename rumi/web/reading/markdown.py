@@ -175,7 +175,7 @@ def _settle_table(element: Element) -> None:
 
 
 def _is_data(element: Element, rows: list[Element]) -> bool:
-    """Whether a table is one, or only a way to put things beside each other."""
+    """Return True if a table is one, or only a way to put things beside each other."""
     if element.get("role") in ("presentation", "none"):
         return False
     if any(part is not element for part in element.iter(*_NOT_IN_CELLS)):

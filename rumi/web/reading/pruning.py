@@ -93,7 +93,7 @@ def take_away(element: Element) -> None:
 
 
 def names_of(element: Element) -> str:
-    """What its maker calls it: class and id, lower case."""
+    """Return what its maker calls it: class and id, lower case."""
     return f"{element.get('class', '')} {element.get('id', '')}".lower()
 
 

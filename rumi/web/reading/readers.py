@@ -64,7 +64,7 @@ class Readers:
 
     @property
     def idle(self) -> int:
-        """How many processes wait for work."""
+        """Return how many processes wait for work."""
         return len(self._idle)
 
     async def read(

@@ -144,7 +144,7 @@ class Tavily(_Keyed):
     _FIELDS: Final = Fields(title="title", url="url", snippet="content", date="published_date")
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """What Tavily found; dates come with the topic news only."""
+        """Return what Tavily found; dates come with the topic news only."""
         answer = await self._api.ask(
             {"query": query.text, "topic": query.topic, "max_results": query.max_results}
         )
@@ -161,7 +161,7 @@ class Kagi(_Keyed):
     _FIELDS: Final = Fields(title="title", url="url", snippet="snippet", date="time")
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """What Kagi found, with the settings of the key's account."""
+        """Return what Kagi found, with the settings of the key's account."""
         workflow = "news" if query.topic == "news" else "search"
         answer = await self._api.ask({"query": query.text, "workflow": workflow, "limit": query.max_results})
         data = answer.get("data")
@@ -172,7 +172,7 @@ class Kagi(_Keyed):
 
 
 def _reason(error: BaseException) -> str:
-    """What lies below an error; of a certificate that is not trusted, the client's own says nothing."""
+    """Return the cause of an error: the client's own says nothing of a certificate that is not trusted."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

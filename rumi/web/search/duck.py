@@ -46,7 +46,7 @@ class Duck:
         self._room = trio.CapacityLimiter(_AT_ONCE)
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """What ddgs found. Cancelled, or out of time, its process has ended before this returns.
+        """Return what ddgs found. Cancelled, or out of time, its process has ended before this returns.
 
         Of an engine that answers, but with a riddle for humans, ddgs only sees that nothing was found.
         """
@@ -76,7 +76,7 @@ class Duck:
         }
 
     async def _run(self, request: dict[str, object]) -> dict[str, Any]:
-        """What the process says. It ends when this does, however that is."""
+        """Return what the process says. It ends when this does, however that is."""
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         try:
             async with await Child.start(

@@ -32,11 +32,11 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """How it is called in the configuration and in results."""
+        """Return how it is called in the configuration and in results."""
         ...
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """What it found, the best first; an empty result is not a failure. Cancelled, nothing of it goes on.
+        """Return what it found, the best first; empty is not a failure. Cancelled, nothing of it goes on.
 
         Raises:
             FetchError: it gave no answer in time, or none that can be used. No secret is in it, and no word

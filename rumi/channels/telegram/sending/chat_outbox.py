@@ -1,7 +1,7 @@
 """The ordered output of one chat: its final replies from the outbox, files, and beside them previews and
 questions.
 
-A lane exists while there is something to send or a turn runs. It is a task of the sender, and its errors do
+An outbox exists while there is something to send or a turn runs. It is a task of the sender; its errors do
 not leave it.
 """
 
@@ -176,7 +176,7 @@ class ChatOutbox:
 
     @property
     def rests(self) -> Resting | None:
-        """Until when nothing is sent, and why; None if the lane may send."""
+        """Until when nothing is sent, and why; None if it may send."""
         closed = self._to.closed_until
         if closed > trio.current_time():
             return Resting(closed, LIMIT)

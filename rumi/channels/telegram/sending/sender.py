@@ -57,7 +57,7 @@ class Sender(Actor[SenderMessage]):
     reached any more, in a separate task. `moves`, `limits` and `statistics` should outlive an incarnation,
     because Telegram remembers them too.
 
-    There is a lane for each chat with something to send or with a turn; nothing is kept of the others.
+    There is an outbox for each chat with something to send or with a turn; nothing is kept of the others.
     """
 
     concurrency = 1024
@@ -137,7 +137,7 @@ class Sender(Actor[SenderMessage]):
         waiting = sum(outbox.waiting for outbox in self._outboxes.values())
         return {"chats": len(self._outboxes), "waiting": waiting, **asdict(self.statistics)}
 
-    # Lanes
+    # Outboxes
 
     async def _listen(self, task_status: trio.TaskStatus[None]) -> None:
         with self._hub.listening() as events:
@@ -162,7 +162,7 @@ class Sender(Actor[SenderMessage]):
                     outbox.happened(event)
 
     async def _look(self) -> None:
-        """Open a lane for each chat with a waiting reply."""
+        """Open an outbox for each chat with a waiting reply."""
         for chat in await self._journal.ask(Waiting()):
             if (outbox := self._outbox(chat)) is not None:
                 outbox.look()

@@ -28,7 +28,7 @@ class TidyFolderSkill:
     """Makes a plan; with `apply` in front of the folder it carries it out."""
 
     async def run(self, context: Context) -> str:
-        """What would be moved, or was."""
+        """Return what would be moved, or was."""
         words = context.input.strip()
         first, _, rest = words.partition(" ")
         apply = first.casefold() in ("apply", "aplicar")
