@@ -282,7 +282,7 @@ def looks_for_no_wake_up_that_was_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def starts_no_chat_that_is_away(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Dispatcher, "open_soon", lambda self, chat: None)
+    patch.setattr(Dispatcher, "open_soon", lambda self, chat, *, urgent=False: None)
 
 
 def passes_messages_that_it_has_not_judged(patch: pytest.MonkeyPatch) -> None:
