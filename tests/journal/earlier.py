@@ -97,40 +97,11 @@ CREATE TABLE summaries (chat TEXT NOT NULL, session INTEGER NOT NULL, turn TEXT 
 CREATE TABLE tainted_files (chat TEXT PRIMARY KEY, since REAL NOT NULL);
 CREATE TABLE moved (old INTEGER NOT NULL, new INTEGER NOT NULL UNIQUE);
 """,
-    5: """
-CREATE TABLE messages (id INTEGER PRIMARY KEY, chat TEXT NOT NULL, text TEXT NOT NULL, received REAL NOT NULL,
-    session INTEGER, turn TEXT, reason TEXT, retried INTEGER, reply INTEGER REFERENCES outbox (id),
-    language TEXT NOT NULL DEFAULT '', origin INTEGER,
-    enclosures TEXT NOT NULL DEFAULT '[]', preview INTEGER, unattended INTEGER NOT NULL DEFAULT 0,
-    user INTEGER, admin INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
-CREATE INDEX messages_of_reply ON messages (reply);
-CREATE INDEX messages_of_chat ON messages (chat, id);
-CREATE INDEX messages_to_retry ON messages (chat, session, id)
-    WHERE reply IS NOT NULL AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL;
-CREATE TABLE updates (id INTEGER PRIMARY KEY, seen REAL NOT NULL);
-CREATE INDEX updates_by_age ON updates (seen);
-CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, text TEXT NOT NULL,
-    created REAL NOT NULL, delivered REAL, parts INTEGER NOT NULL DEFAULT 0, failure TEXT);
-CREATE INDEX outbox_waiting ON outbox (chat, id) WHERE delivered IS NULL;
-CREATE TABLE history (id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL,
-    turn TEXT NOT NULL, message TEXT NOT NULL, tainted INTEGER NOT NULL, created REAL NOT NULL,
-    links TEXT NOT NULL DEFAULT '[]');
-CREATE INDEX history_of_session ON history (chat, session, id);
-CREATE INDEX history_tainted ON history (chat, session) WHERE tainted;
-CREATE TABLE sessions (chat TEXT NOT NULL, number INTEGER NOT NULL, started REAL NOT NULL, due REAL NOT NULL,
-    ended REAL, fresh INTEGER NOT NULL DEFAULT 0, learned INTEGER NOT NULL DEFAULT 0,
-    asked INTEGER NOT NULL DEFAULT 0, forget INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,
-    learn_after REAL NOT NULL DEFAULT 0, short INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (chat, number));
-CREATE INDEX sessions_to_learn ON sessions (chat, number) WHERE fresh;
-CREATE INDEX sessions_to_forget ON sessions (chat, number) WHERE forget;
-CREATE TABLE summaries (chat TEXT NOT NULL, session INTEGER NOT NULL, turn TEXT NOT NULL,
-    upto INTEGER NOT NULL, text TEXT NOT NULL, tainted INTEGER NOT NULL, links TEXT NOT NULL,
-    created REAL NOT NULL, told INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (chat, session));
-CREATE TABLE tainted_files (chat TEXT PRIMARY KEY, since REAL NOT NULL);
-CREATE TABLE moved (old INTEGER NOT NULL, new INTEGER NOT NULL UNIQUE);
-""",
 }
+SCHEMAS[5] = SCHEMAS[4].replace(
+    "unattended INTEGER NOT NULL DEFAULT 0);",
+    "unattended INTEGER NOT NULL DEFAULT 0,\n    user INTEGER, admin INTEGER NOT NULL DEFAULT 0);",
+)
 
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);
