@@ -76,7 +76,7 @@ class _Window:
     language: Language
     events: HubSubscription
     sent: set[int] = field(default_factory=set)
-    publishing: bool = False
+    telling: bool = False
     moved: float = field(default_factory=trio.current_time)
     latest: deque[int] = field(default_factory=partial(deque, maxlen=LATEST))
 
@@ -111,7 +111,7 @@ class Windows:
 
     def _works(self, window: _Window) -> bool:
         window.sent &= self._services.pending.untold.get(window.chat, set())
-        if window.sent or window.events.behind or window.publishing:
+        if window.sent or window.events.behind or window.telling:
             window.moved = trio.current_time()
             return True
         return not window.person and trio.current_time() < window.moved + BREATH_S
@@ -175,9 +175,9 @@ class Windows:
     async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
         """Send what the chat tells. One that does not read holds up nobody, and not for ever."""
         while True:
-            window.publishing = False
+            window.telling = False
             event = await window.events.receive()
-            window.publishing = True
+            window.telling = True
             with trio.move_on_after(STUCK_S) as patience, suppress(WireClosed):
                 await wire.send({"event": to_json(event)})
             if patience.cancelled_caught:
