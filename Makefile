@@ -5,6 +5,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Compiled modules lie with the environment, so that they also exist where the caller wants none in the tree:
+# otherwise each of the workers compiles all tests again, which takes it about 7 s.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
         bench-stop-telegram bench-cost bench-crowd chaos soak lock clean simulate
@@ -27,7 +32,7 @@ simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
 # What `make test` leaves out: the planted faults, what needs the processors for itself, and 2,000 histories,
-# always the same ones, of which `make test` plays the first 300.
+# always the same ones, of which `make test` plays the first 100.
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m long tests/simulation
 	$(BIN)/pytest -m long --ignore tests/simulation

@@ -1,6 +1,7 @@
 """What all tests share: the project root on the path, reasons to skip, what parallel workers keep apart."""
 
 import fcntl
+import gc
 import os
 import secrets
 import shutil
@@ -47,6 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return SLOW_FIRST.index(folder) if folder in SLOW_FIRST else len(SLOW_FIRST)
 
     items.sort(key=rank)  # stable: within a folder the order stays
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # thousands of collected tests are no garbage, and each search would look at all of them
 
 
 class Modules(LoadScopeScheduling):

@@ -16,6 +16,7 @@ def main() -> None:
         sys.stdout.write(f"rumi, version {__version__}\n")
         return
     _open_the_missing()
+    _import_less()
     if sys.argv[1:] == ["status", "--json"]:
         from rumi.cli.brief import print_status
 
@@ -35,6 +36,12 @@ def run_async(main: Callable[..., Awaitable[T]], *arguments: object) -> T:
     import trio
 
     return trio.run(main, *arguments, restrict_keyboard_interrupt_to_checkpoints=True)
+
+
+def _import_less() -> None:
+    """Keep libraries from importing what Rumi never uses; each start is about a tenth faster."""
+    sys.modules["httpx._main"] = None  # type: ignore[assignment]  # httpx's own command line, with rich
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else all distributions are searched
 
 
 def _open_the_missing() -> None:
