@@ -98,6 +98,8 @@ class ContainerRegistry(Actor[RegistryMessage]):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._registry: dict[str, _Registered] = {}
+        self._listed = False
+        """The engine has listed what an earlier process left: only then an unknown chat has no container."""
 
     async def started(self) -> None:
         """List the containers that an earlier process of this installation left, and begin to remove them."""
@@ -109,7 +111,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
     @answers(Remove)
     async def remove(self, message: Remove) -> None:
         """Ensure that a chat has no container."""
-        if (entry := self._registry.get(message.chat_id)) is not None:
+        if (entry := self._known(message.chat_id)) is not None:
             self._let_go(message.chat_id, entry)
             await entry.removed()
 
@@ -134,9 +136,11 @@ class ContainerRegistry(Actor[RegistryMessage]):
     @answers(Make)
     async def make(self, message: Make) -> Container:
         """Make a chat's container after its predecessor was removed."""
-        while (before := self._registry.get(message.chat_id)) is not None:
+        before = self._known(message.chat_id)
+        while before is not None:
             self._let_go(message.chat_id, before)
             await before.removed()
+            before = self._registry.get(message.chat_id)
         entry = self._registry[message.chat_id] = _Registered()
         self.start_soon(self._create, message, entry)
         try:
@@ -190,12 +194,22 @@ class ContainerRegistry(Actor[RegistryMessage]):
             found = await self._engine.containers()
         except SandboxError:
             return False
+        self._listed = True
         for container in found:
             if container.chat_id not in self._registry:
-                entry = self._registry[container.chat_id] = _Registered()
-                entry.settled.set()
-                self._let_go(container.chat_id, entry)
+                self._let_go(container.chat_id, self._leftover(container.chat_id))
         return True
+
+    def _known(self, chat_id: str) -> _Registered | None:
+        """Return the chat's entry; before the engine has listed its containers, the chat may have one."""
+        entry = self._registry.get(chat_id)
+        return entry if entry is not None or self._listed else self._leftover(chat_id)
+
+    def _leftover(self, chat_id: str) -> _Registered:
+        """Record a container of an earlier process."""
+        entry = self._registry[chat_id] = _Registered()
+        entry.settled.set()
+        return entry
 
     async def _sweep_later(self) -> None:
         pause = FIRST_PAUSE_S
