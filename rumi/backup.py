@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.databases import copy_to, require_room, to_disk
+from rumi.databases import copy_to, require_room
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
+from rumi.replacing import to_disk
 from rumi.sandbox import copy_files, size_of_files
 
 COPY_S = 300.0
@@ -69,9 +70,8 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
     if not there:
         raise BackupError(f"{home.root} contains nothing to back up.", "Is RUMI_HOME the right folder?")
     try:
-        draft = Path(
-            tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent)
-        )  # only its owner may read it
+        # Only its owner may read it.
+        draft = Path(tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent))
     except OSError as error:
         raise UsageError(
             f"{target.parent} cannot be written: {error.strerror}.", "Name another place."

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from rumi.errors import RumiError
+from rumi.replacing import to_disk
 from rumi.reserve import LEAST_BYTES, free_bytes
 
 SPARE_BYTES = 10_000_000
@@ -254,12 +255,3 @@ def require_room(path: Path, wanted_bytes: int) -> None:
             f"Copying {path} takes {wanted:.0f} MB, and its disk has {free / 1e6:.0f} MB free.",
             "Make room, then try again.",
         )
-
-
-def to_disk(path: Path) -> None:
-    """Sync a file, or a folder's names, to the disk."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

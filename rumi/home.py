@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rumi import unsafe
 from rumi.errors import UsageError
+from rumi.safe_open import opened
 
 BRIEFLY = "rumi memory ("
 BRIEF_S = 3.0
@@ -199,16 +200,12 @@ class Home:
             lock = os.open(self.run / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self.unusable(error) from error
-        try:
+        with opened(lock):
             self._wait_for(lock)
-            with contextlib.suppress(
-                OSError
-            ):  # on a full disk, other processes read only that the home is held
+            with contextlib.suppress(OSError):  # on a full disk, others read only that the home is held
                 signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
                 os.ftruncate(lock, signed)
             yield
-        finally:
-            os.close(lock)
 
     def _wait_for(self, lock: int) -> None:
         """Take the lock. Wait for a process that only checks the holder or works on the files briefly."""
@@ -218,7 +215,7 @@ class Home:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                holder = os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
+                holder = _signature(lock)
                 if time.monotonic() > begun + (BRIEF_S if holder.startswith(BRIEFLY) else LOOK_S):
                     raise HomeHeld(
                         f"{self.root} is held by {holder}.", "End that one first, or set another RUMI_HOME."
@@ -237,12 +234,11 @@ class Home:
             return ""
         except OSError as error:
             raise self.unusable(error) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
-        finally:
-            os.close(lock)
+        with opened(lock):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _signature(lock)
         return ""
 
     def unusable(self, error: Exception) -> UsageError:
@@ -256,3 +252,8 @@ class Home:
                 "Its disk is mounted read-only: mount it for writing, or set RUMI_HOME to another folder."
             )
         return UsageError(f"The home {self.root} cannot be used: {error}.", advice)
+
+
+def _signature(lock: int) -> str:
+    """Return the description of itself that the holder wrote into the lock file."""
+    return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"

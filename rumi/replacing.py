@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rumi.safe_open import opened
+
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Prevent other processes that ask for the lock from changing files of the folder. Blocking."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with opened(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
@@ -39,8 +38,10 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
         os.replace(draft, place)
     finally:
         draft.unlink(missing_ok=True)
-    folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    to_disk(place.parent)
+
+
+def to_disk(path: Path) -> None:
+    """Sync a file, or a folder's names, to the disk."""
+    with opened(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
+        os.fsync(descriptor)

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rumi.safe_open import opened
+
 MOST_BYTES = 16_000_000
 LEAST_BYTES = 64_000
 SHARE = 32
@@ -88,11 +90,8 @@ def allocate(path: Path, size: int) -> None:
         OSError: The disk has too little space, or refuses.
     """
     path.unlink(missing_ok=True)
-    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as handle:
         os.posix_fallocate(handle, 0, size)
-    finally:
-        os.close(handle)
 
 
 def free_bytes(folder: Path) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rumi.safe_open import FOLDER, READ, is_ordinary
+from rumi.safe_open import FOLDER, READ, is_ordinary, opened
 from rumi.sandbox.workspace import MAX_DEPTH, measure
 
 _CHUNK_BYTES = 1 << 20
@@ -46,12 +46,11 @@ def copy_files(source: Path, target: Path) -> Copied:
     """
     copied = Copied()
     os.mkdir(target, 0o700)
-    with contextlib.ExitStack() as opened:
-        try:
-            top = os.open(source, FOLDER)
-        except FileNotFoundError:
-            return copied
-        opened.callback(os.close, top)
+    try:
+        top = os.open(source, FOLDER)
+    except FileNotFoundError:
+        return copied
+    with opened(top):
         _copy_folder(top, target, copied, MAX_DEPTH)
     os.sync()
     return copied
@@ -62,7 +61,7 @@ def _copy_folder(folder: int, target: Path, copied: Copied, depth: int) -> None:
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode) and depth > 0:
-                with _opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
+                with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
                     os.mkdir(target / name, 0o700)
                     _copy_folder(inner, target / name, copied, depth - 1)
             elif stat.S_ISLNK(status.st_mode):
@@ -81,7 +80,7 @@ def _copy_folder(folder: int, target: Path, copied: Copied, depth: int) -> None:
 
 
 def _copy_file(folder: int, name: str, target: Path, copied: Copied) -> None:
-    with _opened(os.open(name, READ, dir_fd=folder)) as source:
+    with opened(os.open(name, READ, dir_fd=folder)) as source:
         if not is_ordinary(source):
             raise OSError(errno.EINVAL, "swapped for something else")
         status = os.fstat(source)
@@ -90,7 +89,7 @@ def _copy_file(folder: int, name: str, target: Path, copied: Copied) -> None:
             os.link(known, target, follow_symlinks=False)
             return
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-        with _opened(os.open(target, flags, 0o700 if status.st_mode & 0o100 else 0o600)) as copy:
+        with opened(os.open(target, flags, 0o700 if status.st_mode & 0o100 else 0o600)) as copy:
             for start, end in _data(source, status.st_size):
                 copied.bytes += _copy_range(source, copy, start, end)
             os.ftruncate(copy, status.st_size)
@@ -131,11 +130,3 @@ def _keep(target: Path, status: os.stat_result) -> None:
         os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)
     with contextlib.suppress(OSError):
         os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns), follow_symlinks=False)
-
-
-@contextlib.contextmanager
-def _opened(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)

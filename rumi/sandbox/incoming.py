@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from rumi.safe_open import opened
+from rumi.safe_open import FOLDER, opened
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure
@@ -26,7 +26,6 @@ MAX_NAME_BYTES: Final = 100
 _MAX_ENDING_BYTES: Final = 20
 _CHUNK_BYTES: Final = 1024 * 1024
 _MEGA: Final = 1024 * 1024
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNNAMED: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
 _HIDDEN: Final = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLOEXEC
 _NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
@@ -64,7 +63,7 @@ def put_file(
     safe = safe_name(name)
     room = _room(workspace, safe, limits)
     try:
-        with opened(os.open(workspace, _FOLDER)) as folder, _unnamed(folder) as file:
+        with opened(os.open(workspace, FOLDER)) as folder, _unnamed(folder) as file:
             size = 0
             source.seek(0)
             while chunk := source.read(_CHUNK_BYTES):

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own blocks
+from rumi.safe_open import opened
+from rumi.sandbox.workspace import BLOCK_BYTES
+
 LOOK_S = 0.5
 """The time limit of a look; a command with more open files counts as hiding some."""
 CHUNK_BYTES = 1 << 20
@@ -127,16 +129,14 @@ def _runs(base: str) -> bool:
 
 def _device_in_maps(folder: Path) -> bytes:
     """Return the file system's device as in /proc/PID/maps; for some (btrfs) it differs from stat's."""
-    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with open(f"/proc/self/fdinfo/{opened}") as file:
-            mount = next(line.split()[1] for line in file if line.startswith("mnt_id:"))
-        with open("/proc/self/mountinfo") as file:
-            numbers = next(words[2] for words in map(str.split, file) if words[0] == mount)
-        major, minor = map(int, numbers.split(":"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        device = os.fstat(opened).st_dev
-        major, minor = os.major(device), os.minor(device)
-    finally:
-        os.close(opened)
+    with opened(os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
+        try:
+            with open(f"/proc/self/fdinfo/{descriptor}") as file:
+                mount = next(line.split()[1] for line in file if line.startswith("mnt_id:"))
+            with open("/proc/self/mountinfo") as file:
+                numbers = next(words[2] for words in map(str.split, file) if words[0] == mount)
+            major, minor = map(int, numbers.split(":"))
+        except (OSError, StopIteration, ValueError, IndexError):
+            device = os.fstat(descriptor).st_dev
+            major, minor = os.major(device), os.minor(device)
     return b"%02x:%02x" % (major, minor)

@@ -22,7 +22,7 @@ MAX_DEPTH = 256
 """The maximum depth of visited folders, with an open file each; legitimate trees stay far below it."""
 STOP_AFTER = 200_000
 
-_BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own blocks
+BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own blocks
 
 
 class WorkspaceError(RumiError):
@@ -121,7 +121,7 @@ class _Count:
                         continue
                     self._linked.add(status.st_ino)
                 self.files += 1
-                self.bytes += status.st_blocks * _BLOCK_BYTES
+                self.bytes += status.st_blocks * BLOCK_BYTES
                 if self.files >= self._stop_after:
                     break
         return folder, inner

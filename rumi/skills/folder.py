@@ -10,11 +10,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rumi import safe_open
 from rumi.safe_open import FOLDER, is_ordinary, openat2
 from rumi.skills.format import CODE, FILE, MOST_BYTES, on_a_line
 from rumi.skills.types import FurtherFile, SkillError
@@ -28,18 +29,13 @@ _CACHES: Final = frozenset({"__pycache__", ".pytest_cache"})
 _NOT_FOR_READING: Final = frozenset({FILE, CODE, "__pycache__"})
 
 
-@contextmanager
-def opened(folder: Path, *, own_link: bool) -> Iterator[int]:
-    """The folder, open. `own_link`: its own path may end in a link, as people make them to their skills.
+def opened(folder: Path, *, own_link: bool) -> AbstractContextManager[int]:
+    """Open the folder for a block. `own_link`: its path may end in a link, as people make to their skills.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: It cannot be opened.
     """
-    descriptor = os.open(folder, FOLDER & ~os.O_NOFOLLOW if own_link else FOLDER)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return safe_open.opened(os.open(folder, FOLDER & ~os.O_NOFOLLOW if own_link else FOLDER))
 
 
 def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
@@ -56,15 +52,14 @@ def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
     except (OSError, UnicodeError) as error:
         number = error.errno if isinstance(error, OSError) else errno.ENOENT
         raise SkillError(_REFUSALS.get(number or 0, "cannot be opened")) from None
-    try:
+    with safe_open.opened(descriptor):
         if not is_ordinary(descriptor):
             raise SkillError("is not an ordinary file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(most_bytes), os.fstat(descriptor).st_size
-    except OSError as error:
-        raise SkillError(f"cannot be read: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
+        try:
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(most_bytes), os.fstat(descriptor).st_size
+        except OSError as error:
+            raise SkillError(f"cannot be read: {error.strerror}") from None
 
 
 _REFUSALS: Final = {
@@ -170,17 +165,14 @@ def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
     while waiting:
         prefix, depth = waiting.pop()
         inner = os.dup(top) if not prefix else openat2(top, os.fsencode(prefix), FOLDER)
-        try:
-            with os.scandir(inner) as entries:
-                for entry in entries:
-                    seen += 1
-                    if seen > MOST_FILES or depth > DEEPEST:
-                        raise SkillError(f"it has more than {MOST_FILES} files, or folders too deep")
-                    path = f"{prefix}/{entry.name}" if prefix else entry.name
-                    status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(status.st_mode):
-                        waiting.append((path, depth + 1))
-                    else:
-                        yield path, status
-        finally:
-            os.close(inner)
+        with safe_open.opened(inner), os.scandir(inner) as entries:
+            for entry in entries:
+                seen += 1
+                if seen > MOST_FILES or depth > DEEPEST:
+                    raise SkillError(f"it has more than {MOST_FILES} files, or folders too deep")
+                path = f"{prefix}/{entry.name}" if prefix else entry.name
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    waiting.append((path, depth + 1))
+                else:
+                    yield path, status

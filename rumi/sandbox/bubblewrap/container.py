@@ -12,11 +12,12 @@ from functools import partial
 
 import trio
 
+from rumi.safe_open import opened
 from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap.cgroups import Cgroup, Cgroups
 from rumi.sandbox.bubblewrap.plan import Inherited, Plan
 from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, holders
-from rumi.sandbox.bubblewrap.spare import LOST, Spare, closing, pump
+from rumi.sandbox.bubblewrap.spare import LOST, Spare, pump
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 10.0
@@ -125,9 +126,8 @@ class BubblewrapContainer:
             SandboxError: That did not help either; the container must not be used again.
         """
         if self._quiet and self.alive:
-            await (
-                trio.lowlevel.checkpoint()
-            )  # the keeper has reported that no process of the last command is left
+            # The keeper has reported that no process of the last command is left.
+            await trio.lowlevel.checkpoint()
             return
         if await self._kill():
             self._quiet = True
@@ -164,11 +164,11 @@ class BubblewrapContainer:
         life, held = os.pipe()
         with contextlib.ExitStack() as passed:
             passed.callback(theirs.close)
-            held = passed.enter_context(closing(held))
+            held = passed.enter_context(opened(held))
             members = self._cgroup.open_members() if self._cgroup else []
             for fd in members:
-                passed.enter_context(closing(fd))
-            filters = passed.enter_context(closing(_file(plan.seccomp))) if plan.seccomp else None
+                passed.enter_context(opened(fd))
+            filters = passed.enter_context(opened(_file(plan.seccomp))) if plan.seccomp else None
             fds = Inherited(theirs.fileno(), held, filters, members)
             words = plan.words(fds, self._cgroups.bounded)
             program = [sys.executable, "-I", "-S", str(keeper.__file__), *words]
@@ -234,7 +234,7 @@ class BubblewrapContainer:
         said = bytearray()
         ours, theirs = os.pipe()
         async with trio.lowlevel.FdStream(ours) as stream:
-            with closing(theirs) as end:
+            with opened(theirs) as end:
                 try:
                     self._ask(b"kill", [end])
                 except SandboxError:
@@ -260,7 +260,7 @@ class BubblewrapContainer:
         with trio.move_on_after(KILL_S):
             await trio.lowlevel.wait_readable(self._life)
             if self._process.poll() is None:
-                with closing(os.pidfd_open(self._process.pid)) as ended:
+                with opened(os.pidfd_open(self._process.pid)) as ended:
                     await trio.lowlevel.wait_readable(ended)
                 self._process.wait()  # it has ended: this only fetches its exit code
             return True

@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import select
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import trio
@@ -91,15 +91,6 @@ async def pump(stream: trio.lowlevel.FdStream, sink: Sink) -> None:
     """Pass on a stream to its end."""
     while chunk := await stream.receive_some(CHUNK_BYTES):
         sink(bytes(chunk))
-
-
-@contextlib.contextmanager
-def closing(fd: int) -> Iterator[int]:
-    """Close a file descriptor at the end of the block."""
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def _pipe(
