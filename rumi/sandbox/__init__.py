@@ -8,17 +8,16 @@ picks one of them.
 
 from rumi.sandbox.choose import Backend, choose_engine
 from rumi.sandbox.copying import copy_files, size_of_files
-from rumi.sandbox.disk import Free, free_on
+from rumi.sandbox.disk import free_on
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import put_file, safe_name
-from rumi.sandbox.policy import ALLOWED, CommandRefused, parse_command
+from rumi.sandbox.policy import CommandRefused, may_write, parse_command
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
     Command,
     CommandResult,
     Container,
     ContainerInfo,
-    Ending,
     Engine,
     EngineKind,
     Output,
@@ -35,20 +34,16 @@ from rumi.sandbox.workspace import (
     shown,
 )
 from rumi.sandbox.workspace import clear as clear_workspace
-from rumi.sandbox.writing import may_write
 
 __all__ = [
-    "ALLOWED",
     "Backend",
     "Command",
     "CommandRefused",
     "CommandResult",
     "Container",
     "ContainerInfo",
-    "Ending",
     "Engine",
     "EngineKind",
-    "Free",
     "Output",
     "SandboxError",
     "SandboxLimits",

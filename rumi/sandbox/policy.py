@@ -1,4 +1,4 @@
-"""Decides which commands run: the list of programs, and the allowed content of `sh -c`.
+"""Decides which commands run: the allowed programs, and the allowed content of `sh -c`.
 
 The policy keeps order and reduces noise. It does not stop an attacker (`find -exec`, `awk` and `tar` run
 programs) and no promise depends on it: the boundary is the sandbox. It does promise that a command runs as it
@@ -10,57 +10,42 @@ program itself sees them (`find . -name *.py` finds, `ls *.py` looks for a file 
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rumi.sandbox.shell import INSIDE, OUTSIDE, CommandRefused, Operator, Token, Word, read_script, read_words
-
-__all__ = ["ALLOWED", "MAX_COMMAND_BYTES", "CommandRefused", "parse_command"]
-
-PROGRAMS = (
-    *(
-        "ls",
-        "cat",
-        "head",
-        "tail",
-        "less",
-        "more",
-        "cp",
-        "mv",
-        "rm",
-        "mkdir",
-        "rmdir",
-        "touch",
-        "find",
-        "which",
-    ),
-    *(
-        "stat",
-        "du",
-        "df",
-        "grep",
-        "egrep",
-        "fgrep",
-        "sed",
-        "awk",
-        "gawk",
-        "cut",
-        "sort",
-        "uniq",
-        "wc",
-        "tr",
-        "tee",
-    ),
-    *("diff", "comm", "join", "paste", "echo", "printf", "yes", "base64", "md5sum", "sha256sum", "pwd"),
-    *("basename", "dirname", "realpath", "date", "cal", "expr", "seq", "sleep", "true", "false", "test", "["),
-    *("env", "printenv", "id", "whoami", "tar", "gzip", "gunzip", "zcat", "sh"),
+from rumi.sandbox.shell import (
+    CONTROLS,
+    INSIDE,
+    OUTSIDE,
+    CommandRefused,
+    Operator,
+    Token,
+    Word,
+    read_script,
+    read_words,
 )
-ALLOWED = frozenset(PROGRAMS)
+from runner import programs
+
+__all__ = ["ALLOWED", "MAX_COMMAND_BYTES", "CommandRefused", "may_write", "parse_command"]
+
+ALLOWED = frozenset(programs.ALLOWED)
 MAX_COMMAND_BYTES = 100_000
 """Linux's limit for one argument is 131072 bytes."""
 
-_LIST = f"Allowed programs: {' '.join(PROGRAMS)}."
+READERS = frozenset(
+    (
+        *("ls", "cat", "head", "tail", "which", "stat", "du", "df", "grep", "egrep", "fgrep", "cut", "wc"),
+        *("tr", "diff", "comm", "join", "paste", "echo", "printf", "yes", "base64", "md5sum", "sha256sum"),
+        *("pwd", "basename", "dirname", "realpath", "date", "cal", "expr", "seq", "sleep", "true", "false"),
+        *("test", "[", "printenv", "id", "whoami", "zcat"),
+    )
+)
+"""Programs that cannot write a file, with any arguments. Others can: `sort -o`, `sed w`, `find -fprint`,
+`awk >`, `uniq IN OUT`, `less -o`; and `env` and `sh` run any program.
+"""
+
+_LIST = f"Allowed programs: {' '.join(programs.ALLOWED)}."
 _TARGETS = "A redirection's target is relative, under /workspace or /tmp, or /dev/null."
 _SH = 'Write exactly `sh -c "…"`: one quoted script, no other options or arguments.'
 _KEYWORDS = frozenset(
@@ -78,14 +63,13 @@ _INSTEAD = {
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _MAX_FOLDERS = 16
 _MAX_PATH = 4096
-_CONTROLS = ("|", "&&", "||", ";")
 
 
 def parse_command(command: str) -> tuple[str, ...]:
     """Return the argv of `command`.
 
     Raises:
-        Refused: It is not allowed. The message names the refused part, the advice the alternatives.
+        CommandRefused: It is not allowed. The message names the refused part, the advice the alternatives.
     """
     _refuse_unrunnable(command)
     words = read_words(command)
@@ -103,6 +87,11 @@ def parse_command(command: str) -> tuple[str, ...]:
         # No shell expands these words, so they may contain globs.
         _check_script(_script_of(argv), frozenset({"/workspace"}))
     return argv
+
+
+def may_write(argv: Sequence[str]) -> bool:
+    """Return True if a command that the policy allowed may change a file."""
+    return not argv or argv[0] not in READERS
 
 
 def _refuse_unrunnable(command: str) -> None:
@@ -201,7 +190,7 @@ def _pipelines(tokens: list[Token]) -> Iterator[tuple[str, _Pipeline]]:
         raise CommandRefused("Refused: an empty script for `sh -c`.", INSIDE)
     before, pipeline, current = "", list[_Segment](), list[Token]()
     for token in tokens:
-        if not (isinstance(token, Operator) and token.text in _CONTROLS):
+        if not (isinstance(token, Operator) and token.text in CONTROLS):
             current.append(token)
             continue
         pipeline.append(_segment(current, token.text))

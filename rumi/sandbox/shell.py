@@ -27,7 +27,8 @@ _OPERATORS = (
     *("<<<", "&>>", "&&", "||", ";;", ";&", "|&", "&>", "<<", "<&", "<>", ">>", ">&", ">|"),
     *("|", "&", ";", "<", ">"),
 )
-_ALLOWED_OPERATORS = frozenset({"&&", "||", ";", "|", "<", ">", ">>"})
+CONTROLS = ("|", "&&", "||", ";")
+_ALLOWED_OPERATORS = frozenset({*CONTROLS, "<", ">", ">>"})
 
 
 class CommandRefused(RumiError):
@@ -62,7 +63,7 @@ def read_words(command: str) -> list[Word]:
     """Return the words of a command that runs without a shell.
 
     Raises:
-        Refused: An operator, a substitution or a comment is outside quotes, or quotes do not close.
+        CommandRefused: An operator, a substitution or a comment is outside quotes, or quotes do not close.
     """
     return [token for token in _Reader(_trimmed(command), inside=False).tokens() if isinstance(token, Word)]
 
@@ -71,7 +72,7 @@ def read_script(script: str) -> list[Token]:
     """Return the words and operators of a script for `sh -c`.
 
     Raises:
-        Refused: The syntax is not allowed by the policy, or quotes do not close.
+        CommandRefused: The syntax is not allowed by the policy, or quotes do not close.
     """
     return _Reader(script, inside=True).tokens()
 

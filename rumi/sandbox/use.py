@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from rumi.sandbox.shell import CommandRefused, Operator, read_script
+from rumi.sandbox.shell import CONTROLS, CommandRefused, Operator, read_script
 from rumi.sandbox.types import SandboxLimits
 
 GROWTH_BYTES = 1024 * 1024
@@ -22,7 +22,6 @@ FREEING = frozenset(_FREEING.split())
 """The programs that may run while the workspace is over its limit: they free space, or help to find it.
 Those that still write (`find -exec`) are watched like any other command.
 """
-_CONTROLS = ("|", "&&", "||", ";")
 
 
 class Use(Protocol):
@@ -75,7 +74,7 @@ def only_frees(argv: Sequence[str]) -> bool:
     program = redirection = ""
     for token in tokens:
         if isinstance(token, Operator):
-            if token.text in _CONTROLS:
+            if token.text in CONTROLS:
                 program = ""
             elif token.text != "2>&1":
                 redirection = token.text
