@@ -1,6 +1,5 @@
 """The sandboxes of all chats: the interface for chats and tools, and the actors that implement it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -13,11 +12,12 @@ from actors import (
     ChildSpec,
     DynamicSupervisor,
     Request,
-    RestartLimitExceeded,
     Supervisor,
 )
+from rumi.sandbox import workspace
 from rumi.sandbox.disk import Disk, DiskWatch
 from rumi.sandbox.handover import Workspaces
+from rumi.sandbox.open_files import nameless
 from rumi.sandbox.registry import ContainerRegistry, RegistryMessage, Remove
 from rumi.sandbox.sandbox import (
     REMOVE_S,
@@ -35,6 +35,7 @@ from rumi.sandbox.use import Measure, Processes, Use
 R = TypeVar("R")
 
 INTENTS_SHUTDOWN_S = 15.0
+MEASURED_AT_ONCE = 4
 
 
 class Sandboxes:
@@ -152,7 +153,6 @@ def add_sandboxes(
     *,
     measure: Measure | None = None,
     disk: Disk | None = None,
-    on_limit: Callable[[str, RestartLimitExceeded], object] | None = None,
 ) -> Sandboxes:
     """Add the registry, the watch of the disk and the chats' sandboxes to the tree, in this order.
 
@@ -184,22 +184,19 @@ def add_sandboxes(
             idle_s=limits.idle_ttl_s,
         )
 
-    children = parent.add_supervisor(DynamicSupervisor("sandboxes", spec_for, on_limit=on_limit))
+    children = parent.add_supervisor(DynamicSupervisor("sandboxes", spec_for))
     return Sandboxes(engine, children, registry, workspaces, ids)
 
 
-def measure_in_threads(limits: SandboxLimits, at_once: int = 4) -> Measure:
-    """Measure workspaces in worker threads with their own limiter."""
-    from rumi.sandbox.open_files import nameless
-    from rumi.sandbox.workspace import measure
-
-    limiter = trio.CapacityLimiter(at_once)
+def measure_in_threads(limits: SandboxLimits) -> Measure:
+    """Return a function that measures workspaces in worker threads with their own limiter."""
+    limiter = trio.CapacityLimiter(MEASURED_AT_ONCE)
     # Twice the limit suffices to see that it is exceeded, and if it grows.
     stop_after = 2 * limits.workspace_files + 1000
 
     def look(path: Path, processes: Processes) -> Use:
         held = nameless(processes(), path)
-        use = measure(path, stop_after=stop_after)
+        use = workspace.measure(path, stop_after=stop_after)
         return replace(
             use, bytes=use.bytes + held.bytes, files=use.files + held.files, hidden=use.hidden or held.hidden
         )

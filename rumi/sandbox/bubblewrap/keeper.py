@@ -133,20 +133,9 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
     flags = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
     flags += ["--uid", settings["uid"], "--gid", settings["gid"], "--hostname", "rumi", "--cap-drop", "ALL"]
     flags += ["--ro-bind", f"{BASE}/rootfs", "/", "--proc", "/proc"]
-    # bubblewrap's /dev is a tmpfs without a limit: it becomes read-only after its one writable place has a
-    # limit.
-    flags += [
-        "--dev",
-        "/dev",
-        "--size",
-        shm,
-        "--perms",
-        "1777",
-        "--tmpfs",
-        "/dev/shm",
-        "--remount-ro",
-        "/dev",
-    ]
+    # bubblewrap's /dev is a tmpfs without a limit: it becomes read-only, and its one writable place limited.
+    flags += ["--dev", "/dev", "--size", shm, "--perms", "1777", "--tmpfs", "/dev/shm"]
+    flags += ["--remount-ro", "/dev"]
     flags += ["--bind", f"{BASE}/tmp", "/tmp", "--bind", f"{BASE}/workspace", "/workspace"]
     flags += ["--chdir", "/workspace", "--clearenv", "--sync-fd", settings["life_fd"]]
     for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", "/workspace"), ("LANG", "C.UTF-8")):

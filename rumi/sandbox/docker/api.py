@@ -27,14 +27,14 @@ NEWEST_API = (1, 51)
 """Between these versions our calls have the same meaning."""
 
 _START_IT = "Start the Docker daemon (systemctl start docker), or set [sandbox] backend to bubblewrap."
-_HUNG = "Restart the Docker daemon (systemctl restart docker) if this lasts."
+HUNG = "Restart the Docker daemon (systemctl restart docker) if this lasts."
 
 
 class ApiError(SandboxError):
     """The daemon answered with an error. `status` is the HTTP status."""
 
-    def __init__(self, status: int, message: str, advice: str = "") -> None:
-        super().__init__(f"Docker says: {message.rstrip('.')}.", advice)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"Docker says: {message.rstrip('.')}.")
         self.status = status
 
 
@@ -120,16 +120,17 @@ class EngineApi:
         return response.json() if response.content.strip() else None
 
     @contextlib.asynccontextmanager
-    async def upgraded(self, path: str, body: object) -> AsyncGenerator["Duplex", None]:
-        """POST and take over the connection, as `exec/start` needs it. Only the answer's head is bounded.
+    async def exec_started(self, exec_id: str) -> AsyncGenerator["Duplex", None]:
+        """Start a prepared program and take over the connection. Only the answer's head is bounded.
 
         Raises:
             ApiError: The daemon refused.
             SandboxError: There is no daemon, or it does not answer in time.
         """
         await self._agree()
+        path, body = f"{self._version}/exec/{exec_id}/start", {"Detach": False, "Tty": False}
         headers = {"Connection": "Upgrade", "Upgrade": "tcp"}
-        request = self._request("POST", self._version + path, body, None, ANSWER_S, headers)
+        request = self._request("POST", path, body, None, ANSWER_S, headers)
         with self._explained():
             response = await self._fresh.handle_async_request(request)
         try:
@@ -212,9 +213,9 @@ class EngineApi:
                 advice = "Add this user to the group docker, or set [sandbox] backend to bubblewrap."
             raise SandboxError(f"No Docker daemon answers at {self.address}.", advice) from error
         except (httpx.TimeoutException, trio.TooSlowError) as error:
-            raise SandboxError("The Docker daemon does not answer in time.", _HUNG) from error
+            raise SandboxError("The Docker daemon does not answer in time.", HUNG) from error
         except httpx.HTTPError as error:
-            raise SandboxError("The Docker daemon closed the connection.", _HUNG) from error
+            raise SandboxError("The Docker daemon closed the connection.", HUNG) from error
 
     @staticmethod
     def _raise_for_status(response: httpx.Response) -> None:

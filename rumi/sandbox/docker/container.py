@@ -1,11 +1,12 @@
 """One chat's running container: runs commands in it, and ends every process in it."""
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import trio
 
-from rumi.sandbox.docker.api import ApiError, Duplex, EngineApi
+from rumi.sandbox.docker.api import HUNG, ApiError, Duplex, EngineApi, Json
 from rumi.sandbox.docker.frames import Demultiplexer
 from rumi.sandbox.docker.kernel_view import is_filtered, lives, tasks_file
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
@@ -60,7 +61,7 @@ class DockerContainer:
         Raises:
             SandboxError: It did not start, or ended at once.
         """
-        state = (await self._api.call("GET", f"/containers/{self._id}/json"))["State"]
+        state = await self._state()
         if not state["Running"]:
             raise SandboxError(
                 f"The container ended at once (exit code {state['ExitCode']}). {state['Error']}",
@@ -88,7 +89,7 @@ class DockerContainer:
             "Cmd": list(command.argv),
         }
         try:
-            exec_id = (await self._api.call("POST", f"/containers/{self._id}/exec", body=body))["Id"]
+            exec_id = await self._prepared(body)
         except ApiError as error:
             if error.status in (404, 409):  # removed, or not running
                 raise ContainerGoneError("The sandbox's container is gone.") from error
@@ -139,24 +140,29 @@ class DockerContainer:
             return []
         return [pid for line in listed if (pid := int(line)) != self._pid and is_filtered(pid)]
 
+    async def _prepared(self, body: Mapping[str, object]) -> str:
+        """Return the id of a program that the daemon is ready to start."""
+        return str((await self._api.call("POST", f"/containers/{self._id}/exec", body=body))["Id"])
+
+    async def _program(self, exec_id: str) -> Json:
+        return await self._api.call("GET", f"/exec/{exec_id}/json")
+
+    async def _state(self) -> Json:
+        return (await self._api.call("GET", f"/containers/{self._id}/json"))["State"]
+
     async def _start(self, stack: AsyncExitStack, exec_id: str) -> Duplex:
         """Let the daemon start it. Shielded: after an interruption it would be unknown if it starts."""
         self._unfinished.add(exec_id)
         with trio.CancelScope(shield=True), trio.move_on_after(START_S):
-            return await stack.enter_async_context(
-                self._api.upgraded(f"/exec/{exec_id}/start", {"Detach": False, "Tty": False})
-            )
-        raise SandboxError(
-            "The Docker daemon does not start the command.",
-            "Restart the Docker daemon (systemctl restart docker) if this lasts.",
-        )
+            return await stack.enter_async_context(self._api.exec_started(exec_id))
+        raise SandboxError("The Docker daemon does not start the command.", HUNG)
 
     async def _exit_code(self, exec_id: str) -> tuple[int, bool]:
         """Return the exit code, and True if there was a process at all. Its output has ended before."""
         pause = 0.002
         with trio.move_on_after(END_S):
             while True:
-                state = await self._api.call("GET", f"/exec/{exec_id}/json")
+                state = await self._program(exec_id)
                 if not state["Running"] and state["ExitCode"] is not None:
                     self._unfinished.discard(exec_id)
                     code = int(state["ExitCode"])
@@ -178,7 +184,7 @@ class DockerContainer:
         if self._tasks_file is not None and not lives(self._pid):
             raise gone
         # The daemon learns of it later than of the command's end, and on this machine we know it before.
-        state = (await self._api.call("GET", f"/containers/{self._id}/json"))["State"]
+        state = await self._state()
         if not state["Running"] or state["Pid"] != self._pid:
             raise gone
 
@@ -190,26 +196,23 @@ class DockerContainer:
 
         body = {"AttachStdout": True, "AttachStderr": True, "Cmd": ["bash", "-c", _KILL]}
         try:
-            exec_id = (await self._api.call("POST", f"/containers/{self._id}/exec", body=body))["Id"]
-            async with self._api.upgraded(
-                f"/exec/{exec_id}/start", {"Detach": False, "Tty": False}
-            ) as connection:
+            exec_id = await self._prepared(body)
+            async with self._api.exec_started(exec_id) as connection:
                 await _listen(connection, b"", Demultiplexer(ignore, ignore))
             while True:
-                state = await self._api.call("GET", f"/exec/{exec_id}/json")
+                state = await self._program(exec_id)
                 if not state["Running"]:
                     return bool(state["ExitCode"] == 0)
                 await trio.sleep(0.005)
         except ApiError:
-            return (
-                False  # no process can be created, or the container is not running: the restart settles both
-            )
+            # No process can be created, or the container is not running: the restart settles both.
+            return False
 
     async def _all_ended(self) -> bool:
         """Return True if every command that was begun is known to have ended."""
         for exec_id in tuple(self._unfinished):
             try:
-                state = await self._api.call("GET", f"/exec/{exec_id}/json")
+                state = await self._program(exec_id)
             except ApiError as error:
                 if error.status != 404:
                     raise
@@ -231,10 +234,7 @@ class DockerContainer:
             await self._api.call("POST", f"/containers/{self._id}/start")
             await self.entered()
             return
-        raise SandboxError(
-            "The sandbox's processes could not be ended in time.",
-            "Restart the Docker daemon (systemctl restart docker) if this lasts.",
-        )
+        raise SandboxError("The sandbox's processes could not be ended in time.", HUNG)
 
     def _tasks(self) -> int | None:
         """Return the kernel's count of the container's tasks, None if this machine does not show it.

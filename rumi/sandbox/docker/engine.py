@@ -5,7 +5,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox.docker.api import ApiError, EngineApi
+from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi
 from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, ContainerSpec
 from rumi.sandbox.identity import sandbox_user
@@ -155,10 +155,7 @@ class DockerEngine:
                     await trio.sleep(pause)
                     pause = min(pause * 2, 1.0)
                 # Once more: only "no such container" ends this.
-        raise SandboxError(
-            f"Docker did not remove the container {self._spec.name(chat_id)} in time.",
-            "Restart the Docker daemon (systemctl restart docker) if this lasts.",
-        )
+        raise SandboxError(f"Docker did not remove the container {self._spec.name(chat_id)} in time.", HUNG)
 
     async def containers(self) -> list[ContainerInfo]:
         """Return all containers with this installation's label, running or not.

@@ -233,7 +233,7 @@ def _from_host(address: str, image: str, progress: Progress) -> None:
 
 
 def _add_first_process(tree: Path, archive: Path) -> None:
-    """Append the copy of sleep that no user may read; see `docker_spec.FIRST_PROCESS`."""
+    """Append the copy of sleep that no user may read; see `FIRST_PROCESS`."""
     sleep = tree / "usr/bin/sleep"
     if not sleep.exists():
         raise SandboxError("This host has no `sleep`, which a sandbox needs.")

@@ -17,6 +17,16 @@ the memory, the score or the files of a process that was started from it, so a c
 first process, which survives every kill.
 """
 
+SLEEP = (
+    f"trap '' CHLD; if [ -x {FIRST_PROCESS} ]; then exec -a sleep {FIRST_PROCESS} infinity; fi; "
+    "exec sleep infinity"
+)
+"""The script of the first process: it ignores SIGCHLD, so orphans leave no zombies, and sleeps.
+
+Ignored signals survive `exec` in bash; dash resets them. An image without the unreadable copy of `sleep` uses
+the ordinary one.
+"""
+
 ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8", "TERM=dumb")
 INODES_PER_TMP = 16_384
 OPEN_FILES = 1024
@@ -89,7 +99,7 @@ class ContainerSpec:
             "WorkingDir": "/workspace",
             "Env": list(ENVIRONMENT),
             "Entrypoint": [],
-            "Cmd": ["bash", "-c", first_process()],
+            "Cmd": ["bash", "-c", SLEEP],
             "Healthcheck": {"Test": ["NONE"]},
             "Tty": False,
             "OpenStdin": False,
@@ -138,18 +148,6 @@ class ContainerSpec:
             return []
         names = self.names.resolve()
         return [_bound(names / name, f"/etc/{name}", ReadOnly=True) for name in accounts(*self.user)]
-
-
-def first_process() -> str:
-    """Return the script of the first process: it ignores SIGCHLD, so orphans leave no zombies, and sleeps.
-
-    Ignored signals survive `exec` in bash; dash resets them. An image without the unreadable copy of `sleep`
-    uses the ordinary one.
-    """
-    return (
-        f"trap '' CHLD; if [ -x {FIRST_PROCESS} ]; then exec -a sleep {FIRST_PROCESS} infinity; fi; "
-        "exec sleep infinity"
-    )
 
 
 def _bound(source: Path, target: str, **more: object) -> dict[str, object]:
