@@ -10,14 +10,12 @@ groq SDK: the first call does.
 from rumi.models.types import (  # isort: skip  the contract, which the other modules build on
     Discarded,
     Emit,
-    FailureKind,
     Message,
     Model,
     ModelError,
     ModelEvent,
     ModelRequest,
     Reply,
-    Role,
     TextDelta,
     ToolCall,
     ToolCallNamed,
@@ -25,14 +23,7 @@ from rumi.models.types import (  # isort: skip  the contract, which the other mo
     Usage,
     Waiting,
 )
-from rumi.models.actor import (
-    HoldPermit,
-    HowLong,
-    LimitsSeen,
-    Models,
-    ModelsMessage,
-    ModelsRef,
-)
+from rumi.models.actor import ModelsRef
 from rumi.models.build import (
     OFFLINE,
     CustomServer,
@@ -43,7 +34,6 @@ from rumi.models.build import (
     lacks_key,
 )
 from rumi.models.chain import Chain, Step
-from rumi.models.chat_completions import ChatCompletions, Sampling
 from rumi.models.fitting import (
     SHORT_CHARS,
     cut_to,
@@ -53,7 +43,6 @@ from rumi.models.fitting import (
     shortened,
     text_tokens,
 )
-from rumi.models.limits import Wait
 from rumi.models.offline import Offline
 from rumi.models.rates import RateLimits
 from rumi.models.room import Room, context_of, prompt_share
@@ -64,14 +53,9 @@ __all__ = [
     "OFFLINE",
     "SHORT_CHARS",
     "Chain",
-    "ChatCompletions",
     "CustomServer",
     "Discarded",
     "Emit",
-    "FailureKind",
-    "HoldPermit",
-    "HowLong",
-    "LimitsSeen",
     "Message",
     "Model",
     "ModelError",
@@ -79,15 +63,11 @@ __all__ = [
     "ModelRequest",
     "ModelSet",
     "ModelSettings",
-    "Models",
-    "ModelsMessage",
     "ModelsRef",
     "Offline",
     "RateLimits",
     "Reply",
-    "Role",
     "Room",
-    "Sampling",
     "Server",
     "Step",
     "TextDelta",
@@ -96,7 +76,6 @@ __all__ = [
     "ToolSpec",
     "Transcriber",
     "Usage",
-    "Wait",
     "Waiting",
     "build_models",
     "context_of",

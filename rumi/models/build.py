@@ -90,14 +90,9 @@ class ModelSet:
         """The first model's name."""
         return self.steps[0].model.name
 
-    def spec(self, max_concurrent: int | None = None) -> ChildSpec[ModelsMessage]:
-        """Return the spec of the `models` actor, which grants permits for these models and closes their
-        servers in the end.
-
-        `max_concurrent` replaces the configured number of simultaneous calls to one server.
-        """
-        most = self.max_concurrent if max_concurrent is None else max_concurrent
-        return ChildSpec("models", lambda: Models(self.servers, max_concurrent=most))
+    def spec(self) -> ChildSpec[ModelsMessage]:
+        """Return the spec of the `models` actor, which grants permits and closes the servers in the end."""
+        return ChildSpec("models", lambda: Models(self.servers, max_concurrent=self.max_concurrent))
 
     def bind(self, chat: str, permits: ModelsRef | None = None, *, language: Language | None = None) -> Model:
         """Return the model for a chat. Without `permits`, its calls are not counted."""

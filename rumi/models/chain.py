@@ -217,7 +217,8 @@ class Chain:
         """
 
         def seen(limits: RateLimits) -> None:
-            tell_limits(permits, permit, limits)
+            with suppress(MailboxFull, ActorStopped):  # they are only advice
+                permits.tell_nowait(LimitsSeen(permit, limits))
 
         outcome: Reply | ModelError | None = None
         async with trio.open_nursery() as nursery:
@@ -300,9 +301,3 @@ async def _hold(permits: ModelsRef, permit: HoldPermit) -> None:
             # The whole program is ending, and the chat with it.
             permit.granted.set()
             return
-
-
-def tell_limits(permits: ModelsRef, permit: HoldPermit, limits: RateLimits) -> None:
-    """Pass on a server's limits. They are only advice, so a failure is ignored."""
-    with suppress(MailboxFull, ActorStopped):
-        permits.tell_nowait(LimitsSeen(permit, limits))

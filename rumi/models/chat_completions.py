@@ -97,10 +97,11 @@ class ChatCompletions:
 
         client = await self._server.client()
         builder = ReplyBuilder(emit, self._name)
+        path = _PATHS[self._server.dialect]
         failure: ModelError | None = None
         with trio.move_on_after(self._first_s) as silence:
             attempt = _Attempt(self._failures, silence, (self._first_s, self._timeout_s), saw)
-            outcome = await attempt.run(client, self._path, self._body(request), self._headers(), builder)
+            outcome = await attempt.run(client, path, self._body(request), self._headers(), builder)
             if isinstance(outcome, ModelError):
                 outcome = _read_all_the_same(outcome, builder, {tool.name for tool in request.tools})
             if isinstance(outcome, Reply):
@@ -108,10 +109,6 @@ class ChatCompletions:
             failure = outcome
         # Raised here, with no other exception around it: those hold requests, and requests hold keys.
         raise failure or self._failures.silent(begun=builder.begun)
-
-    @property
-    def _path(self) -> str:
-        return _PATHS[self._server.dialect]
 
     def _headers(self) -> "dict[str, str | Omit]":
         from groq import Omit
@@ -189,7 +186,7 @@ class _Attempt:
             self._note_limits(error.response)
             return self._failures.from_status(error.status_code, error.body, error.response.headers)
         except groq.APIConnectionError as error:
-            return self._no_answer(error.__cause__ or error)
+            return self._failures.no_answer(error.__cause__ or error)
         try:
             return await self._read(stream.response, builder)
         finally:
@@ -222,7 +219,7 @@ class _Attempt:
         except httpx.DecodingError:
             return self._failures.malformed("its stream cannot be decompressed")
         except (httpx.TransportError, httpx.StreamError) as error:
-            return self._failures.cut(_words(error))
+            return self._failures.no_answer(error)
         finally:
             await http.unwind(chunks)
 
@@ -241,14 +238,6 @@ class _Attempt:
             if not event.startswith(DONE):
                 builder.add(event)
         return False
-
-    def _no_answer(self, cause: BaseException) -> ModelError:
-        import httpx
-
-        never_there = httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol
-        if isinstance(cause, never_there):
-            return self._failures.not_connected(_words(cause))
-        return self._failures.cut(_words(cause))
 
     def _alive(self, builder: ReplyBuilder) -> None:
         self._silence.deadline = trio.current_time() + self._limits_s[builder.begun]
@@ -276,10 +265,6 @@ async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except (httpx.TransportError, httpx.StreamError):
         pass  # the reply is complete; the rest does not matter
-
-
-def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
 
 
 def _ignore(_: RateLimits) -> None:

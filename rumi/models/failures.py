@@ -71,13 +71,20 @@ class Failures:
             advice=f"Try again, or set a longer model.{key}.",
         )
 
-    def not_connected(self, cause: str) -> ModelError:
-        """There is no connection to the server."""
+    def no_answer(self, cause: BaseException) -> ModelError:
+        """Return the error for a failure of httpx: no connection to the server, or one that broke."""
+        import httpx
+
+        words = str(cause) or type(cause).__name__
+        if not isinstance(
+            cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol
+        ):
+            return self.cut(words)
         advice = "Check the network, and the server's address."
-        return self._error("unreachable", f"cannot connect to {self._host}", cause, advice=advice)
+        return self._error("unreachable", f"cannot connect to {self._host}", words, advice=advice)
 
     def cut(self, cause: str = "") -> ModelError:
-        """The connection ended before the reply did."""
+        """Return the error for a connection that ended before the reply did."""
         return self._error("unreachable", f"the connection was cut while {self._model} answered", cause)
 
     def malformed(self, how: str) -> ModelError:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec
+from rumi.models.wire import arguments_object
 
 SHORT_CHARS: Final = 400
 """The rest of a result, or of a long argument, that was shortened."""
@@ -38,14 +39,15 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
         return request
     fit = _Fit(list(request.messages), excess)
     results = [place for place, message in enumerate(fit.messages) if message.role == "tool"]
-    for place in _places(fit.messages, "assistant")[:-1]:
+    for place in _replies(fit.messages)[:-1]:
         fit.change(place, replace(fit.messages[place], reasoning=""))
     for place in results[:-1]:
         fit.change(place, shortened(fit.messages[place], SHORT_CHARS))
     latest = [fit.messages[place] for place in results[-1:]]
     fit.forget(int(max_tokens * HISTORY_SHARE))
-    for place in _places(fit.messages, "assistant"):
-        fit.change(place, _with_short_arguments(fit.messages[place]))
+    for place in _replies(fit.messages):
+        calls = tuple(map(_short_call, fit.messages[place].tool_calls))
+        fit.change(place, replace(fit.messages[place], tool_calls=calls))
     for message in latest:
         if message in fit.messages:  # it may have been one of those exchanges
             fit.cut(fit.messages.index(message))
@@ -120,8 +122,8 @@ class _Fit:
         return self.messages[place].role == "user" and before != "user"
 
 
-def _places(messages: Sequence[Message], role: str) -> list[int]:
-    return [place for place, message in enumerate(messages) if message.role == role]
+def _replies(messages: Sequence[Message]) -> list[int]:
+    return [place for place, message in enumerate(messages) if message.role == "assistant"]
 
 
 def _chars(text: str, max_tokens: int) -> int:
@@ -153,19 +155,12 @@ def _open_block(text: str) -> str:
     return begins[-1][0]
 
 
-def _with_short_arguments(message: Message) -> Message:
-    return replace(message, tool_calls=tuple(_short_call(call) for call in message.tool_calls))
-
-
 def _short_call(call: ToolCall) -> ToolCall:
     """Return a call with its long texts cut: it has been made, and the model knows what it wrote."""
     if len(call.arguments) <= SHORT_CHARS:
         return call
-    try:
-        arguments = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return replace(call, arguments=call.arguments[:SHORT_CHARS])
-    if not isinstance(arguments, dict):
+    arguments = arguments_object(call.arguments)
+    if arguments is None:
         return replace(call, arguments=call.arguments[:SHORT_CHARS])
     short = {
         name: f"{value[:SHORT_CHARS]}…" if isinstance(value, str) and len(value) > SHORT_CHARS else value

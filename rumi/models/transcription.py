@@ -59,17 +59,15 @@ class Transcriber:
         self,
         api_key: str,
         base_url: str | None = None,
-        model: str = TRANSCRIPTION_MODEL,
         *,
         timeout_s: float = 60.0,
         pauses_s: tuple[float, ...] = _PAUSES_S,
     ) -> None:
         self._server = groq_server(api_key.strip(), base_url)
-        self._model = model
         self._timeout_s = timeout_s
         self._pauses_s = pauses_s
         self._failures = Failures(
-            model=model,
+            model=TRANSCRIPTION_MODEL,
             url=self._server.base_url,
             key=self._server.api_key,
             key_name=self._server.key_name,
@@ -121,12 +119,11 @@ class Transcriber:
     ) -> str | ModelError:
         """Return the words or the error. The caller raises it, where no key is in reach."""
         import groq
-        import httpx
 
         with trio.move_on_after(self._timeout_s):
             try:
                 answer = await client.audio.transcriptions.create(
-                    model=self._model,
+                    model=TRANSCRIPTION_MODEL,
                     file=_as_file(name, audio),
                     response_format="json",
                     temperature=0.0,
@@ -135,11 +132,7 @@ class Transcriber:
             except groq.APIStatusError as error:
                 return self._failures.from_status(error.status_code, error.body, error.response.headers)
             except groq.APIConnectionError as error:
-                cause = error.__cause__ or error
-                words = str(cause) or type(cause).__name__
-                if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-                    return self._failures.not_connected(words)
-                return self._failures.cut(words)
+                return self._failures.no_answer(error.__cause__ or error)
             except ValueError:  # the body is not JSON, although the header says so
                 return self._error("malformed")
             # The SDK checks nothing: a body that is not JSON comes as a str, and one without the field as it
@@ -149,7 +142,7 @@ class Transcriber:
         return self._error("timeout")
 
     def _error(self, kind: FailureKind, detail: str = "") -> ModelError:
-        return ModelError(kind, kind, detail=detail, model=self._model)
+        return ModelError(kind, kind, detail=detail, model=TRANSCRIPTION_MODEL)
 
     def _in_words(self, error: ModelError) -> ModelError:
         """Return the same error, worded for a recording."""
@@ -157,7 +150,7 @@ class Transcriber:
             return error
         text, advice = _SENTENCES[error.kind]
         text = text.format(
-            host=shown_url(self._server.base_url), model=self._model, timeout_s=self._timeout_s
+            host=shown_url(self._server.base_url), model=TRANSCRIPTION_MODEL, timeout_s=self._timeout_s
         )
         text = f"{text}: {error.detail}" if error.detail else text
         return ModelError(
@@ -166,7 +159,7 @@ class Transcriber:
             advice,
             retry_after_s=error.retry_after_s,
             detail=error.detail,
-            model=self._model,
+            model=TRANSCRIPTION_MODEL,
         )
 
 

@@ -92,7 +92,7 @@ class Desk:
 
     def __init__(self, concurrency: int | None) -> None:
         self.root = Supervisor("test")
-        self.ref: ModelsRef = self.root.add(ModelSet((), (), 1000).spec(concurrency))
+        self.ref: ModelsRef = self.root.add(ModelSet((), (), 1000, max_concurrent=concurrency).spec())
 
     @property
     def activity(self) -> str:
