@@ -65,7 +65,7 @@ class Guard:
 
     async def _addresses(self, host: str, port: int) -> tuple[str, ...]:
         if port not in WEB_PORTS and port not in self._allowed_ports:
-            raise FetchRefused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")
+            raise _not_a_web_port(port)
         if read_address(host) is not None:
             return (host,)
         addresses = tuple(await self._resolver.addresses(host))
@@ -84,6 +84,8 @@ class Guard:
                 what = address if address == host else f"{host} stands for {address}, which"
                 raise FetchRefused(f"{what} is not public: {why}.", "Only public addresses are fetched from.")
             if port not in WEB_PORTS:
-                raise FetchRefused(
-                    f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from."
-                )
+                raise _not_a_web_port(port)
+
+
+def _not_a_web_port(port: int) -> FetchRefused:
+    return FetchRefused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")

@@ -6,6 +6,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import httpcore
 import trio
 
+from rumi.http import close
 from rumi.web.addresses import Endpoint, read_address
 from rumi.web.guard import Guard
 from rumi.web.types import FetchError, FetchRefused
@@ -99,16 +100,15 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
                     with trio.move_on_after(_HEAD_START_S):
                         await over.wait()
             if not arrived:
-                raise FetchError(f"{host} does not answer on port {port}.", "Try again later.") from failed[
-                    -1
-                ]
+                why = failed[-1]
+                raise FetchError(f"{host} does not answer on port {port}.", "Try again later.") from why
             stream, endpoint = arrived[0]
             _compare_peer(stream, endpoint)
             kept = stream
         finally:
             for stream, _ in arrived:  # also one that came second in the same step
                 if stream is not kept:
-                    await _close(stream)
+                    await close(stream.aclose)
         return kept
 
 
@@ -135,9 +135,3 @@ def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None
         raise FetchRefused(
             f"The connection to {wanted[0]} ended at {peer[0]}, port {peer[1]}: it is not used."
         )
-
-
-async def _close(stream: httpcore.AsyncNetworkStream) -> None:
-    """Close a connection that nothing was said on; that takes no time."""
-    with trio.move_on_after(1, shield=True):
-        await stream.aclose()

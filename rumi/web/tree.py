@@ -2,15 +2,25 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
 from actors import ActorError, ActorRef, ChildSpec, Request, Supervisor
-from rumi.web.types import Fetch, FetchError, Method, Page, Search, SearchResults, Topic, WebMessage
+from rumi.web.types import (
+    Fetch,
+    FetchError,
+    Method,
+    Page,
+    ProviderName,
+    Search,
+    SearchResults,
+    Topic,
+    WebMessage,
+)
 
 if TYPE_CHECKING:
-    from rumi.web.fetching.fetcher import Fetcher
+    from rumi.web.fetching import Fetcher
 
 R = TypeVar("R")
 
@@ -23,7 +33,7 @@ class WebSettings:
     max_bytes: int = 1_000_000
     max_redirects: int = 5
     allow: Collection[str] = ()
-    provider: Literal["auto", "tavily", "kagi", "ddgs"] = "auto"
+    provider: ProviderName = "auto"
     tavily_key: str = field(default="", repr=False)
     kagi_key: str = field(default="", repr=False)
 
@@ -54,13 +64,12 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
 
     def make() -> "Fetcher":
         # Imported with the actor's start and not with the program: other commands need none of it.
-        from rumi.web.fetching import FetchLimits
-        from rumi.web.fetching.fetcher import Fetcher
+        from rumi.web.fetching import Fetcher, FetchLimits
         from rumi.web.guard import Guard
         from rumi.web.network import GuardedNetwork
         from rumi.web.reading import Readers
         from rumi.web.resolver import SystemResolver
-        from rumi.web.search.searching import Searching
+        from rumi.web.search import Searching
 
         resolver = SystemResolver(lookups, settings.timeout_s)
         return Fetcher(

@@ -8,6 +8,7 @@ from rumi.errors import RumiError
 
 Method: TypeAlias = Literal["GET", "HEAD"]
 Topic: TypeAlias = Literal["general", "news"]
+ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
 
 
 class FetchError(RumiError):

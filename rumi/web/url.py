@@ -40,9 +40,9 @@ class Target:
     authority: str
 
     @property
-    def origin(self) -> str:
-        """Scheme and authority."""
-        return f"{self.scheme}://{self.authority}"
+    def page(self) -> str:
+        """The URL without its fragment."""
+        return self.href.partition("#")[0]
 
 
 def parse_target(text: str) -> Target:

@@ -4,7 +4,8 @@ import trio
 import trustme
 
 from rumi.web import FetchError, Found, Search
-from rumi.web.search import ProviderName, Searching
+from rumi.web.search import Searching
+from rumi.web.types import ProviderName
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api, serve_engines
 
 KEY = "canary-0123456789abcdef"

@@ -133,7 +133,7 @@ def test_a_target_has_what_a_connection_and_a_request_need() -> None:
     assert (target.scheme, target.host, target.port, target.is_ip) == ("https", "example.com", 8443, False)
     assert target.path_and_query == "/%C3%B1?q=%C3%B1&r=%27"
     assert target.authority == "example.com:8443"
-    assert target.origin == "https://example.com:8443"
+    assert target.page == "https://example.com:8443/%C3%B1?q=%C3%B1&r=%27"
     assert target.href == "https://example.com:8443/%C3%B1?q=%C3%B1&r=%27#part"
 
 
@@ -196,7 +196,7 @@ def test_whatever_is_written_the_host_is_exactly_that_of_the_whatwg_parse(url: s
         return
     assert parsed.hostname in (target.host, f"[{target.host}]")
     assert parsed.href == target.href
-    assert target.href.startswith(target.origin + target.path_and_query)
+    assert target.page.startswith(f"{target.scheme}://{target.authority}{target.path_and_query}")
     assert target.href.isascii()
     assert target.path_and_query.isprintable()
     assert parse_target(target.href) == target

@@ -1,6 +1,6 @@
 """Fetching: the actor that is asked for pages and searches, and the one connection that each page takes."""
 
 from rumi.web.fetching.download import FetchLimits
-from rumi.web.fetching.fetcher import USER_AGENT, Fetcher
+from rumi.web.fetching.fetcher import Fetcher
 
-__all__ = ["USER_AGENT", "FetchLimits", "Fetcher"]
+__all__ = ["FetchLimits", "Fetcher"]

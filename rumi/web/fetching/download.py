@@ -9,13 +9,16 @@ from typing import Final
 import httpcore
 import trio
 
+from rumi import __version__
 from rumi.web.fetching.body import Body, read_body
+from rumi.web.fetching.cache import LONGEST_S
 from rumi.web.fetching.decoding import ACCEPTED
 from rumi.web.fetching.exchange import Exchange, connected
 from rumi.web.fetching.headers import Headers
 from rumi.web.types import FetchError, FetchRefused, Method
 from rumi.web.url import Target, join_target
 
+USER_AGENT: Final = f"Rumi/{__version__}"
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _ACCEPT: Final = (
     "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
@@ -90,7 +93,7 @@ class _Journey:
 class Downloader:
     """Each download has connections of its own and leaves none; no cookie, no cache, no proxy is shared.
 
-    `tls` gives the context to connect with; `keep_s` is the longest that `Download.kept_s` says.
+    `tls` gives the context to connect with.
     """
 
     def __init__(
@@ -98,16 +101,12 @@ class Downloader:
         network: httpcore.AsyncNetworkBackend,
         tls: Callable[[], Awaitable[ssl.SSLContext]],
         limits: FetchLimits,
-        *,
-        user_agent: str,
-        keep_s: float,
     ) -> None:
         self._network = network
         self._tls = tls
         self._limits = limits
-        self._keep_s = keep_s
         self._headers = (
-            ("User-Agent", user_agent),
+            ("User-Agent", USER_AGENT),
             ("Accept", _ACCEPT),
             ("Accept-Encoding", ACCEPTED),
             ("Connection", "close"),
@@ -125,7 +124,7 @@ class Downloader:
             Refused: the guard refuses the target, or one on the way.
             FetchError: nothing came, or there was one redirect too many.
         """
-        journey = _Journey(target, self._keep_s)
+        journey = _Journey(target, LONGEST_S)
         with trio.move_on_after(self._limits.timeout_s) as scope:
             return await self._travel(journey, method, to_host, scope)
         raise FetchError(
@@ -148,7 +147,7 @@ class Downloader:
                 if journey.redirects == 0:
                     raise
                 raise _on_the_way(error, f"After a redirect to {journey.target.host}") from error
-            journey.kept_s = min(journey.kept_s, answer.headers.kept_s(answer.status, self._keep_s))
+            journey.kept_s = min(journey.kept_s, answer.headers.kept_s(answer.status, LONGEST_S))
             if not answer.location:
                 return Download(journey.target, answer, journey.redirects, journey.kept_s)
             self._redirect(journey, answer.location)
@@ -176,7 +175,7 @@ class Downloader:
             FetchError: too often already, in a circle, or to what nobody may be sent to.
         """
         at = journey.target
-        journey.been_at.add(_page(at))
+        journey.been_at.add(at.page)
         if journey.redirects >= self._limits.max_redirects:
             raise FetchError(
                 f"{at.host} redirects once more after {journey.redirects} redirects.",
@@ -194,12 +193,8 @@ class Downloader:
                 "This is not followed: everyone on the network path could read and change it.",
                 answered=True,
             )
-        if _page(journey.target) in journey.been_at:
+        if journey.target.page in journey.been_at:
             raise FetchError(f"{at.host} redirects in a circle.", answered=True)
-
-
-def _page(target: Target) -> str:
-    return target.href.partition("#")[0]
 
 
 def _unicode(header: str) -> str:

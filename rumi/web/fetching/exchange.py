@@ -9,7 +9,7 @@ import h11
 import httpcore
 import trio
 
-from rumi.http import SetupError
+from rumi.http import SetupError, close
 from rumi.web.fetching.headers import Headers
 from rumi.web.types import FetchError, Method
 from rumi.web.url import Target
@@ -18,7 +18,6 @@ _READ_BYTES: Final = 16 * 1024
 _MOST_HEAD_BYTES: Final = 64 * 1024  # also all that comes before the head: 1xx answers
 _EVENTS_IN_A_ROW: Final = 50
 _MOST_EVENTS: Final = 50_000  # some half a second's work
-_CLOSE_S: Final = 1
 
 
 class Interrupted(Exception):
@@ -135,8 +134,7 @@ async def connected(
         yield stream
     finally:
         # The socket itself: closing it ends what TLS has begun, and takes no time.
-        with trio.move_on_after(_CLOSE_S, shield=True):
-            await tcp.aclose()
+        await close(tcp.aclose)
 
 
 async def _start_tls(

@@ -5,16 +5,15 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import httpcore
 import trio
 
 from actors import Actor, Refused, answers
-from rumi import __version__
 from rumi.http import Tls
 from rumi.web.fetching.body import Body
-from rumi.web.fetching.cache import LONGEST_S, Cache
+from rumi.web.fetching.cache import Cache
 from rumi.web.fetching.download import Download, Downloader, FetchLimits
 from rumi.web.fetching.fair_limiter import Bounds, FairLimiter
 from rumi.web.fetching.headers import Headers
@@ -26,8 +25,6 @@ from rumi.web.url import parse_target
 A = TypeVar("A")
 
 logger = logging.getLogger(__name__)
-
-USER_AGENT: Final = f"Rumi/{__version__}"
 
 
 class Fetcher(Actor[WebMessage]):
@@ -48,14 +45,11 @@ class Fetcher(Actor[WebMessage]):
         limits: FetchLimits | None = None,
         *,
         tls: ssl.SSLContext | None = None,
-        user_agent: str = USER_AGENT,
     ) -> None:
         self._limits = limits or FetchLimits()
         self._readers = readers
         self._search = search
-        self._downloader = Downloader(
-            network, Tls(tls).context, self._limits, user_agent=user_agent, keep_s=LONGEST_S
-        )
+        self._downloader = Downloader(network, Tls(tls).context, self._limits)
         at = self._limits
         self._fetching = self._turns(at.at_once, at.per_chat, at.per_host)
         self._reading = self._turns(at.reading_at_once, at.reading_per_chat)
@@ -100,8 +94,7 @@ class Fetcher(Actor[WebMessage]):
 
     async def _fetch(self, message: Fetch) -> Page:
         target = parse_target(message.url)
-        url = target.href.partition("#")[0]
-        if message.method == "GET" and (page := self._cache.get(url)) is not None:
+        if message.method == "GET" and (page := self._cache.get(target.page)) is not None:
             await trio.lowlevel.checkpoint()
             return page
         async with self._fetching.turn(message.chat, target.host) as turn:
@@ -111,13 +104,13 @@ class Fetcher(Actor[WebMessage]):
             page = await self._page(download, message.chat)
         if message.method == "GET" and page.status == 200:
             body = download.answer.body
-            self._cache.put(url, page, 0 if body is None or body.broken_off else download.kept_s)
+            self._cache.put(target.page, page, 0 if body is None or body.broken_off else download.kept_s)
         return page
 
     async def _page(self, download: Download, chat: str) -> Page:
         answer, body = download.answer, download.answer.body
         page = Page(
-            url=download.target.href.partition("#")[0],
+            url=download.target.page,
             status=answer.status,
             media_type=answer.headers.media_type,
             redirects=download.redirects,

@@ -1,7 +1,7 @@
 """From bytes to what a model can read, each page in a process that can be ended."""
 
-from rumi.web.reading.kinds import Kind, kind_of, readable
+from rumi.web.reading.kinds import kind_of, readable
 from rumi.web.reading.readers import Readers
 from rumi.web.types import Text
 
-__all__ = ["Kind", "Readers", "Text", "kind_of", "readable"]
+__all__ = ["Readers", "Text", "kind_of", "readable"]

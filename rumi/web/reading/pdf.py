@@ -9,6 +9,7 @@ from rumi.web.reading.cleaning import clean, cut_to, one_line
 from rumi.web.types import Text
 
 _PATIENCE_S: Final = 6.0  # then what has been read so far is what there is
+# The mark of pdfium for the hyphen in a word that was divided at the end of a line.
 _DIVIDED: Final = re.compile("[\ufffe\x02](?:\r?\n)?")
 
 
@@ -55,7 +56,7 @@ def _pages(document: object, count: int, max_chars: int) -> tuple[list[str], int
         try:
             page = document[number]
             shown = page.get_textpage()
-            text = clean(_unbroken(shown.get_text_bounded(errors="ignore"))).strip()
+            text = clean(_DIVIDED.sub("", shown.get_text_bounded(errors="ignore"))).strip()
             shown.close()
             page.close()
         except pypdfium2.PdfiumError:
@@ -65,11 +66,6 @@ def _pages(document: object, count: int, max_chars: int) -> tuple[list[str], int
         if chars > max_chars or time.monotonic() > until:
             break
     return pages, broken
-
-
-def _unbroken(text: str) -> str:
-    """Words that were divided at the end of a line are whole again: pdfium marks the hyphen."""
-    return _DIVIDED.sub("", text)
 
 
 def _counted(pages: int) -> str:

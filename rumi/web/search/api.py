@@ -141,7 +141,7 @@ class Tavily(_Keyed):
     TITLE = "Tavily"
     URL = "https://api.tavily.com/search"
     KEY_NAME = "TAVILY_API_KEY"
-    _FIELDS: Final = Fields(title="title", url="url", snippet="content", date="published_date")
+    _FIELDS: Final = Fields(url="url", snippet="content", date="published_date")
 
     async def search(self, query: Query) -> tuple[Found, ...]:
         """Return what Tavily found; dates come with the topic news only."""
@@ -158,7 +158,7 @@ class Kagi(_Keyed):
     TITLE = "Kagi"
     URL = "https://kagi.com/api/v1/search"
     KEY_NAME = "KAGI_API_KEY"
-    _FIELDS: Final = Fields(title="title", url="url", snippet="snippet", date="time")
+    _FIELDS: Final = Fields(url="url", snippet="snippet", date="time")
 
     async def search(self, query: Query) -> tuple[Found, ...]:
         """Return what Kagi found, with the settings of the key's account."""

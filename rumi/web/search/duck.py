@@ -18,8 +18,8 @@ _AT_ONCE: Final = 4
 """So many processes with ddgs in may run; each takes some 40 MB and a fifth of a second of computing."""
 
 _FIELDS: Final = {
-    "general": Fields(title="title", url="href", snippet="body"),
-    "news": Fields(title="title", url="url", snippet="body", date="date"),
+    "general": Fields(url="href", snippet="body"),
+    "news": Fields(url="url", snippet="body", date="date"),
 }
 _PASSED_ON: Final = ("LD_LIBRARY_PATH",)
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")

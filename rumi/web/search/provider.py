@@ -47,9 +47,8 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """How a provider calls what a result consists of. `date` may be called "" where there is none."""
+    """A provider's names for the parts of a result, beside `title`. `date` is "" if it gives no date."""
 
-    title: str
     url: str
     snippet: str
     date: str = ""
@@ -86,7 +85,7 @@ def _found(item: Mapping[str, object], fields: Fields) -> Found | None:
     if url is None:
         return None
     return Found(
-        _plain(item.get(fields.title), _TITLE_CHARS),
+        _plain(item.get("title"), _TITLE_CHARS),
         url,
         _plain(item.get(fields.snippet), _SNIPPET_CHARS),
         _plain(item.get(fields.date), _DATE_CHARS),

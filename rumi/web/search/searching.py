@@ -1,15 +1,13 @@
 """Which provider searches, and who is asked when it fails."""
 
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import trio
 
 from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.duck import Duck
 from rumi.web.search.provider import Provider, Query
-from rumi.web.types import FetchError, Search, SearchResults
-
-ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
+from rumi.web.types import FetchError, ProviderName, Search, SearchResults
 
 MAX_RESULTS: Final = 20
 """What the least generous provider gives at most."""
