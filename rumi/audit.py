@@ -69,7 +69,7 @@ class AuditLog:
     ) -> None:
         """Append one line. `more` are further fields after the fields of every line."""
         line = {
-            "time": _utc(self._now()),
+            "time": utc(self._now()),
             "event": event,
             "chat_id": chat_id,
             "turn": turn or None,
@@ -151,6 +151,6 @@ def _hidden(value: object, redact: Redactor) -> object:
     return [_hidden(each, redact) for each in value] if isinstance(value, list) else value
 
 
-def _utc(seconds: float) -> str:
-    """ISO 8601 in UTC with milliseconds: `2026-08-01T12:00:00.000Z`."""
+def utc(seconds: float) -> str:
+    """Return a time in ISO 8601, in UTC with milliseconds: `2026-08-01T12:00:00.000Z`."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

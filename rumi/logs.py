@@ -3,10 +3,9 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
-from rumi.audit import as_line
+from rumi.audit import as_line, utc
 from rumi.redact import Redactor
 from rumi.rotation import LineFile
 
@@ -63,9 +62,8 @@ class _JsonLines(logging.Handler):
             message = record.getMessage()
         except Exception as error:  # noqa: BLE001 - a log call with wrong arguments must not stop what logs
             message = f"{record.msg} ({record.pathname}:{record.lineno} logged it wrongly: {error!r})"
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields: dict[str, object] = {
-            "time": time.replace("+00:00", "Z"),
+            "time": utc(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": message,

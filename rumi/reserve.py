@@ -30,9 +30,8 @@ LOOK_S = 2.0
 class Reserve:
     """The file at `path`. Its methods never raise `OSError`: they are for disks that refuse to write."""
 
-    def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._most_bytes = most_bytes
 
     @property
     def size(self) -> int:
@@ -41,7 +40,7 @@ class Reserve:
         with contextlib.suppress(OSError):
             found = os.statvfs(self.path.parent)
             total = found.f_blocks * found.f_frsize
-        return min(self._most_bytes, max(LEAST_BYTES, total // SHARE))
+        return min(MOST_BYTES, max(LEAST_BYTES, total // SHARE))
 
     @property
     def wanted(self) -> int:
@@ -109,16 +108,16 @@ class Large:
     command: str
 
 
-def largest(home: Path, most: int = 3, look_s: float = LOOK_S) -> list[Large]:
+def largest(home: Path, most: int = 3) -> list[Large]:
     """Return the largest things that could be deleted: chats' files, old logs, copies of databases.
 
-    Links are not followed. After `look_s`, partial sizes are returned.
+    Links are not followed. After `LOOK_S`, partial sizes are returned.
     """
-    deadline = time.monotonic() + look_s
+    deadline = time.monotonic() + LOOK_S
     found: list[Large] = []
     for folder in _folders(home / "workspace"):
         command = f"find {shlex.quote(str(folder))} -mindepth 1 -delete"
-        found.append(Large(folder, _used(folder, deadline), command))
+        found.append(Large(folder, sum(_entries(folder, deadline)), command))
     for folder, pattern in ((home / "logs", "*.jsonl.*"), (home, "*.before-*"), (home, "*.damaged*")):
         files = sorted(folder.glob(pattern))
         if files:
@@ -142,11 +141,8 @@ def _blocks(path: Path) -> int:
     return 0
 
 
-def _used(folder: Path, deadline: float) -> int:
-    return sum(_entries(folder, deadline))
-
-
 def _entries(folder: Path, deadline: float) -> Iterator[int]:
+    """Yield the bytes on the disk of each entry below the folder."""
     folders = [os.fspath(folder)]
     while folders and time.monotonic() < deadline:
         try:

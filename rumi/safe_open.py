@@ -1,4 +1,4 @@
-"""Opens a file below a folder whose content others have made, without following links out of it."""
+"""Opens files below a folder whose content others have made, following no link, and shows their names."""
 
 import ctypes
 import errno
@@ -56,3 +56,8 @@ def _libc() -> ctypes.CDLL:
 def is_ordinary(file: int) -> bool:
     """Return True if the open file is a regular file."""
     return stat.S_ISREG(os.fstat(file).st_mode)
+
+
+def shown(name: str) -> str:
+    """Return a name that is safe to show: without control characters, line breaks and undecodable bytes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)

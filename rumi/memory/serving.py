@@ -6,11 +6,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 import trio
 
+from rumi.audit import utc
 from rumi.chat_ids import LOCAL, ChatIds
 from rumi.errors import UsageError
 from rumi.memory.actor import Ask
@@ -96,11 +96,7 @@ async def _extract(learn: Learn, owner: str) -> object:
 
 def as_json(owner: str, fact: Fact) -> dict[str, object]:
     """Return the fact as JSON; times as in RFC 3339."""
-    return {"owner": owner, **asdict(fact), "created": _time(fact.created), "updated": _time(fact.updated)}
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"owner": owner, **asdict(fact), "created": utc(fact.created), "updated": utc(fact.updated)}
 
 
 def _text(request: Mapping[str, object], name: str) -> str:

@@ -31,7 +31,6 @@ from rumi.sandbox.workspace import (
     measure,
     open_beneath,
     prepare_workspace,
-    shown,
 )
 from rumi.sandbox.workspace import clear as clear_workspace
 
@@ -64,6 +63,5 @@ __all__ = [
     "put_file",
     "safe_name",
     "sandbox_user",
-    "shown",
     "size_of_files",
 ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.errors import RumiError
-from rumi.safe_open import FOLDER, is_ordinary, openat2, opened
+from rumi.safe_open import FOLDER, is_ordinary, openat2, opened, shown
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_DEPTH = 256
@@ -182,11 +182,6 @@ def clear(path: Path) -> None:
     raise WorkspaceError(
         f"The workspace {path} cannot be cleared: {shown(left.name if left else '')} is left."
     )
-
-
-def shown(name: str) -> str:
-    """Return a name that is safe to show: without control characters, line breaks and undecodable bytes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
 
 def _refusal(relative: str, number: int) -> str:

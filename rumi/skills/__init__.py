@@ -10,20 +10,18 @@ from rumi.skills.catalogue import Catalogue, sources
 from rumi.skills.command import skills_command
 from rumi.skills.creating import create_skill, how_to_test
 from rumi.skills.disabled import Disabled, DisabledSkills, set_disabled
-from rumi.skills.folder import Snapshot, snapshot
+from rumi.skills.folder import snapshot
 from rumi.skills.opening import open_skill
 from rumi.skills.prompt import skills_block, told_skills
-from rumi.skills.running import AskModel, CallTool, CodeRunner, Job
+from rumi.skills.running import AskModel, CodeRunner, Job
 from rumi.skills.trust import TrustedSkills
 from rumi.skills.types import (
     Body,
     FileOf,
     ForPrompt,
-    FurtherFile,
     Header,
     Info,
     InPrompt,
-    Listed,
     Listing,
     Opened,
     PromptSkills,
@@ -34,27 +32,22 @@ from rumi.skills.types import (
     SkillError,
     SkillsMessage,
     Source,
-    SourceKind,
-    WhyOff,
 )
 
 __all__ = [
     "Ask",
     "AskModel",
     "Body",
-    "CallTool",
     "Catalogue",
     "CodeRunner",
     "Disabled",
     "DisabledSkills",
     "FileOf",
     "ForPrompt",
-    "FurtherFile",
     "Header",
     "InPrompt",
     "Info",
     "Job",
-    "Listed",
     "Listing",
     "Opened",
     "PromptSkills",
@@ -65,11 +58,8 @@ __all__ = [
     "SkillError",
     "Skills",
     "SkillsMessage",
-    "Snapshot",
     "Source",
-    "SourceKind",
     "TrustedSkills",
-    "WhyOff",
     "create_skill",
     "how_to_test",
     "open_skill",

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rumi.safe_open import shown
 from rumi.skills.disabled import Disabled
-from rumi.skills.folder import opened, read_skill_file
-from rumi.skills.format import CODE, FILE, decode, is_name, on_a_line, parse, quoted, same
+from rumi.skills.folder import opened, read_skill_file, stamp
+from rumi.skills.format import CODE, FILE, decode, is_name, parse, quoted, same
 from rumi.skills.matching import Index, weights
 from rumi.skills.trust import TrustedSkills, digest_of
 from rumi.skills.types import (
@@ -62,7 +63,7 @@ class View:
     def __init__(
         self, entries: Sequence[SkillEntry], problems: Sequence[str], words: Mapping[Path, Mapping[str, int]]
     ) -> None:
-        self.listed = Listed(tuple(entries), tuple(map(on_a_line, problems)))
+        self.listed = Listed(tuple(entries), tuple(map(shown, problems)))
         self._by_name = {same(entry.skill.name): entry for entry in entries}
         self._on = [name for name, entry in self._by_name.items() if entry.off is None]
         self._index = Index({name: words[entry.skill.folder] for name, entry in self._by_name.items()})
@@ -221,7 +222,7 @@ def _signature(folder: Path) -> object:
         return None
     if abs(time.time_ns() - status.st_ctime_ns) < _SETTLED_NS:
         return object()
-    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, _has_code(folder))
+    return (*stamp(status), _has_code(folder))
 
 
 def _has_code(folder: Path) -> bool:

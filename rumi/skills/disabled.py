@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rumi.replacing import locked, replace_file
+from rumi.skills.folder import signature
 from rumi.skills.format import same
 from rumi.skills.types import SkillError, SkillsUnwritable, WhyOff
 
@@ -49,7 +50,7 @@ class DisabledSkills:
         """The names that are off."""
         if self._variable is not None:
             return Disabled(_names(_from_variable(self._variable)), "environment")
-        seen = _signature(self._path)
+        seen = signature(self._path)
         if seen != self._seen:
             try:
                 self._current = Disabled(_names(_in_file(_read(self._path))))
@@ -154,11 +155,3 @@ def _from_variable(text: str) -> list[object]:
 
 def _names(names: list[object]) -> frozenset[str]:
     return frozenset(same(name) for name in names if isinstance(name, str))
-
-
-def _signature(path: Path) -> object:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)

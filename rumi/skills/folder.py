@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from rumi import safe_open
-from rumi.safe_open import FOLDER, is_ordinary, openat2
-from rumi.skills.format import CODE, FILE, MOST_BYTES, on_a_line
+from rumi.safe_open import FOLDER, is_ordinary, openat2, shown
+from rumi.skills.format import CODE, FILE, MOST_BYTES
 from rumi.skills.types import FurtherFile, SkillError
 
 MOST_FILES: Final = 2_000
@@ -36,6 +36,19 @@ def opened(folder: Path, *, own_link: bool) -> AbstractContextManager[int]:
         OSError: It cannot be opened.
     """
     return safe_open.opened(os.open(folder, FOLDER & ~os.O_NOFOLLOW if own_link else FOLDER))
+
+
+def signature(path: Path) -> object:
+    """Return what changes whenever the file does; None if there is no file."""
+    try:
+        return stamp(path.stat())
+    except OSError:
+        return None
+
+
+def stamp(status: os.stat_result) -> tuple[int, ...]:
+    """Return the times, the size and the number of a file."""
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
 def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
@@ -146,7 +159,7 @@ def snapshot(folder: Path) -> Snapshot:
                     continue
                 if not stat.S_ISREG(status.st_mode):
                     raise SkillError(
-                        f"{on_a_line(path)} in it is not an ordinary file but a link, a pipe or a device"
+                        f"{shown(path)} in it is not an ordinary file but a link, a pipe or a device"
                     )
                 content, size = read_bytes(top, path, left + 1)
                 left -= len(content)

@@ -142,8 +142,3 @@ def quoted(name: str) -> str:
     """Return what a model or a person wrote as a name, on one line."""
     short = name[:80]
     return f"“{short}”" if short.isprintable() else ascii(short)
-
-
-def on_a_line(text: str) -> str:
-    """A path as a person may see it: line breaks, bytes that are no text and the like are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import trio
 
 from rumi.child_process import Parent, end_descendants, framed_json
+from rumi.errors import single
 from rumi.processes import Frames, NoFrame
 from rumi.skills.context import CannotDo, Context
 from rumi.skills.format import CODE, class_name
@@ -106,8 +107,7 @@ async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
 
 def described(error: BaseException, folder: Path) -> str:
     """Return what a skill raised, and the line of its own on which it did."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    error = single(error)
     if isinstance(error, SystemExit):
         return "it ended its process (SystemExit)"
     said = " ".join(str(error).split())[:500]

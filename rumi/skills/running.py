@@ -47,19 +47,17 @@ class Job:
 
 
 class CodeRunner:
-    """Runs code skills, at most `at_once` at a time.
+    """Runs code skills, at most `AT_ONCE` at a time.
 
     One of a project runs only where its content is trusted, and then as a copy of that content: what changes
     in the folder meanwhile is not run. `own_s` bounds the time that a skill takes itself.
     """
 
-    def __init__(
-        self, trusted: TrustedSkills, offload: Offload, *, own_s: float = OWN_S, at_once: int = AT_ONCE
-    ) -> None:
+    def __init__(self, trusted: TrustedSkills, offload: Offload, *, own_s: float = OWN_S) -> None:
         self._trusted = trusted
         self._offload = offload
         self._own_s = own_s
-        self._permits = trio.Semaphore(at_once)
+        self._permits = trio.Semaphore(AT_ONCE)
 
     async def run(self, job: Job, call: CallTool, model: AskModel) -> str:
         """Run a skill and return its text. Cancelled, it has been killed before this leaves.

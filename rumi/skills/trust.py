@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.replacing import locked, replace_file
-from rumi.skills.folder import Snapshot
+from rumi.skills.folder import Snapshot, signature
 from rumi.skills.format import FILE
 from rumi.skills.types import SkillError
 
@@ -38,11 +38,7 @@ class TrustedSkills:
 
     def signature(self) -> object:
         """Return what changes whenever the file does."""
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        return signature(self._path)
 
     def is_trusted(self, folder: Path, content: Snapshot) -> bool:
         """Return True if this very content of the folder was trusted."""

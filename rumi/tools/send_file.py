@@ -3,17 +3,16 @@
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import trio
 
 from rumi.errors import RumiError
 from rumi.models import ToolSpec
 from rumi.offload import Offload
-from rumi.sandbox import WorkspaceError, open_beneath, safe_name, shown
+from rumi.safe_open import shown
+from rumi.sandbox import WorkspaceError, open_beneath, safe_name
 from rumi.tools.base import Question, Tool, ToolResult
-
-T = TypeVar("T")
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 """Telegram's limit for files from a bot."""

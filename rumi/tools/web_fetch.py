@@ -43,11 +43,8 @@ class WebFetch(Tool):
     spec = SPEC
     concurrent = True
 
-    def __init__(
-        self, fetch: Callable[[str, Method], Awaitable[Page]], *, max_chars: int = MAX_TEXT_CHARS
-    ) -> None:
+    def __init__(self, fetch: Callable[[str, Method], Awaitable[Page]]) -> None:
         self._fetch = fetch
-        self._max_chars = max_chars
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Ask about an address that nobody gave word for word, because an added part can carry data away.
@@ -78,12 +75,12 @@ class WebFetch(Tool):
             page = await self._fetch(url, method)
         except FetchError as error:
             return failure(url, error)
-        return report(page, method, self._max_chars)
+        return report(page, method)
 
 
-def report(page: Page, method: Method = "GET", max_chars: int = MAX_TEXT_CHARS) -> ToolResult:
+def report(page: Page, method: Method = "GET") -> ToolResult:
     """Return a page as the model reads it: facts about it, then its marked content."""
-    left_out = len(page.text) - max_chars
+    left_out = len(page.text) - MAX_TEXT_CHARS
     cut = [one_line(page.cut, 300)] if page.cut else []
     if left_out > 0:
         cut.append(f"the last {left_out} characters of the text are left out")
@@ -91,7 +88,7 @@ def report(page: Page, method: Method = "GET", max_chars: int = MAX_TEXT_CHARS) 
     if page.redirects:
         facts.append(f"after {page.redirects} redirect{'s' * (page.redirects > 1)}")
     facts += [f"cut: {each}" for each in cut]
-    inside = block(page.url, _inside(page, method, max_chars))
+    inside = block(page.url, _inside(page, method))
     cached = ["from the cache"] if page.cached else []
     return ToolResult(
         ok=True,
@@ -110,9 +107,9 @@ def failure(url: str, error: FetchError) -> ToolResult:
     return ToolResult(False, f"not fetched\n{block(url, str(error))}", tainted=True)
 
 
-def _inside(page: Page, method: Method, max_chars: int) -> str:
+def _inside(page: Page, method: Method) -> str:
     title = f"title: {' '.join(page.title.split())[:300]}" if page.title.strip() else ""
-    text = page.text[:max_chars].strip() or page.described
+    text = page.text[:MAX_TEXT_CHARS].strip() or page.described
     if not text:
         text = "(HEAD has no text)" if method == "HEAD" else "(no text)"
     return f"{title}\n\n{text}" if title else text

@@ -14,9 +14,9 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 
 import json
 import re
-from datetime import UTC, datetime
 
 from rumi.agent import ToolFinished
+from rumi.audit import utc
 from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
@@ -53,11 +53,11 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
     fields = picked(event, PRINTED)
     if fields is None:
         return None
-    what, time = event.what, datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+    what = event.what
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
-    return fields | {"time": time.replace("+00:00", "Z")}
+    return fields | {"time": utc(event.time)}
 
 
 class JsonView:
