@@ -21,7 +21,7 @@ _EVERYTHING = 1 << 62
 
 @dataclass(slots=True)
 class Copied:
-    """The result: bytes on the disk, files, and the entries that were left out."""
+    """What was copied: bytes on the disk and files; and the number of entries that were left out."""
 
     bytes: int = 0
     files: int = 0

@@ -1,4 +1,4 @@
-"""The file system that the workspaces lie on, and the reserve on it that no command may take.
+"""The file system of the workspaces, and its reserve, which no command may take.
 
 A chat's limit bounds that chat; ten chats, or one whose files cannot be counted, could still fill the disk
 that the program itself writes to. So while commands run, the free space is looked at often: the closer it
@@ -37,7 +37,7 @@ AHEAD_S = 0.04
 """The reserve counts as touched when it will be after this time, at the pace of the last look. Twice the last
 look's lateness is added: on a busy machine the next look and the pause come as late."""
 PAUSED_S = 1.0
-"""For so long commands are paused at most; a workspace that takes longer to count is counted next time."""
+"""The longest pause of commands; a workspace that takes longer to count is counted next time."""
 STEPS = 8
 """Once it is touched, each eighth of the reserve that goes brings the next pause."""
 GROWTH_BYTES, GROWTH_FILES, GROWTH_S = MEGA, 64, 1.0
@@ -48,7 +48,7 @@ Statvfs: TypeAlias = Callable[[Path], os.statvfs_result]
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """What is free of a file system for ordinary users, and what is kept of it. inf: no count of files."""
+    """The free part of a file system for ordinary users, and the reserve. `files` inf: it has no limit."""
 
     bytes: float
     files: float
@@ -61,7 +61,7 @@ class Free:
         return self.bytes < self.reserve_bytes or self.files < self.reserve_files
 
     def after(self, seconds: float, earlier: "Free", elapsed_s: float) -> "Free":
-        """Return what will be free then if it goes on as it did since the earlier look."""
+        """Return what will be free after so many seconds at the pace since the earlier look."""
         pace = seconds / elapsed_s if elapsed_s > 0 else 0
         return Free(
             self.bytes - max(earlier.bytes - self.bytes, 0) * pace,
@@ -72,9 +72,9 @@ class Free:
 
 
 def free_on(folder: Path, reserve_bytes: int | None = None, statvfs: Statvfs = os.statvfs) -> Free:
-    """Look at the file system of a folder, or of the next above it that is there. A few microseconds.
+    """Return what is free on the file system of a folder, or of its first parent that exists. Microseconds.
 
-    `reserve_bytes` None is the default reserve, 0 is none, not of files either. Raises OSError.
+    `reserve_bytes` None is the default reserve; 0 is no reserve of bytes or files. Raises OSError.
     """
     metrics = statvfs(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
     if reserve_bytes is None:
@@ -106,7 +106,7 @@ class Running:
         self.earlier, self._later = self.use, (self.use, trio.current_time())
 
     def looked(self, use: Use) -> None:
-        """Its workspace was measured."""
+        """Store a measurement of the workspace."""
         later, at = self._later
         if trio.current_time() - at >= GROWTH_S:
             self.earlier, self._later = later, (use, trio.current_time())
@@ -139,14 +139,14 @@ class Disk:
         """Held while the commands are paused and counted: no command begins meanwhile."""
 
     def look(self) -> Free:
-        """Return what is free now; what was free at the last look where the file system does not say it."""
+        """Return what is free now, or what was free at the last look if the file system does not tell."""
         with contextlib.suppress(OSError):
             self._last = free_on(self._folder, self._reserve_bytes, self._statvfs)
         return self._last
 
     @contextlib.contextmanager
     def runs(self, command: Running) -> Iterator[None]:
-        """A command runs, during the block."""
+        """Count the command as running during the block."""
         self.running.add(command)
         self._begun.set()
         try:
@@ -161,7 +161,7 @@ class Disk:
         await self._begun.wait()
 
     async def until_taken(self, since: Free, left_bytes: float, left_files: float, seconds: float) -> None:
-        """Return when so much was taken since then by anybody, and at the latest after some seconds."""
+        """Return when commands of any chat have taken so much since then, at the latest after `seconds`."""
         waiter = _Waiter(since.bytes - left_bytes, since.files - left_files)
         self._waiting.add(waiter)
         self._waited_for.set()
@@ -172,12 +172,12 @@ class Disk:
             self._waiting.discard(waiter)
 
     async def until_waited_for(self) -> None:
-        """Return when somebody begins to wait: the next look may have to come sooner."""
+        """Return when a task begins to wait: the next look may have to come sooner."""
         self._waited_for = trio.Event()
         await self._waited_for.wait()
 
     def tell(self, free: Free) -> float:
-        """Wake those that wait for so little to be free; return after how many seconds to look again."""
+        """Wake the tasks that wait for so little to be free; return the seconds until the next look."""
         files = free.files if free.files < math.inf else 0  # inf - inf is not a number
         bytes_left, files_left = free.bytes - free.reserve_bytes, free.files - free.reserve_files
         for waiter in self._waiting:
@@ -204,12 +204,12 @@ class DiskWatch(Actor[Never]):
         self.start_soon(self._watch)
 
     def activity(self) -> str:
-        """Return what is free, where that is too little."""
+        """Return what is free, if that is too little."""
         free = self._disk.look()
         return f"{free.bytes / MEGA:.0f} MB free, too few" if free.low else ""
 
     def metrics(self) -> dict[str, object]:
-        """Return what is free, what of it is kept, and how many commands were ended for it."""
+        """Return what is free, what is reserved, and how many commands were ended for the reserve."""
         free = self._disk.look()
         files = None if free.files == math.inf else free.files
         return {
@@ -283,12 +283,12 @@ class DiskWatch(Actor[Never]):
 
 
 def _pause(running: Sequence[Running]) -> set[Running]:
-    """Pause them; return those that start new processes faster than they can be paused. Blocking, briefly."""
+    """Pause commands; return those that start processes faster than they can be paused. Blocking, briefly."""
     return {command for command in running if not signal_all(command.processes, signal.SIGSTOP)}
 
 
 def fillers(counted: dict[Running, Use]) -> set[Running]:
-    """Those of the measured commands that fill the disk: they grew most lately, or hide what they take.
+    """Return the measured commands that fill the disk: they grew most lately, or hide what they take.
 
     Commands that grew by less than an eighth of the largest growth go on until the next step.
     """

@@ -127,7 +127,7 @@ def is_in_use(path: Path) -> bool:
 
 
 def _give(found: int, uid: int, gid: int, former: Collection[int]) -> bool:
-    """Give the opened file away if a former user owns it; its group only if that is a former user's too."""
+    """Give the opened file to the user if a former user owns it, and its group if that is a former user's."""
     status = os.fstat(found)
     if status.st_uid not in former:
         return False
@@ -145,7 +145,7 @@ class _Level:
         self._status = os.fstat(folder)
 
     def things(self) -> Iterator[int]:
-        """Yield every entry, each opened for a moment."""
+        """Yield a descriptor of every entry, open until the next one."""
         for name in os.listdir(self.folder):
             if (found := self.enter(name, _PLACE)) is not None:
                 with opened(found):

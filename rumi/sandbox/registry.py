@@ -110,7 +110,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
     @answers(Remove)
     async def remove(self, message: Remove) -> None:
-        """Ensure that a chat has no container."""
+        """Remove a chat's container, if there is one; return when it is gone."""
         if (entry := self._known(message.chat_id)) is not None:
             self._let_go(message.chat_id, entry)
             await entry.removed()
@@ -129,7 +129,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
                 nursery.start_soon(self._remove_at_end, chat_id)
 
     def activity(self) -> str:
-        """Return the recorded names."""
+        """Return how many containers are active, and how many are being removed."""
         removing = sum(entry.unwanted for entry in self._registry.values())
         return f"{len(self._registry) - removing} active, {removing} being removed"
 
@@ -155,7 +155,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
         return made
 
     async def _create(self, message: Make, entry: _Registered) -> None:
-        """Wait for the answer to a create."""
+        """Send a create and store its answer."""
         try:
             entry.made = await self._engine.create(message.chat_id, message.workspace)
         except (SandboxError, OSError) as error:
@@ -225,7 +225,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
 
 def _said(error: SandboxError | OSError) -> SandboxError:
-    """Return the error for the one chat that it concerns; it does not name other chats' containers."""
+    """Return the error for the chat that it concerns, without the names of other chats' containers."""
     if isinstance(error, SandboxError):
         return error
     return SandboxError(

@@ -81,7 +81,7 @@ class _Course:
     """The reason why it must be ended."""
 
     def end(self, why: Ending) -> None:
-        """Request its end."""
+        """Record that it must be ended."""
         if not self.over.is_set():
             self.ending = why
         self.over.set()
@@ -156,7 +156,7 @@ class Sandbox(Actor[SandboxMessage]):
         return self._doing
 
     def metrics(self) -> Mapping[str, object]:
-        """Return its container."""
+        """Return the id of the chat's container."""
         return {"container": self._ids.get(self._chat_id)}
 
     async def _ready(self) -> Container:
@@ -305,14 +305,14 @@ class Sandbox(Actor[SandboxMessage]):
         await self._discard()
 
     async def _end_all_quietly(self) -> None:
-        """The same if no caller can use an error: `Quiet` asks again for what is not confirmed."""
+        """Like `_end_all`, where no caller can use an error: `Quiet` asks again for what is not confirmed."""
         try:
             await self._end_all()
         except (SandboxError, ActorError):
             return
 
     async def _discard(self) -> None:
-        """Have the container removed, and wait for that.
+        """Have the registry remove the container, and wait for it.
 
         Raises:
             SandboxError: It was not confirmed. The error gives the reason. The removal continues.
@@ -341,7 +341,7 @@ def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
 
 
 def _unspeakable(command: Command) -> SandboxError | None:
-    """Refuse words that no engine can hand to a program: a lone half of a surrogate pair, or a NUL byte."""
+    """Return the error for words that no program can get (half a surrogate pair, a NUL byte), or None."""
     try:
         bad = any(b"\0" in word.encode() for word in command.argv)
     except UnicodeEncodeError:

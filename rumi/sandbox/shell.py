@@ -1,9 +1,9 @@
-r"""Reads a line the way POSIX `sh` does, and refuses whatever shells could read differently.
+r"""Reads a line the way POSIX `sh` does, and refuses everything that shells could read differently.
 
-Two readings: `read_words` for a command that no shell will see, where quotes and backslashes are all
-the syntax there is, and `read_script` for what `sh -c` gets, where operators are tokens of their own.
-Both read quotes as dash, bash and BusyBox do; `shlex` does not (it keeps the backslash of
-`"\$1"`, ends words at `#`, and glues operators together), so its words would not be the ones that run.
+There are two readings: `read_words` is for a command that no shell will see, where quotes and backslashes are
+the whole syntax; `read_script` is for the script of `sh -c`, where operators are separate tokens. Both read
+quotes as dash, bash and BusyBox do; `shlex` does not (it keeps the backslash of `"\$1"`, ends words at `#`,
+and glues operators together), so its words would not be the ones that run.
 """
 
 from dataclasses import dataclass

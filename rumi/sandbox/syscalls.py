@@ -1,8 +1,8 @@
 """The system calls that a command may make: data for both engines' filters.
 
-It starts from Docker's own default profile for a container without capabilities, so that ordinary programs
-run as they do in any container. It removes calls that none of the sandbox's programs needs and that have been
-a way out of sandboxes, or a way to leave something behind:
+The list starts from Docker's default profile for a container without capabilities, so that ordinary programs
+run as in any container. It lacks calls that no program of the sandbox needs and that have been a way out of
+sandboxes, or a way to leave something behind:
 
 - io_uring_*, io_setup and its kin: queues that work past a filter, with a long record of flaws
 - add_key, keyctl, request_key: no namespace separates keyrings

@@ -194,7 +194,7 @@ class HeadTail:
         self._total = 0
 
     def add(self, data: bytes) -> None:
-        """Take what came next."""
+        """Append the next bytes of the stream."""
         self._total += len(data)
         room = self._half - len(self._head)
         if room > 0:

@@ -103,9 +103,9 @@ ROUNDS = 20
 
 
 def signal_all(processes: Processes, number: signal.Signals) -> bool:
-    """Send a signal to every process of a container, those included that are started meanwhile.
+    """Send a signal to every process of a container, including those that are started meanwhile.
 
-    False where there was no end of new ones. It proves nothing: a container's `kill_all` does. Blocking, for
+    Return False if new ones kept coming. This proves nothing: a container's `kill_all` does. Blocking, for
     some milliseconds.
     """
     done = set[int]()

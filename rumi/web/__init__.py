@@ -1,4 +1,4 @@
-"""The web's room: what is fetched for a model, through a guard that no address talks its way past."""
+"""The web: fetches pages and searches for a model, and connects only to addresses that the guard allows."""
 
 from rumi.web.guard import Verdict
 from rumi.web.judging import judge_list

@@ -1,4 +1,4 @@
-"""Which IP addresses the web may be fetched from: one table, and why each block is refused.
+"""The IP addresses that pages may be fetched from: one table of refused blocks, each with its reason.
 
 Reviewed on 2026-11-22 against the registries of the IANA:
 
@@ -9,14 +9,14 @@ Reviewed on 2026-11-22 against the registries of the IANA:
 
 Stricter than these registries on purpose:
 
-- 192.0.0.0/24 and 2001::/23 are refused as a whole. What is reachable in there are anycast addresses of the
-  nearest gateway (PCP, TURN: RFC 7723, RFC 8155), relays, and identifiers (ORCHIDv2, DRIP): no web servers.
-- What carries an IPv4 address inside is refused whatever that address is: where the packet would come out is
-  another machine's decision.
-- Addresses at which clouds answer their guests, also where they are public (168.63.129.16).
+- 192.0.0.0/24 and 2001::/23 are refused as a whole. They contain anycast addresses of the nearest gateway
+(PCP, TURN: RFC 7723, RFC 8155), relays, and identifiers (ORCHIDv2, DRIP), but no web servers.
+- An address that contains an IPv4 address is always refused: another machine decides where its packets go.
+- Addresses at which clouds answer their guests are refused, including public ones (168.63.129.16).
 
-What is global there stays so: the sinks of AS112 and AMT (192.31.196.0/24, 192.52.193.0/24, 192.175.48.0/24,
-2620:4f:8000::/48). No table can know a NAT64 prefix that a network has chosen for itself (RFC 6052).
+Addresses that these registries call global stay allowed: the sinks of AS112 and AMT (192.31.196.0/24,
+192.52.193.0/24, 192.175.48.0/24, 2620:4f:8000::/48). No table can know a NAT64 prefix that a network has
+chosen for itself (RFC 6052).
 
 `ipaddress` only reads addresses and blocks here; its `is_global` knows an older state of these registries.
 """
@@ -27,7 +27,7 @@ from typing import Final, TypeAlias
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Endpoint: TypeAlias = tuple[IPAddress, int]
 
-# Block, why it is refused, where that is written. The first block that holds an address names the reason.
+# Block, reason, source of the rule. The first block that contains an address gives the reason.
 REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
     ("169.254.169.254/32", "cloud metadata", "AWS, Azure, Google, OpenStack and others"),
     ("168.63.129.16/32", "cloud metadata", "Azure"),
@@ -98,7 +98,7 @@ _GLOBAL_UNICAST: Final = 0b001  # the first three bits of 2000::/3
 
 
 def read_address(text: str) -> IPAddress | None:
-    """An address as it is written in full (`10.0.0.1`, `2001:db8::1`); None for others, zone ids too."""
+    """Return an address in full notation (`10.0.0.1`, `2001:db8::1`); None for others and for zone ids."""
     if "%" in text:
         return None
     try:
@@ -108,10 +108,10 @@ def read_address(text: str) -> IPAddress | None:
 
 
 def read_endpoint(text: str) -> Endpoint:
-    """`ip:port`, an IPv6 address in brackets, in a form that compares.
+    """Return `ip:port`, with an IPv6 address in brackets, in a form that can be compared.
 
     Raises:
-        ValueError: it is none.
+        ValueError: The text has another form.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
@@ -124,7 +124,7 @@ def read_endpoint(text: str) -> Endpoint:
 
 
 def why_refused(address: str) -> str | None:
-    """Why nothing may be fetched from an address, in a few words; None if it may. No address is refused."""
+    """Return the reason why nothing may be fetched from an address, or None. Other text is refused."""
     known = read_address(address)
     if known is None:
         return "no address"

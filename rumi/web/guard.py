@@ -1,4 +1,4 @@
-"""Who may be connected to: the judgement over a host, a port, and all addresses of a name."""
+"""Decides which servers may be connected to: by port, and by all addresses of a name."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ WEB_PORTS: Final = (80, 443)
 class Verdict:
     """The judgement over a URL.
 
-    `reason` is empty where it is allowed. `host` is as the WHATWG parse writes it, with brackets around IPv6,
-    and empty where that parse fails. `addresses` are empty where it did not come to them.
+    `reason` is empty if the URL is allowed. `host` is in the form of the WHATWG parser, with brackets around
+    IPv6, and empty if the URL is not valid. `addresses` are empty if the name was not resolved.
     """
 
     url: str
@@ -31,7 +31,7 @@ class Guard:
     """Judges hosts by their addresses. `allow` are exact exceptions, as `ip:port` or `[ip]:port`.
 
     Raises:
-        ValueError: an exception in `allow` is written in another way.
+        ValueError: An exception in `allow` has another form.
     """
 
     def __init__(self, resolver: Resolver, allow: Iterable[str] = ()) -> None:
@@ -40,20 +40,20 @@ class Guard:
         self._allowed_ports = frozenset(port for _, port in self._allow)
 
     async def check(self, host: str, port: int) -> tuple[str, ...]:
-        """The addresses that a host may be reached at, in the order to try them; the name is resolved once.
+        """Return the allowed addresses of a host, in the order to try them; the name is resolved once.
 
-        Cancelled, it ends at once and nothing has been connected to.
+        Cancelled, it ends at once, without a connection.
 
         Raises:
-            Refused: one of the addresses is forbidden, or the port.
-            FetchError: the name has no address, or nobody could say.
+            FetchRefused: The port or one of the addresses is forbidden.
+            FetchError: The name has no address, or could not be resolved.
         """
         addresses = await self._addresses(host, port)
         self._refuse(host, addresses, port)
         return addresses
 
     async def judge(self, url: str) -> Verdict:
-        """Return what `check` would say about a URL; never raises what it can say."""
+        """Return the result of `check` for a URL; a refusal or a failure is in the verdict, not raised."""
         addresses: tuple[str, ...] = ()
         try:
             target = parse_target(url)
@@ -74,7 +74,7 @@ class Guard:
         return addresses
 
     def _refuse(self, host: str, addresses: tuple[str, ...], port: int) -> None:
-        """One forbidden address refuses them all: nobody can say which of them a name meant."""
+        """Refuse all addresses if one is forbidden, because it is unknown which of them the name means."""
         for address in addresses:
             known = read_address(address)
             if known is not None and (known, port) in self._allow:

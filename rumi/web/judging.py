@@ -1,4 +1,4 @@
-"""The guard as a judge of lists: many URLs in, one verdict each in the same order, nothing connected to."""
+"""Judges lists of URLs: one verdict for each, in the same order, without any connection."""
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -27,16 +27,14 @@ Tell = Callable[[Sequence[Verdict]], Awaitable[None]]
 async def judge_list(read: Read, tell: Tell, *, allow: Collection[str] = (), timeout_s: float = 10) -> None:
     """Judge a list of URLs, one a line, by the system's resolver; see `judge_all`.
 
-    `read` gives the list in chunks, b"" at its end. `timeout_s` is for the lookup of one name.
+    `read` returns the list in chunks, and b"" at its end. `timeout_s` bounds the lookup of one name.
     """
     resolver = SystemResolver(trio.CapacityLimiter(_THREADS), timeout_s)
     await judge_all(Guard(RememberingResolver(resolver), allow), lines_of(read), tell, _AT_ONCE)
 
 
 async def lines_of(read: Read) -> AsyncIterable[bytes]:
-    """Lines out of chunks, without their ends. Of a longer one than
-    `LONGEST_LINE_BYTES` that much is kept, so the memory is bounded whatever comes.
-    """
+    """Yield the lines in chunks, without their ends, each cut to `LONGEST_LINE_BYTES` to bound the memory."""
     kept = b""
     while chunk := await read():
         *whole, rest = chunk.split(b"\n")
@@ -49,10 +47,10 @@ async def lines_of(read: Read) -> AsyncIterable[bytes]:
 
 
 async def judge_all(guard: Guard, lines: AsyncIterable[bytes], tell: Tell, at_once: int) -> None:
-    """Judge every line that is not blank and tell the verdicts in order, as soon as those before are known.
+    """Judge every line that is not blank; report the verdicts in order, as soon as those before are known.
 
-    `at_once` judgements are made at a time, and at most some `MOST_WAITING` lines are held. Cancelled, it
-    ends at once; what was told stays told. What `tell` raises is raised.
+    It makes `at_once` judgements at a time, and holds at most about `MOST_WAITING` lines. Cancelled, it ends
+    at once. Exceptions of `tell` pass through.
     """
     permits = trio.CapacityLimiter(at_once)
     results: trio.MemorySendChannel[_Result]
@@ -73,17 +71,17 @@ async def judge_all(guard: Guard, lines: AsyncIterable[bytes], tell: Tell, at_on
 
 
 class RememberingResolver:
-    """Asks another resolver for each name once, and knows what it said for a minute, also that it said no."""
+    """Asks another resolver for each name once, and remembers its answer for a minute, also a failure."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._known: dict[str, _Answer] = {}
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """As the other resolver says. Who asks for a name that is being looked up waits for that answer.
+        """Return the other resolver's answer. Simultaneous requests for one name wait for the same answer.
 
         Raises:
-            FetchError: as the other resolver.
+            FetchError: The other resolver raised it.
         """
         known = self._known.get(host)
         if known is None or trio.current_time() > known.until:
@@ -134,7 +132,7 @@ async def _judge(guard: Guard, line: bytes, result: _Result, permits: trio.Capac
 async def _tell_what_is_ready(
     first: _Result, in_order: "trio.MemoryReceiveChannel[_Result]", tell: Tell
 ) -> None:
-    """Wait for a result, and tell it with those right behind it that are known as well."""
+    """Wait for a result, and report it together with those directly after it that are known too."""
     ready: list[Verdict] = []
     result = first
     while True:

@@ -1,11 +1,11 @@
-"""The addresses that stand in a text: in a person's words, or in the Markdown of a page."""
+"""The addresses in a text: in a person's words, or in the Markdown of a page."""
 
 import re
 from typing import Final
 
 from rumi.web.url import normal
 
-# What no written address goes beyond: white space, quotes, angle brackets, and marks of full width.
+# The characters at which an address ends: white space, quotes, angle brackets, and marks of full width.
 _NEVER: Final = r"\s<>\"`\x00-\x1f\x7f-\x9f«»“”‘’„。，、；：？！（）【】《》「」『』"
 # Brackets that are closed in an address belong to it, as in [Mercury](https://…/Mercury_(planet)).
 _WRITTEN: Final = re.compile(
@@ -20,11 +20,11 @@ _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 def links_in(text: str) -> tuple[str, ...]:
-    """The URLs that a text shows, as `normal` writes them, in order and without repetitions.
+    """Return the URLs that a text shows, in the form of `normal`, in order and without repetitions.
 
     A URL ends before white space, quotes, angle brackets and brackets that were opened before it, and without
-    the marks that end a sentence or an emphasis. The escapes of Markdown and JSON are taken away. What
-    `normal` has nothing for is left out. The time is in proportion to the text.
+    the marks that end a sentence or an emphasis. The escapes of Markdown and JSON are removed. URLs that
+    `normal` refuses are left out. The time is proportional to the text.
     """
     found = (_plain(written[0]) for written in _WRITTEN.finditer(text))
     return tuple(dict.fromkeys(url for url in found if url is not None))
@@ -44,7 +44,7 @@ _BARE: Final = re.compile(
 
 
 def given_in(text: str) -> tuple[str, ...]:
-    """The URLs that a person's words give: those that `links_in` finds, and addresses without a scheme.
+    """Return the URLs in a person's words: those that `links_in` finds, and addresses without a scheme.
 
     `example.org/a` gives `https://example.org/a` and `http://example.org/a`.
     """

@@ -39,9 +39,7 @@ class Cgroup:
     folders: tuple[Path, ...]
 
     def open_members(self) -> list[int]:
-        """Return descriptors for the caller to close; a process that writes `0` into each becomes a
-        member.
-        """
+        """Return descriptors that the caller closes; a process that writes `0` into each joins the group."""
         opened: list[int] = []
         try:
             for folder in self.folders:
@@ -53,7 +51,7 @@ class Cgroup:
         return opened
 
     def members(self) -> set[int]:
-        """Return the pids that are in it now."""
+        """Return the pids of the processes in the group."""
         found: set[int] = set()
         for folder in self.folders:
             with contextlib.suppress(OSError):
@@ -61,10 +59,10 @@ class Cgroup:
         return found
 
     async def remove(self) -> None:
-        """Kill its processes, and remove it. Idempotent.
+        """Kill the group's processes and remove the group. Idempotent.
 
         Raises:
-            SandboxError: It still exists after two seconds.
+            SandboxError: The group still exists after two seconds.
         """
         with trio.move_on_after(REMOVAL_S):
             while not self._removed():
@@ -186,9 +184,7 @@ class Cgroups:
 
 
 def _memberships(own: Path) -> dict[str, str]:
-    """Map controllers to groups, "" being version 2's: `4:memory:/a` and `0::/b` are {"memory": "/a", "":
-    "/b"}.
-    """
+    """Map controllers to groups: `4:memory:/a` and, of version 2, `0::/b` are {"memory": "/a", "": "/b"}."""
     found = {}
     with contextlib.suppress(OSError):
         for line in own.read_text("utf-8").splitlines():

@@ -25,9 +25,7 @@ class Plan:
     seccomp: bytes
 
     def words(self, fds: "Inherited", bounded: Collection[str]) -> list[str]:
-        """Return the keeper's arguments. Control groups bound the resources in `bounded`; the process
-        bounds the rest.
-        """
+        """Return the keeper's arguments. Control groups bound what `bounded` names, the process the rest."""
         settings: dict[str, object] = {
             "name": self.name,
             "uid": self.uid,
@@ -61,5 +59,5 @@ class Inherited:
     cgroups: Sequence[int]
 
     def all(self) -> list[int]:
-        """Return all of them."""
+        """Return all descriptors."""
         return [self.requests, self.life, *self.cgroups, *([] if self.seccomp is None else [self.seccomp])]

@@ -10,7 +10,7 @@ PROC = Path("/proc")
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Return the pids of its children, their children and so on. It reads all processes of this machine."""
+    """Return the pids of a process's descendants. It reads all processes of this machine."""
     parents: dict[int, int] = {}
     for pid in _pids():
         with contextlib.suppress(OSError, ValueError, IndexError):

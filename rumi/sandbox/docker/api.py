@@ -145,7 +145,7 @@ class EngineApi:
             await response.aclose()
 
     async def aclose(self) -> None:
-        """Close connections."""
+        """Close the kept connections."""
         await self._transport.aclose()
         await self._fresh.aclose()
 
@@ -204,7 +204,7 @@ class EngineApi:
 
     @contextlib.contextmanager
     def _explained(self) -> Any:  # a Generator; contextlib's types need no more
-        """Turn the client's errors into one sentence and what to do."""
+        """Raise errors of the HTTP client as a `SandboxError` that says what to do."""
         try:
             yield
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:

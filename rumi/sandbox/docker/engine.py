@@ -135,8 +135,7 @@ class DockerEngine:
         return container
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's container by its name and return only when no container has that name.
-        Idempotent.
+        """Remove the chat's container; return only when no container has its name. Idempotent.
 
         Raises:
             SandboxError: The daemon did not confirm it; call it again later.

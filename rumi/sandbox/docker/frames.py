@@ -20,7 +20,7 @@ class Demultiplexer:
         self.total_bytes = 0
 
     def feed(self, data: bytes) -> None:
-        """Take bytes from the socket, cut anywhere."""
+        """Pass on the payloads in the next bytes of the socket, which may be cut anywhere."""
         view = memoryview(data)
         while view:
             if self._left == 0:

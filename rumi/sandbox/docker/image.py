@@ -75,7 +75,7 @@ class ImageReport:
 
 
 async def look_at_image(api: EngineApi, image: str) -> ImageState:
-    """Check that the image exists and was made by this version of Rumi.
+    """Return the state of the image: whether it exists, and was made by this version of Rumi.
 
     Raises:
         SandboxError: The daemon does not answer.
@@ -135,7 +135,7 @@ async def build_image(
 async def _in_thread(
     work: Callable[[Progress], None], progress: Progress, room: trio.CapacityLimiter
 ) -> None:
-    """Do it in a thread whose every wait is bounded; an abandoned thread ends at its next message."""
+    """Do the work in a thread whose every wait is bounded; an abandoned thread ends at its next message."""
 
     def report(line: str) -> None:
         trio.from_thread.run_sync(progress, line)

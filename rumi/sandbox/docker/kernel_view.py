@@ -29,8 +29,7 @@ def is_filtered(pid: int) -> bool:
 
 
 def tasks_file(pid: int, container_id: str) -> Path | None:
-    """Return the file in which this machine's kernel counts the container's tasks; None if the daemon is
-    elsewhere.
+    """Return the file in which the kernel counts the container's tasks; None if the daemon is elsewhere.
 
     The process must be known here to belong to that very container: with a daemon on another machine, or seen
     from inside a container, the number means another process or none.

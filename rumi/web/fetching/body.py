@@ -1,4 +1,4 @@
-"""A body as it comes: unpacked, up to what is wanted of it, and for as long as there is time."""
+"""Reads a body as it arrives: decompressed, up to a size and a deadline."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,9 @@ from rumi.web.types import FetchError
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What came. `text` says that it can become text; of what cannot, `data` is no more than the beginning.
+    """The part of a body that came. `text`: it can become text; otherwise `data` is only its beginning.
 
-    `cut` says what is missing; it is empty where nothing is. `broken_off` says that it need not be so at
-    another time.
+    `cut` says what is missing, and is empty if nothing is. `broken_off`: another attempt may get more.
     """
 
     data: bytes = b""
@@ -28,10 +27,10 @@ class Body:
 async def read_body(exchange: Exchange, headers: Headers, max_bytes: int, deadline_at: float) -> Body:
     """Read a body until its end, `max_bytes` after unpacking, or the deadline, on trio's clock.
 
-    What is known to be no text is left where it is. Cancelled, it ends at once.
+    A body that cannot be text is not read. Cancelled, it ends at once.
 
     Raises:
-        FetchError: it is packed in a way that was not asked for, or in none at all.
+        FetchError: Its compression was not requested, or is damaged.
     """
     can_be_text = readable(headers.media_type)
     if can_be_text is False:
@@ -66,7 +65,7 @@ class _Reading:
         return Body(bytes(self._data), self._text, self._cut, broken_off)
 
     def _done(self) -> bool:
-        """Return True if nothing more is wanted."""
+        """Return True if no more of the body is needed."""
         if not self._text:
             return True
         if len(self._data) > self._max_bytes:
@@ -89,7 +88,7 @@ class _Reading:
     def _take(self, piece: bytes) -> None:
         self._packed_bytes += len(piece)
         try:
-            # One more than is wanted tells a page that just fits from one that does not.
+            # One byte more than allowed shows that a page does not fit.
             self._data += self._decoder.decode(piece, self._max_bytes + 1 - len(self._data))
         except Broken as error:
             if not self._data:
@@ -105,7 +104,7 @@ class _Reading:
             self._look()
 
     def _look(self) -> None:
-        """The server did not say what it is: its beginning does."""
+        """Judge by the beginning of the body whether it is text: the server did not say."""
         self._known = True
         self._text = (
             not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"

@@ -1,4 +1,4 @@
-"""Pages of the last minutes, for all chats: only what anybody would get."""
+"""Pages of the last minutes, for all chats: only answers that every client would get."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ class _Kept:
 
 
 class Cache:
-    """Keeps at most `most_pages` and about `most_bytes`; what was not asked for the longest goes first."""
+    """Keeps at most `most_pages` and about `most_bytes`; the page whose last use is the oldest goes first."""
 
     def __init__(self, most_pages: int = MOST_PAGES, most_bytes: int = MOST_BYTES) -> None:
         self._most_pages = most_pages
@@ -33,7 +33,7 @@ class Cache:
         return len(self._kept)
 
     def get(self, url: str) -> Page | None:
-        """The page that was kept under an address without fragment, marked as such."""
+        """Return the page stored under a URL without fragment, marked as cached; None if there is none."""
         kept = self._kept.get(url)
         if kept is None:
             return None
@@ -44,7 +44,7 @@ class Cache:
         return replace(kept.page, cached=True)
 
     def put(self, url: str, page: Page, kept_s: float) -> None:
-        """Keep a page for so many seconds; for none, what was kept there goes."""
+        """Store a page for so many seconds; 0 removes the stored one."""
         if url in self._kept:
             self._drop(url)
         kept = _Kept(page, trio.current_time() + kept_s, _size_bytes(page))
@@ -60,5 +60,5 @@ class Cache:
 
 
 def _size_bytes(page: Page) -> int:
-    """About what it takes: 4 bytes a character at most, and some for each object."""
+    """Return the approximate memory: at most 4 bytes a character, and some for each object."""
     return 4 * (len(page.text) + len(page.title)) + sum(len(link) + 100 for link in page.links) + 1000

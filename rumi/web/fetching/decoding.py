@@ -1,4 +1,4 @@
-"""What a body was packed in: gzip and deflate, unpacked no further than there is room."""
+"""Decompresses bodies: gzip and deflate, no further than there is room."""
 
 import re
 import zlib
@@ -15,17 +15,17 @@ _TOKEN: Final = re.compile(r"[a-z0-9._-]{1,20}")
 
 
 class Broken(Exception):
-    """The bytes are not what the server says they are packed as."""
+    """The bytes are not compressed as the server says."""
 
 
 class Decoder(Protocol):
-    """Takes a body's bytes as they come."""
+    """Decompresses a body's bytes as they arrive."""
 
     def decode(self, data: bytes, room: int) -> bytes:
-        """Return what `data` gives, at most `room` bytes (1 or more); after that many it is not called again.
+        """Return the content of `data`, at most `room` bytes (1 or more), after which it is not called again.
 
         Raises:
-            Broken: see there.
+            Broken: The bytes are damaged.
         """
 
     def whole(self) -> bool:
@@ -33,10 +33,10 @@ class Decoder(Protocol):
 
 
 def decoder_for(codings: Sequence[str]) -> Decoder:
-    """The decoder for the values of `Content-Encoding`.
+    """Return the decoder for the values of `Content-Encoding`.
 
     Raises:
-        FetchError: it is none of those that were asked for.
+        FetchError: The compression was not requested.
     """
     names = [name.strip().lower() for value in codings for name in value.split(",")]
     names = [name for name in names if name not in ("", "identity")]
@@ -63,7 +63,7 @@ class _Plain:
 
 
 class _Gzip:
-    """Members one after the other. What follows the last one and is none is left alone, as gzip does."""
+    """Members one after the other. Other bytes after the last member are ignored, as gzip does."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
@@ -85,7 +85,7 @@ class _Gzip:
         return not self._began or self._member.eof
 
     def _next_member(self, data: bytes) -> bytes:
-        """`data`, behind a new decompressor where the old one has ended; empty if nothing is to be done."""
+        """Return `data`, for a new decompressor if the old one has ended; empty if there is nothing to do."""
         if self._over or not self._member.eof:
             return b"" if self._over else data
         data, self._kept = self._kept + data, b""
@@ -100,7 +100,7 @@ class _Gzip:
 
 
 class _Deflate:
-    """With zlib's frame, as the standard says, or bare, as some servers send it: the first two bytes tell."""
+    """With zlib's frame, as the standard says, or without, as some servers do: the first two bytes tell."""
 
     def __init__(self) -> None:
         self._inflater: zlib._Decompress | None = None
@@ -121,7 +121,7 @@ class _Deflate:
 
 
 def _inflate(inflater: "zlib._Decompress", data: bytes, room: int) -> bytes:
-    """At most `room` bytes: what is behind them stays packed."""
+    """Return at most `room` decompressed bytes; the rest stays compressed."""
     try:
         return inflater.decompress(data, room)
     except zlib.error as error:

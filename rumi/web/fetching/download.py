@@ -1,4 +1,4 @@
-"""From a target to bytes: a chain of requests, each through the guard, until one is not a redirect."""
+"""Downloads from a target: a chain of requests, each through the guard, until one is not a redirect."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -29,12 +29,12 @@ _BESIDE_BYTES: Final = 512 * 1024  # heads, and what else is outside of the body
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How long, how much, how many.
+    """The limits of fetches in time, size and number.
 
-    `timeout_s` covers everything that is done over the network, from the name's lookup to the last byte, all
-    redirects included; it begins when the fetch gets its turn. `wait_s` is the longest wait for that turn,
-    `reading_s` what making text of the bytes may take afterwards, the wait for a process included.
-    `max_bytes` counts the body after decompression; `text_chars` is how long a page's text gets.
+    `timeout_s` covers all work over the network, from the name's lookup to the last byte, including
+    redirects; it begins when the fetch gets its turn. `wait_s` is the longest wait for that turn, `reading_s`
+    is the time for converting the bytes to text, including the wait for a process. `max_bytes` counts the
+    body after decompression; `text_chars` is the maximum length of a page's text.
 
     `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. Pages are read, and
     searches made, `…_at_once` and for one chat `…_per_chat`. `waiting_per_chat` may wait for each of these.
@@ -58,7 +58,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What one server said. `body` is None where none was asked for or it was not read."""
+    """The answer of one server. `body` is None if it was not requested or not read."""
 
     status: int
     headers: Headers
@@ -66,13 +66,13 @@ class Response:
 
     @property
     def location(self) -> str:
-        """Return where it says that the page is; empty if it is here."""
+        """The address to which it redirects; empty if it is not a redirect."""
         return self.headers.first("location") if self.status in _REDIRECTS else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What came in the end, from where. `kept_s`: how long everyone on the way lets it be kept for all."""
+    """The last answer and its target. `kept_s`: how long all servers on the way let caches keep it."""
 
     target: Target
     answer: Response
@@ -82,7 +82,7 @@ class Download:
 
 @dataclass(slots=True)
 class _Journey:
-    """How far a download has come."""
+    """The progress of a download."""
 
     target: Target
     kept_s: float
@@ -91,7 +91,7 @@ class _Journey:
 
 
 class Downloader:
-    """Each download has connections of its own and leaves none; no cookie, no cache, no proxy is shared.
+    """Downloads over separate connections, and closes them; no cookie, cache or proxy is shared.
 
     `tls` gives the context to connect with.
     """
@@ -115,14 +115,14 @@ class Downloader:
     async def download(
         self, target: Target, method: Method, to_host: Callable[[str], Awaitable[None]]
     ) -> Download:
-        """Get what is at a target. `to_host` is awaited at each redirect; no connection is open then.
+        """Download a target. `to_host` is awaited at each redirect; no connection is open then.
 
-        Takes `timeout_s` at most. A body that is not whole by then is cut, without an error. Cancelled, the
-        connection is closed.
+        Takes at most `timeout_s`. A body that is incomplete by then is cut, without an error. Cancelled, it
+        closes the connection.
 
         Raises:
-            Refused: the guard refuses the target, or one on the way.
-            FetchError: nothing came, or there was one redirect too many.
+            FetchRefused: The guard refuses the target, or one on the way.
+            FetchError: No answer came, or there were too many redirects.
         """
         journey = _Journey(target, LONGEST_S)
         with trio.move_on_after(self._limits.timeout_s) as scope:
@@ -154,7 +154,7 @@ class Downloader:
             await to_host(journey.target.host)
 
     async def _ask(self, target: Target, method: Method, scope: trio.CancelScope) -> Response:
-        """One request on a connection of its own. A body's end takes over the deadline of `scope`."""
+        """Return the answer to a request on a new connection. The body takes over `scope`'s deadline."""
         most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
         async with connected(self._network, target, self._tls) as stream:
             exchange = Exchange(stream, target.host, most_bytes)
@@ -169,10 +169,10 @@ class Downloader:
             return replace(answer, body=body)
 
     def _redirect(self, journey: _Journey, location: str) -> None:
-        """Go on to where a server says.
+        """Continue with the address of a redirect.
 
         Raises:
-            FetchError: too often already, in a circle, or to what nobody may be sent to.
+            FetchError: There were too many redirects, a circle, or an address that is not allowed.
         """
         at = journey.target
         journey.been_at.add(at.page)
@@ -198,7 +198,7 @@ class Downloader:
 
 
 def _unicode(header: str) -> str:
-    """A header's Latin-1 as the UTF-8 that it may have been."""
+    """Return a header, read as Latin-1, as UTF-8 if it is that."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeDecodeError:

@@ -21,15 +21,15 @@ _MOST_EVENTS: Final = 50_000  # some half a second's work
 
 
 class Interrupted(Exception):
-    """The server did not send its body to the end; says why in words that are ours."""
+    """The server did not send its body to the end; the text says why, in Rumi's own words."""
 
 
 class Exchange:
-    """A request that was sent, and its answer as it comes.
+    """A request that was sent, and its answer as it arrives.
 
-    h11 reads it. Whatever a server sends, no more than one piece of it is in memory, and others have their
-    turn: many tiny chunks are worked on between checkpoints in small numbers. `most_bytes` bounds all that is
-    read from the connection, whatever it is made of.
+    h11 reads it. Only one piece of it is in memory at a time, and other tasks get their turn: there is a
+    checkpoint after a few of many tiny chunks. `most_bytes` bounds all bytes that are read from the
+    connection.
     """
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, host: str, most_bytes: int) -> None:
@@ -41,7 +41,7 @@ class Exchange:
         self._events = 0
 
     async def send(self, method: Method, target: Target, headers: Sequence[tuple[str, str]]) -> None:
-        """Send a request that has no body. A server that has heard enough may have answered already."""
+        """Send a request without a body. The server may answer before it has read all of it."""
         try:
             request = h11.Request(
                 method=method, target=target.path_and_query, headers=[("Host", target.authority), *headers]
@@ -54,10 +54,10 @@ class Exchange:
             await self._stream.write(data)
 
     async def head(self) -> tuple[int, Headers]:
-        """Status and headers of the answer.
+        """Return the status and the headers of the answer.
 
         Raises:
-            FetchError: there is none, or it is not HTTP. What the server wrote is not repeated.
+            FetchError: There is no answer, or it is not HTTP. The server's words are not repeated.
         """
         try:
             while True:
@@ -78,10 +78,10 @@ class Exchange:
             raise FetchError(f"The connection to {self._host} was cut.", "Try again later.") from error
 
     async def more(self) -> bytes:
-        """The next piece of the body, as it was sent; empty at its end.
+        """Return the next piece of the body, as it was sent; empty at its end.
 
         Raises:
-            Interrupted: there is more, but it does not come.
+            Interrupted: The body is longer, but the rest does not come.
         """
         try:
             while True:
@@ -115,13 +115,13 @@ class Exchange:
 async def connected(
     network: httpcore.AsyncNetworkBackend, target: Target, tls: Callable[[], Awaitable[ssl.SSLContext]]
 ) -> AsyncIterator[httpcore.AsyncNetworkStream]:
-    """A connection of one's own to a target, closed at the end, whatever it is in the midst of then.
+    """Connect to a target for a block, and close the connection at its end, in whatever state it is.
 
-    The certificate and the server's name in the handshake go by the target's host, whatever its address is.
+    The handshake's server name and the certificate are checked for the target's host, not for its address.
 
     Raises:
-        Refused: the guard refuses the target.
-        FetchError: nobody is there, or not who it should be.
+        FetchRefused: The guard refuses the target.
+        FetchError: No server answers, or its certificate is not valid.
     """
     stream = tcp = await network.connect_tcp(target.host, target.port)
     try:

@@ -1,4 +1,4 @@
-"""Whose turn it is: how many run at once in all, at one host, and for one chat."""
+"""Bounds how many fetches run at once: in all, at one host, and for one chat."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from rumi.web.types import FetchError
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many run at once, of one chat and at one host; how many of a chat wait, and for how long."""
+    """How much work runs at once, for a chat and at a host; how much of a chat waits, and for how long."""
 
     at_once: int
     per_chat: int
@@ -23,7 +23,7 @@ class Bounds:
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """Work that runs or waits; `host` is where it is done, None where no host is concerned."""
+    """Work that runs or waits; `host` is its server, None if it uses none."""
 
     chat: str
     host: str | None
@@ -31,10 +31,10 @@ class Turn:
 
 
 class FairLimiter:
-    """Hands out turns. A free one goes to the chat that has the fewest; among those, to who came first.
+    """Grants turns. A free one goes to the chat with the fewest turns; among equals, to the earliest request.
 
-    So a chat that asks for hundreds delays itself. Nothing here awaits but the wait for a turn: the counts
-    are sound at every checkpoint.
+    So a chat that asks for hundreds delays only itself. Nothing awaits except the wait for a turn: the counts
+    are correct at every checkpoint.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -46,15 +46,15 @@ class FairLimiter:
 
     @property
     def waiting(self) -> int:
-        """Return how many wait, those included that wait to follow a redirect to a busy host."""
+        """The number of waiting requests, including those that wait to follow a redirect to a busy host."""
         return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
     async def turn(self, chat: str, host: str | None = None) -> AsyncIterator[Turn]:
-        """Wait for a turn, and give it back at the end, however that comes.
+        """Wait for a turn, and return it at the end of the block.
 
         Raises:
-            FetchError: too many of this chat wait already, or the wait was too long.
+            FetchError: Too many requests of this chat wait already, or the wait was too long.
         """
         if len(self._waiting.get(chat, ())) >= self._bounds.waiting_per_chat:
             raise FetchError(
@@ -72,16 +72,16 @@ class FairLimiter:
                 self._give_back(turn)
 
     def leave_host(self, turn: Turn) -> None:
-        """Nothing is open there any more; the rest of the turn goes on."""
+        """Free the host's place: no connection to it is open any more. The rest of the turn continues."""
         self._count(turn, -1)
         turn.host = None
         self._count(turn, 1)
         self._grant()
 
     async def move(self, turn: Turn, host: str) -> None:
-        """Go on to another host: its own bound holds there too. Nothing may be open at the old one.
+        """Move the turn to another host, within that host's bound. No connection to the old one may be open.
 
-        Cancelled, the turn is given back.
+        Cancelled, the turn is returned.
         """
         if host == turn.host:
             return
@@ -127,7 +127,7 @@ class FairLimiter:
             turn.granted.set()
 
     def _next(self) -> Turn | None:
-        """The first waiting fetch whose host has room, of the chat with the fewest turns."""
+        """Return the first waiting fetch whose host has room, of the chat with the fewest turns."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
                 return None
@@ -137,7 +137,7 @@ class FairLimiter:
         return None
 
     def _leave_queue(self, turn: Turn) -> None:
-        """The chat goes to the end of its equals."""
+        """Remove the turn from the queue; its chat goes to the end of the chats with as many turns."""
         queue = self._waiting.pop(turn.chat)
         queue.remove(turn)
         if queue:

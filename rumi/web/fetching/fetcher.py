@@ -1,4 +1,4 @@
-"""The `fetcher` actor: the only door to the web, many fetches at once."""
+"""The `fetcher` actor: the only access to the web, for many fetches at once."""
 
 import logging
 import ssl
@@ -30,9 +30,8 @@ logger = logging.getLogger(__name__)
 class Fetcher(Actor[WebMessage]):
     """Fetches pages and searches; see `Fetch` and `Search`.
 
-    `network` is a `GuardedNetwork`: nothing here
-    looks at addresses once more. `tls` is what servers' certificates are judged by; without one, the
-    certificates that come with httpx. Whatever goes wrong with one fetch is refused to its asker.
+    `network` is a `GuardedNetwork`: nothing here checks addresses again. `tls` has the certificates to trust;
+    without it, they are those of httpx. Every failure of a fetch is a refusal to its asker.
     """
 
     concurrency = 100_000  # how many really run is what `FetchLimits` says
@@ -61,17 +60,17 @@ class Fetcher(Actor[WebMessage]):
         return FairLimiter(Bounds(at_once, per_chat, per_host or at_once, at.waiting_per_chat, at.wait_s))
 
     async def started(self) -> None:
-        """Take charge of the processes that read; they end with this incarnation."""
+        """Start the owner of the reading processes, which end with this incarnation."""
         await self.start(self._readers.run)
 
     @answers(Fetch)
     async def fetch(self, message: Fetch) -> Page:
-        """Get a page. Cancelled, its connection, its process and its turn are gone."""
+        """Return a page. Cancelled, it leaves no connection, no process and no turn."""
         return await _settled(partial(self._fetch, message))
 
     @answers(Search)
     async def search(self, message: Search) -> SearchResults:
-        """Search; cancelled likewise."""
+        """Return search results. Cancelled, it leaves no connection, no process and no turn."""
         return await _settled(partial(self._find, message))
 
     def activity(self) -> str:
@@ -80,7 +79,7 @@ class Fetcher(Actor[WebMessage]):
         return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching"
 
     def metrics(self) -> Mapping[str, object]:
-        """Fetches, readings and searches that run, and fetches that wait."""
+        """Return the numbers of running fetches, readings and searches, and of waiting fetches."""
         return {
             "fetching": self._fetching.running,
             "waiting": self._fetching.waiting,
@@ -132,10 +131,10 @@ class Fetcher(Actor[WebMessage]):
         )
 
     async def _read(self, download: Download, body: Body, chat: str) -> Text:
-        """Make text of a body.
+        """Return the text of a body.
 
         Raises:
-            FetchError: it cannot be read, or not in the time that there is for it.
+            FetchError: It cannot be read, or not in time.
         """
         headers = download.answer.headers
         with trio.move_on_after(self._limits.reading_s):
@@ -171,7 +170,7 @@ _MOST_CHARS = 60
 
 
 def describe_head(headers: Headers) -> str:
-    """Type, size and date, as far as the server tells them."""
+    """Return the type, size and date, as far as the server tells them."""
     told = [headers.media_type or "no type told", _size(headers)]
     if modified := _plain(headers.first("last-modified")):
         told.append(f"last modified {modified}")
@@ -179,7 +178,7 @@ def describe_head(headers: Headers) -> str:
 
 
 def describe_body(headers: Headers, body: Body) -> str:
-    """Return what it is that cannot be read as text."""
+    """Return a description of a body that cannot be read as text."""
     seems = looks_like(body.data[:SNIFFED_BYTES])
     told = [headers.media_type or "no type told", _size(headers), f"looks like {seems}" if seems else ""]
     return f"Not a text: {', '.join(filter(None, told))}. It was not downloaded."
@@ -192,5 +191,5 @@ def _size(headers: Headers) -> str:
 
 
 def _plain(words: str) -> str:
-    """A server's words, if they are short and of one line."""
+    """Return a server's words if they are short and on one line, otherwise ""."""
     return words if len(words) <= _MOST_CHARS and words.isascii() and words.isprintable() else ""

@@ -1,4 +1,4 @@
-"""A response's headers, and what they say: type, charset, size, and for how long it may be kept."""
+"""A response's headers, and their meaning: type, charset, size, and how long a cache may keep it."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _KEPT_IF_TOLD: Final = {302, 303, 307}  # temporary by their meaning: RFC 9110, 
 
 
 class Headers:
-    """Headers by name, as text: Latin-1, as HTTP has it."""
+    """Headers by name, as text: Latin-1, as in HTTP."""
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -23,33 +23,33 @@ class Headers:
             self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
 
     def all(self, name: str) -> list[str]:
-        """Every value of a header; `name` in lower case."""
+        """Return every value of a header; `name` in lower case."""
         return self._values.get(name, [])
 
     def first(self, name: str) -> str:
-        """A header's first value without space around it, or nothing."""
+        """Return a header's first value without space around it, or ""."""
         return self._values.get(name, [""])[0].strip()
 
     @property
     def media_type(self) -> str:
-        """Without parameters, in lower case; empty where there is none or it is not written like one."""
+        """The media type without parameters, in lower case; empty if it is missing or malformed."""
         name = self.first("content-type").partition(";")[0].strip().lower()
         return name if _MEDIA_TYPE.fullmatch(name) else ""
 
     @property
     def charset(self) -> str | None:
-        """Return what the server says the text is encoded in."""
+        """The text's encoding in the server's words; None if it does not name one."""
         found = _CHARSET.search(self.first("content-type"))
         return found[1].lower() if found else None
 
     @property
     def size(self) -> int | None:
-        """Return how many bytes the body has as it is sent, if told."""
+        """The size of the body as it is sent, in bytes; None if the server does not tell it."""
         told = self.first("content-length")
         return int(told) if told.isascii() and told.isdigit() and len(told) < 20 else None
 
     def kept_s(self, status: int, longest_s: float) -> float:
-        """For how many seconds an answer may be kept for everybody; 0 for one that may not."""
+        """Return for how many seconds a shared cache may keep the answer; 0 if it may not."""
         cache_control = _DIRECTIVE.findall(", ".join(self.all("cache-control")).lower())
         said = dict(cache_control)
         vary = {name.strip().lower() for value in self.all("vary") for name in value.split(",")}
@@ -67,7 +67,9 @@ class Headers:
         return 0 if status in _KEPT_IF_TOLD else longest_s
 
     def _expires_s(self) -> float:
-        """Seconds by the server's own clock; text that is not a date counts as the past."""
+        """Return the seconds until it expires by the server's clock; text that is not a date counts as the
+        past.
+        """
         try:
             expires, now = (parsedate_to_datetime(self.first(name)[:64]) for name in ("expires", "date"))
             return max(0.0, (expires - now).total_seconds())
