@@ -6,10 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import trio
-
 from rumi import texts
-from rumi.building import sandbox_limits
+from rumi.building import close_engine, sandbox_limits
 from rumi.channels import BUILT_IN, Channel, Process
 from rumi.chats import ChatServices, Inbox, LocalChat
 from rumi.config import Loaded
@@ -93,16 +91,7 @@ async def open_app(
                 )
                 stack.enter_context(closing(tree.services.audit))
                 await stack.enter_async_context(tree.root.running())
-                yield App(
-                    home,
-                    tree.services,
-                    tree.inbox,
-                    engine,
-                    models,
-                    tree.status,
-                    tree.windows,
-                    tuple(notes),
-                )
+                told = tuple(notes)
+                yield App(home, tree.services, tree.inbox, engine, models, tree.status, tree.windows, told)
     finally:
-        with trio.move_on_after(5, shield=True):
-            await engine.aclose()
+        await close_engine(engine)

@@ -50,6 +50,12 @@ async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None
     )
 
 
+async def close_engine(engine: Engine) -> None:
+    """Close the engine's connections: for at most five seconds, also when cancelled."""
+    with trio.move_on_after(5, shield=True):
+        await engine.aclose()
+
+
 async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_many: bool = False) -> Engine:
     """Return the engine with everything that it needs built. `progress` gets a line for each step that may
     take long.
@@ -72,8 +78,7 @@ async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_ma
         if engine.kind == "docker" and not (await image_state(engine, loaded)).sound:
             await build_image(loaded, progress)
     except BaseException:
-        with trio.move_on_after(5, shield=True):
-            await engine.aclose()
+        await close_engine(engine)
         raise
     return engine
 

@@ -31,7 +31,7 @@ SAYS = {"say", "told", "_say", "Check"}
 PLAIN = ("chmod ", "export ", "rumi sandbox clean", "Python ")
 """What is the same in every language: commands, versions."""
 
-CHECKED = {"found", "fix", "said", "held", "rebuild", "room", "source", "late"}
+CHECKED = {"found", "fix", "said", "held", "room", "source", "late", "REBUILD", "SET_THE_CLOCK"}
 """What the doctor's checks are made from: variables that hold a sentence."""
 
 SAMPLES = {

@@ -59,9 +59,8 @@ class Examination:
             found = await self._found(name, look, verdict)
         if found is None:
             late = f"no answer within {CHECK_S:.0f} s"
-            found = [
-                Check(name, verdict, late, "Something hangs: look at the machine's load, then try again.")
-            ]
+            fix = "Something hangs: look at the machine's load, then try again."
+            found = [Check(name, verdict, late, fix)]
         self.add(*found)
 
     async def _found(self, name: str, look: Look, verdict: Verdict) -> list[Check]:
@@ -70,23 +69,14 @@ class Examination:
         except RumiError as error:
             return [Check(name, verdict, error.message, error.advice)]
         except OSError as error:
-            return [
-                Check(
-                    name, "failure", str(error), "Look at the disk, and at the owner and mode of that file."
-                )
-            ]
+            fix = "Look at the disk, and at the owner and mode of that file."
+            return [Check(name, "failure", str(error), fix)]
         except Exception as error:
             if self.debug:
                 raise
             found = f"it could not be checked: {told_error('en', error)}"
-            return [
-                Check(
-                    name,
-                    "failure",
-                    found,
-                    "This is a bug in Rumi. Report it with the output of: rumi --debug doctor",
-                )
-            ]
+            fix = "This is a bug in Rumi. Report it with the output of: rumi --debug doctor"
+            return [Check(name, "failure", found, fix)]
 
 
 async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:

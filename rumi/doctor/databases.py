@@ -34,12 +34,8 @@ def _database(path: Path, schema: Schema) -> list[Check]:
         check = Check(path.name, "failure", found, "Use the newer program, or another RUMI_HOME.")
     except sqlite3.OperationalError as error:
         found = f"cannot be read: {error}"
-        check = Check(
-            path.name,
-            "failure",
-            found,
-            "Make room on the disk and look at the file's owner and mode, then try again.",
-        )
+        fix = "Make room on the disk and look at the file's owner and mode, then try again."
+        check = Check(path.name, "failure", found, fix)
     except sqlite3.Error as error:
         check = _damaged(path, str(error))
     return [check, *_copies(path)]
@@ -81,9 +77,7 @@ def _integrity(db: sqlite3.Connection) -> str:
 
 
 def _damaged(path: Path, found: str) -> Check:
-    """Return the failure and its fix. The fix also moves the log, because SQLite would replay an old log
-    into a new file.
-    """
+    """Return the failure and its fix, which also moves the log: SQLite would replay it into a new file."""
     beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
     moves += [(each, each.with_name(each.name.replace(".db-", ".db.damaged-"))) for each in beside]
@@ -91,15 +85,11 @@ def _damaged(path: Path, found: str) -> Check:
         f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()
     )
     said = f"damaged: {' '.join(found.split())}"
-    return Check(
-        path.name,
-        "failure",
-        said,
-        (
-            "Stop Rumi, run this, then put a backup's copy in its place (without one it begins "
-            f"empty): {commands}"
-        ),
+    fix = (
+        "Stop Rumi, run this, then put a backup's copy in its place (without one it begins "
+        f"empty): {commands}"
     )
+    return Check(path.name, "failure", said, fix)
 
 
 def _copies(path: Path) -> list[Check]:

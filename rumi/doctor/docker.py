@@ -10,13 +10,14 @@ from pathlib import Path
 import httpx
 import trio
 
-from rumi.building import find_engine, image_state, sandbox_limits
+from rumi.building import close_engine, find_engine, image_state, sandbox_limits
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
 from rumi.sandbox import Command, Engine, SandboxError, SandboxLimits
 
 REMOVAL_S = 25.0
+REBUILD = "Rebuild it: rumi sandbox build"
 BOUNDS = {
     "memory": ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
     "pids": ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
@@ -44,8 +45,7 @@ async def docker(home: Home, loaded: Loaded) -> list[Check]:
         try:
             return await _examined(engine, home, loaded)
         finally:
-            with trio.move_on_after(5, shield=True):
-                await engine.aclose()
+            await close_engine(engine)
     except SandboxError as error:
         return [why_not(error, loaded)]
 
@@ -76,10 +76,8 @@ def why_not(error: SandboxError, loaded: Loaded) -> Check:
         if loaded.settings.sandbox.backend != "docker":
             fix += " Without Docker bubblewrap is used."
     elif cause is not None:
-        found, fix = (
-            "the daemon does not answer in time",
-            "Restart the daemon if this lasts: systemctl restart docker",
-        )
+        found = "the daemon does not answer in time"
+        fix = "Restart the daemon if this lasts: systemctl restart docker"
     else:
         found, fix = error.message, error.advice
     return Check("docker", "warning", found, fix)
@@ -93,18 +91,15 @@ def _user() -> str:
 
 
 async def _image(engine: Engine, loaded: Loaded) -> Check:
-    """Check the image. The first chat makes a missing or old image; a foreign image was put there by
-    somebody.
-    """
+    """Check the image. The first chat makes a missing or old one; somebody put a foreign one there."""
     image = await image_state(engine, loaded)
     if not image.image_id:
         found = f"the image {image.image} is not there"
         return Check("image", "warning", found, "The first chat builds it. At once: rumi sandbox build")
-    rebuild = "Rebuild it: rumi sandbox build"
     if image.fault and not image.source:
-        return Check("image", "failure", f"the image {image.image} is none that Rumi made", rebuild)
+        return Check("image", "failure", f"the image {image.image} is none that Rumi made", REBUILD)
     if image.fault:
-        return Check("image", "warning", f"the image {image.image} is another version's of Rumi", rebuild)
+        return Check("image", "warning", f"the image {image.image} is another version's of Rumi", REBUILD)
     source = "runner/Dockerfile" if image.source == "alpine" else "this host's own programs"
     return Check("image", "ok", f"{image.image}, made of {source}")
 
@@ -114,7 +109,6 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
     chat = f"doctor-{secrets.token_hex(4)}"
     workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=home.run))
     said = bytearray()
-    rebuild = "Rebuild it: rumi sandbox build"
     try:
         if os.geteuid() == 0:
             os.chown(workspace, *engine.user)
@@ -122,7 +116,7 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
         code = await container.execute(Command(("sh", "-c", SELF_VIEW)), said.extend, said.extend)
     except SandboxError as error:
         found = f"none can be used: {error.message}"
-        return [Check("container", "failure", found, error.advice or rebuild)]
+        return [Check("container", "failure", found, error.advice or REBUILD)]
     finally:
         with trio.move_on_after(REMOVAL_S, shield=True):
             await engine.remove(chat)
@@ -131,7 +125,7 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
     if code != 0 or "Seen: all" not in text:
         first = next(iter(text.strip().splitlines()), "-")
         found = f"commands do not run in it (exit {code}: {first})"
-        return [Check("container", "failure", found, rebuild)]
+        return [Check("container", "failure", found, REBUILD)]
     missing = broken_promises(text, limits)
     if missing:
         held = (
@@ -140,10 +134,8 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
         )
         return [Check("container", "failure", each, held) for each in missing]
     if "Workspace: writable" not in text:
-        found, fix = (
-            "commands cannot write their chat's files (/workspace)",
-            "Does the daemon run on another machine, or map users? docs/operations.md, Docker.",
-        )
+        found = "commands cannot write their chat's files (/workspace)"
+        fix = "Does the daemon run on another machine, or map users? docs/operations.md, Docker."
         return [Check("container", "failure", found, fix)]
     found = (
         "no capabilities, no new privileges, system calls filtered, no network, root "

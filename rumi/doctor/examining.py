@@ -97,28 +97,16 @@ async def _holder(home: Home, language: Language) -> list[Check]:
             pass
     if not isinstance(status, dict):
         found = f"{holder}, and it does not answer"
-        return [
-            Check(
-                "running",
-                "warning",
-                found,
-                ("It may be starting or ending. If this lasts, look into logs/rumi.jsonl and restart it."),
-            )
-        ]
+        fix = "It may be starting or ending. If this lasts, look into logs/rumi.jsonl and restart it."
+        return [Check("running", "warning", found, fix)]
     trouble = (status.get("storage") or {}).get("trouble")
     if trouble:
         found = f"{holder} cannot store anything: {waits_for_the_disk(language, trouble)}"
-        return [
-            Check(
-                "running",
-                "failure",
-                found,
-                (
-                    f"See what takes up space: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
-                    "and who uses state.db."
-                ),
-            )
-        ]
+        fix = (
+            f"See what takes up space: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
+            "and who uses state.db."
+        )
+        return [Check("running", "failure", found, fix)]
     theirs = status.get("program", "")
     if theirs != rumi.__version__:
         found = f"{holder} is version {theirs}, this is {rumi.__version__}"
@@ -147,11 +135,5 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
         examination.add(Check("sandbox", "failure", found, fix))
     elif wanted == "auto" and "docker" not in works and loaded.secrets.telegram_token is not None:
         found = "there is a Telegram token, and rumi telegram wants Docker"
-        examination.add(
-            Check(
-                "sandbox",
-                "failure",
-                found,
-                'Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"',
-            )
-        )
+        fix = 'Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"'
+        examination.add(Check("sandbox", "failure", found, fix))

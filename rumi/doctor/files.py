@@ -63,9 +63,7 @@ def _permissions(home: Home) -> list[Check]:
 
 
 def _kept(home: Home) -> Iterator[Path]:
-    """Yield the files that Rumi keeps, except workspaces and the root file system, which belong to the
-    sandbox.
-    """
+    """Yield the files that Rumi keeps; what is in workspaces and in the root file system is the sandbox's."""
     theirs = {home.workspaces.name, home.rootfs.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
     yield home.workspaces
@@ -78,9 +76,7 @@ def _kept(home: Home) -> Iterator[Path]:
 
 
 def _secret(home: Home, path: Path) -> bool:
-    """Return True for keys, for users' texts, and for files that act on behalf of everyone who reaches
-    them.
-    """
+    """Return True for keys, users' texts, and files that act on behalf of everyone who reaches them."""
     if path.parent == home.root:
         return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
     return path.name.endswith((".sock", ".jsonl"))

@@ -12,6 +12,7 @@ from rumi.sandbox import free_on
 
 LOW_DISK_BYTES = 1_000_000_000
 LOW_INODES = 10_000
+SET_THE_CLOCK = "Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."
 CLOCK_S = 86_400.0
 """Tolerance for files from a machine whose clock is slightly ahead."""
 
@@ -55,22 +56,16 @@ def _clock(home: Home) -> Check:
     if now < newest - CLOCK_S:
         last = time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
         found = f"it says {told}, and files here are of {last}"
-        return Check(
-            "clock",
-            "failure",
-            found,
-            ("Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."),
-        )
+        return Check("clock", "failure", found, SET_THE_CLOCK)
     return Check("clock", "ok", told)
 
 
 def _terminal() -> Check:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    set_to = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG")
     if encoding.lower().replace("-", "") != "utf8":
         found = f"it takes {encoding}, no UTF-8: accents are lost"
         return Check("terminal", "warning", found, "export LANG=C.UTF-8")
-    locale = set_to or "not set"
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or "not set"
     return Check("terminal", "ok", f"UTF-8; LANG is {locale}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rumi import http
 from rumi.config import Loaded
 from rumi.doctor.check import Check, Examination
+from rumi.doctor.machine import SET_THE_CLOCK
 
 if TYPE_CHECKING:
     from rumi.models import Room
@@ -37,8 +38,7 @@ async def _model(loaded: Loaded) -> list[Check]:
         began = time.monotonic()
         first = models.steps[0].model
         await first.reply(ModelRequest((Message("user", "Answer with one word: ready."),)), lambda _: None)
-        took = f"{time.monotonic() - began:.1f}"
-        answered = f"{models.name} answered in {took} s"
+        answered = f"{models.name} answered in {time.monotonic() - began:.1f} s"
         return [
             Check("model online", "ok", answered),
             *_plan(models.steps[0].room),
@@ -52,13 +52,8 @@ def _plan(room: "Room") -> list[Check]:
     """Report the limit of the model's plan, if it is less than the model's context."""
     if not room.small_plan:
         return []
-    return [
-        Check(
-            "plan online",
-            "ok",
-            (f"the plan allows {room.a_minute} tokens a minute: long pages and results are cut to that"),
-        )
-    ]
+    found = f"the plan allows {room.a_minute} tokens a minute: long pages and results are cut to that"
+    return [Check("plan online", "ok", found)]
 
 
 async def clock(url: str) -> list[Check]:
@@ -77,14 +72,7 @@ async def clock(url: str) -> list[Check]:
     if abs(off) > CLOCK_OFF_S:
         way = "ahead of" if off > 0 else "behind"
         found = f"{abs(off):.0f} s {way} the model server's"
-        return [
-            Check(
-                "clock online",
-                "failure",
-                found,
-                ("Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."),
-            )
-        ]
+        return [Check("clock online", "failure", found, SET_THE_CLOCK)]
     return [Check("clock online", "ok", "as the model server's, to the minute")]
 
 

@@ -2,9 +2,7 @@
 
 import os
 
-import trio
-
-from rumi.building import files_bound, find_engine, room_left
+from rumi.building import close_engine, files_bound, find_engine, room_left
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
@@ -25,8 +23,7 @@ async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
             *(Check("bubblewrap", "warning", f"degraded: {why}", fix) for why in engine.degraded),
         ]
     finally:
-        with trio.move_on_after(5, shield=True):
-            await engine.aclose()
+        await close_engine(engine)
 
 
 def user(home: Home) -> list[Check]:
@@ -49,23 +46,15 @@ def user(home: Home) -> list[Check]:
 
 
 def files(home: Home, loaded: Loaded) -> list[Check]:
-    """Report how the chats' files are bounded, and check that the disk has more than its reserve.
-    Blocking, briefly.
-    """
+    """Report how the chats' files are bounded; check that the disk has more than its reserve. Blocking."""
     left, low = room_left(home, loaded)
     checks = [Check("files", "ok", files_bound(loaded))]
     if low:
-        checks.append(
-            Check(
-                "files",
-                "failure",
-                left,
-                (
-                    "Until there is room only commands that delete or read run. Make room, or change "
-                    "[sandbox] reserve_mb."
-                ),
-            )
+        fix = (
+            "Until there is room only commands that delete or read run. Make room, or change "
+            "[sandbox] reserve_mb."
         )
+        checks.append(Check("files", "failure", left, fix))
     return checks
 
 
@@ -99,5 +88,4 @@ async def _containers(installation: str) -> list[str]:
     except SandboxError:
         return []
     finally:
-        with trio.move_on_after(5, shield=True):
-            await engine.aclose()
+        await close_engine(engine)

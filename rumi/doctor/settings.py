@@ -29,9 +29,8 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
         given = model_settings_of(loaded, "en")
         if lacks_key(given):
             found = f"{given.default} needs GROQ_API_KEY; without it the offline model is used"
-            return Check(
-                "model", "warning", found, f"Put GROQ_API_KEY=… into {file}, or the environment."
-            ), False
+            fix = f"Put GROQ_API_KEY=… into {file}, or the environment."
+            return Check("model", "warning", found, fix), False
         return Check("model", "ok", build_models(given).name), True
     except RumiError as error:
         return Check("model", "failure", error.message, error.advice), True
@@ -46,10 +45,8 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
         return Check("telegram", "failure", found, f"Put GROQ_API_KEY=… into {file}, or the environment.")
     people = len({*given.allowed_users, *given.admins})
     if not people:
-        found, fix = (
-            "there is a token, and nobody may talk to the bot",
-            "Put their ids into config.toml: [telegram] allowed_users = [11111111]",
-        )
+        found = "there is a token, and nobody may talk to the bot"
+        fix = "Put their ids into config.toml: [telegram] allowed_users = [11111111]"
         return Check("telegram", "warning", found, fix)
     return Check("telegram", "ok", f"a token is set; {people} may talk to the bot")
 
