@@ -1,4 +1,4 @@
-"""The only way to a socket for what a user, a model or a page named: httpcore's network, behind the guard."""
+"""The only way to sockets for addresses from users, models and pages: httpcore's network with the guard."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
@@ -20,9 +20,9 @@ _MOST_ADDRESSES: Final = 8  # a name may have hundreds
 
 
 class GuardedNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that the guard has seen, and looks afterwards where it arrived.
+    """Connects only to addresses that the guard allows, and checks afterwards where it arrived.
 
-    `transport` makes the TCP connection. It is handed addresses only, never names.
+    `transport` makes the TCP connection. It gets addresses only, never names.
     """
 
     def __init__(self, guard: Guard, transport: httpcore.AsyncNetworkBackend | None = None) -> None:
@@ -39,12 +39,12 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Resolve a name once, check all its addresses, and connect to the first that answers.
 
-        `timeout` (seconds) covers all of it, the lookup too. Cancelled, it leaves no connection; a lookup
-        that nobody answers is left behind (see `SystemResolver`).
+        `timeout` (seconds) covers all of it, including the lookup. Cancelled, it leaves no connection; an
+        unanswered lookup ends later by itself (see `SystemResolver`).
 
         Raises:
-            Refused: the guard refuses the address, or the connection arrived somewhere else.
-            FetchError: there is no address, or nobody answers there.
+            FetchRefused: The guard refuses the address, or the connection arrived elsewhere.
+            FetchError: There is no address, or no server answers.
         """
         options = None if socket_options is None else list(socket_options)
         limit_s = float("inf") if timeout is None else timeout
@@ -59,12 +59,12 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         """Refuse.
 
         Raises:
-            Refused: always.
+            FetchRefused: Always.
         """
         raise FetchRefused("The web is not behind a Unix socket.")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, as httpcore asks."""
+        """Wait for so many seconds, as httpcore requires."""
         await trio.sleep(seconds)
 
     async def _first(
@@ -113,7 +113,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 def _only_an_address(text: str, port: int) -> Endpoint:
-    """Return what is handed to the transport: read, so that nothing is left there to resolve."""
+    """Return the address for the transport, parsed, so that the transport has no name to resolve."""
     address = read_address(text)
     if address is None:
         raise FetchRefused(f"{text} is not an address.")
@@ -121,10 +121,11 @@ def _only_an_address(text: str, port: int) -> Endpoint:
 
 
 def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None:
-    """Look where a connection ends.
+    """Check that a connection ends at the wanted address and port.
 
     Raises:
-        Refused: not where it should, or nobody can say.
+        FetchRefused: It ends elsewhere.
+        FetchError: It is closed already.
     """
     try:
         peer: Any = stream.get_extra_info("server_addr")

@@ -1,4 +1,4 @@
-"""Names to addresses: the one question that the web's room asks the system's resolver."""
+"""Resolves names to addresses, by the system's resolver."""
 
 import socket
 from collections.abc import Sequence
@@ -12,23 +12,23 @@ DEFAULT_LOOKUPS: Final = 64
 
 
 class Resolver(Protocol):
-    """Who knows the addresses of a name."""
+    """Resolves names."""
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """All addresses of a name, of both families, without repetitions, in the order to try them.
+        """Return all addresses of a name, of both families, without repetitions, in the order to try them.
 
         Raises:
-            FetchError: there are none, or nobody could say.
+            FetchError: There are none, or the name could not be resolved.
         """
 
 
 class SystemResolver:
-    """The system's own resolver, asked once per call, in a thread that nobody has to wait for.
+    """The system's own resolver, asked once per call, in a thread that can be abandoned.
 
-    A lookup cannot be called back. Who is cancelled, or has waited `timeout_s`, leaves its thread behind, and
-    that thread keeps its place in `limiter` until the system gives up on it (glibc: 10 s for each server).
-    So no more than `limiter.total_tokens` threads are ever at it, left behind or not; who finds no place
-    within `timeout_s` is told so. The limiter is its own: nothing else in the process waits behind a name.
+    A lookup cannot be cancelled. A call that is cancelled, or has waited `timeout_s`, abandons its thread,
+    which keeps its place in `limiter` until the system gives up (glibc: 10 s for each server). So there are
+    at most `limiter.total_tokens` threads, abandoned ones included; a call without a place within `timeout_s`
+    fails. Nothing else uses the limiter, so no other work waits for a lookup.
     """
 
     def __init__(self, limiter: trio.CapacityLimiter | None = None, timeout_s: float = 10) -> None:
@@ -36,10 +36,10 @@ class SystemResolver:
         self._timeout_s = timeout_s
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """Ask for the addresses of a name. Cancelled, it ends at once; the thread is left to end by itself.
+        """Return the addresses of a name. Cancelled, it ends at once; the thread ends later by itself.
 
         Raises:
-            FetchError: there are none, nobody answered in time, or too many lookups are still unanswered.
+            FetchError: There are none, no answer came in time, or too many lookups are still unanswered.
         """
         began = []
 

@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """What the configuration says of the web; the keys are empty where there are none."""
+    """The web's part of the configuration; a missing key is empty."""
 
     timeout_s: float = 10.0
     max_bytes: int = 1_000_000
@@ -40,16 +40,16 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """The web as a chat's tools see it. The chat is passed: each has its share of what runs at once."""
+    """The web as a chat's tools see it. The chat is an argument: each has its share of parallel requests."""
 
     fetcher: ActorRef[WebMessage]
 
     async def fetch(self, chat: str, url: str, method: Method = "GET") -> Page:
-        """Return what is at an address; see `Fetch`."""
+        """Return the page of an address; see `Fetch`."""
         return await self._ask(Fetch(url, chat, method))
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
-        """Return what a search finds; see `Search`."""
+        """Return the results of a search; see `Search`."""
         return await self._ask(Search(query, chat, max_results, topic))
 
     async def _ask(self, request: Request[R]) -> R:
@@ -60,7 +60,7 @@ class Web:
 
 
 def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
-    """Add the fetcher, above the chats: what their turns ask of it ends with them."""
+    """Add the fetcher to the tree; the requests of a turn end with the turn."""
 
     def make() -> "Fetcher":
         # Imported with the actor's start and not with the program: other commands need none of it.
@@ -94,13 +94,13 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
 
 
 async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:
-    """Return what the assistant would get from an address: by the same actor, guard, bounds and readers.
+    """Return the page that the assistant would get: by the same actor, guard, limits and readers.
 
-    When it returns, and when it is cancelled, no connection and no process is left.
+    Afterwards, also if it is cancelled, no connection and no process is left.
 
     Raises:
-        Refused: the guard refuses the address.
-        FetchError: nothing could be had; says why.
+        FetchRefused: The guard refuses the address.
+        FetchError: The address could not be fetched; the error says why.
     """
     root = Supervisor("web")
     web = add_fetcher(root, settings)

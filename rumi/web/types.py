@@ -12,7 +12,7 @@ ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
 
 
 class FetchError(RumiError):
-    """Nothing came of a fetch. `answered`: some server had answered by then, so its words may be in here."""
+    """A fetch failed. `answered`: a server had answered before, so the error may contain its words."""
 
     def __init__(self, message: str, advice: str = "", *, answered: bool = False) -> None:
         super().__init__(message, advice)
@@ -20,17 +20,17 @@ class FetchError(RumiError):
 
 
 class FetchRefused(FetchError):
-    """The guard lets nobody go there."""
+    """The guard refuses the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What came from an address, as a model can read it.
+    """The content of an address, as a model can read it.
 
-    `url` is where it came from in the end, `redirects` how many led there. `media_type` has no parameters;
-    it and `status` are the server's words. `text` is Markdown where the page was HTML; empty for `HEAD` and
-    for what cannot be read, which `described` then says in words. `links` are the addresses that the text
-    shows, as the WHATWG parse writes them. `cut` says what was left out, and is empty where nothing was.
+    `url` is the final address, after `redirects` redirects. `media_type` has no parameters; it and `status`
+    are the server's words. `text` is Markdown if the page was HTML; it is empty for `HEAD` and for content
+    that cannot be read, which `described` describes. `links` are the addresses that the text shows, in the
+    form of the WHATWG parser. `cut` says what was left out, and is empty if nothing was.
     """
 
     url: str
@@ -47,13 +47,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[Page]):
-    """Get what is at an address. Cancelled, it has no connection, no process and no permit left.
+    """Fetch an address. Cancelled, it leaves no connection, no process and no turn.
 
-    `chat` is whose share of the fetcher it takes.
+    `chat` is the chat whose share of the fetcher it takes.
 
     Raises:
-        Refused: the guard refuses the address, or one on the way.
-        FetchError: nothing could be had; says why.
+        FetchRefused: The guard refuses the address, or one on the way.
+        FetchError: The address could not be fetched; the error says why.
     """
 
     url: str
@@ -63,7 +63,7 @@ class Fetch(Request[Page]):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One result of a search. `date` is as the provider wrote it, empty if it is not known."""
+    """One result of a search. `date` is in the provider's words, empty if it is not known."""
 
     title: str
     url: str
@@ -73,7 +73,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """What a provider found. `failed` are the providers asked before it, each with why it gave nothing."""
+    """A provider's results. `failed` has the reason of each provider that was asked before and failed."""
 
     provider: str
     results: tuple[Found, ...]
@@ -82,10 +82,10 @@ class SearchResults:
 
 @dataclass(frozen=True, slots=True)
 class Search(Request[SearchResults]):
-    """Search the web. Cancelled, nothing of it goes on.
+    """Search the web. Cancelled, no part of it continues.
 
     Raises:
-        FetchError: no provider gave anything; says what each of them said.
+        FetchError: No provider answered; the error has the reason of each.
     """
 
     query: str
@@ -101,9 +101,9 @@ WebMessage: TypeAlias = Fetch | Search
 class Text:
     """A page as a model can read it.
 
-    `text` is Markdown where the page was HTML, otherwise what it is; empty for what cannot be read, and then
-    `described` is one line that says what it is. `links` are the addresses that `text` shows, once each, in
-    its order, as the WHATWG parse writes them. `cut` says how much was left out; empty where nothing was.
+    `text` is Markdown if the page was HTML, otherwise plain; it is empty for content that cannot be read, and
+    then `described` describes it in one line. `links` are the addresses that `text` shows, once each, in its
+    order, in the form of the WHATWG parser. `cut` says how much was left out, and is empty if nothing was.
     """
 
     title: str = ""

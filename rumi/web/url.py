@@ -1,7 +1,7 @@
-"""The one place that reads URLs: by the WHATWG rules, once, into what a connection needs.
+"""The one place that parses URLs: by the WHATWG rules, once, into the fields that a connection needs.
 
-ada does the reading; whatever follows (the guard, the connection, the request line, the Host header) takes
-the fields of a `Target` and never the text again, so there are no two readings that could differ.
+ada parses; all other code (the guard, the connection, the request line, the Host header) uses the fields of a
+`Target` and never the text again, so no two readings can differ.
 """
 
 import re
@@ -24,7 +24,7 @@ _USER_INFO: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*[^/?#]*@")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a URL leads, as the WHATWG parse has it.
+    """The target of a URL, by the WHATWG parser.
 
     `href` is the whole URL with its fragment. `host` is ASCII and without brackets; `is_ip` says that it is
     an address. `port` is the scheme's where the URL has none. `path_and_query` is what the request line
@@ -46,10 +46,10 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Read a URL that somebody wrote.
+    """Return the target of a URL that a person, a model or a page wrote.
 
     Raises:
-        Refused: it is not a URL, not of the web, or written so that others might read it in another way.
+        FetchRefused: It is not a URL, not of the web, or written so that parsers could read it differently.
     """
     _refuse_writing(text)
     target = _target(_read(text))
@@ -59,10 +59,10 @@ def parse_target(text: str) -> Target:
 
 
 def join_target(base: Target, location: str) -> Target:
-    """Read what a server's `Location` says, seen from where it was said. A fragment is handed on.
+    """Return the target of a server's `Location`, relative to `base`, whose fragment is passed on.
 
     Raises:
-        Refused: as `parse_target`.
+        FetchRefused: As in `parse_target`.
     """
     _refuse_writing(location)
     url = _read(location, base.href)
@@ -73,7 +73,7 @@ def join_target(base: Target, location: str) -> Target:
 
 
 def host_of(text: str) -> str:
-    """The host as the WHATWG parse writes it, IPv6 in brackets; empty if the text has none."""
+    """Return the host in the form of the WHATWG parser, IPv6 in brackets; empty if the text has none."""
     from ada_url import URL
 
     try:
@@ -83,7 +83,7 @@ def host_of(text: str) -> str:
 
 
 def normal(text: str) -> str | None:
-    """A URL of the web as the WHATWG parse writes it; None for other text, and for what would be refused."""
+    """Return a URL of the web in the form of the WHATWG parser; None for other text and for refused URLs."""
     try:
         return parse_target(text).href
     except FetchRefused:

@@ -67,9 +67,7 @@ class Headers:
         return 0 if status in _KEPT_IF_TOLD else longest_s
 
     def _expires_s(self) -> float:
-        """Return the seconds until it expires by the server's clock; text that is not a date counts as the
-        past.
-        """
+        """Return the seconds until it expires by the server's clock; 0 for text that is not a date."""
         try:
             expires, now = (parsedate_to_datetime(self.first(name)[:64]) for name in ("expires", "date"))
             return max(0.0, (expires - now).total_seconds())

@@ -1,4 +1,4 @@
-"""From bytes to what a model can read, each page in a process that can be ended."""
+"""Converts bytes to text for a model, each page in a process that can be ended."""
 
 from rumi.web.reading.kinds import kind_of, readable
 from rumi.web.reading.readers import Readers

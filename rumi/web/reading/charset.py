@@ -1,4 +1,4 @@
-"""From bytes to characters: marks, labels, and a guess where both are missing or wrong."""
+"""Converts bytes to characters: by marks, by labels, and by a guess if both are missing or wrong."""
 
 import codecs
 import re
@@ -56,7 +56,7 @@ _MARKUP: Final = re.compile(rb"<[^<>]*>")
 
 
 def codec_of(label: str) -> str | None:
-    """Python's name for what a server or a page calls its encoding; None for a label that the web has not."""
+    """Return Python's name for the encoding that a server or a page names; None for an unknown label."""
     return _CODECS.get(label.strip().strip("\"'").lower())
 
 
@@ -67,10 +67,10 @@ def load_codecs() -> None:
 
 
 def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
-    """The characters of `body`; `label` is what HTTP says, `markup` whether the body may say it too.
+    """Return the characters of `body`. `label` is the header's encoding; `markup`: the body may name one too.
 
-    A mark at the beginning wins, then what is UTF-8 without a fault, then the labels; where a label is
-    plainly wrong, or there is none, a guess. Bytes without a character come out as U+FFFD.
+    A mark at the beginning decides, then valid UTF-8, then the labels; a guess decides if the label is
+    plainly wrong or missing. Bytes without a character become U+FFFD.
     """
     for mark, marked in _MARKS:
         if body.startswith(mark):
@@ -92,7 +92,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
 
 
 def _own_words(body: bytes) -> str | None:
-    """Return what a page says of itself."""
+    """Return the encoding that a page itself names."""
     beginning = body[:_LOOKED_THROUGH_BYTES]
     for says in (_XML_SAYS.match(beginning), _META_SAYS.search(beginning)):
         if says:
@@ -103,7 +103,7 @@ def _own_words(body: bytes) -> str | None:
 
 
 def _wide(body: bytes) -> str | None:
-    """UTF-16 without a mark: half of the bytes of most texts are NUL then, all on one side."""
+    """Return the codec of UTF-16 without a mark: half of most texts' bytes are NUL then, all on one side."""
     beginning = body[:_LOOKED_THROUGH_BYTES]
     even, odd = beginning[::2].count(0), beginning[1::2].count(0)
     enough = len(beginning) // 5
@@ -113,7 +113,7 @@ def _wide(body: bytes) -> str | None:
 
 
 def _is(body: bytes, codec: str | None) -> bool:
-    """Return True if all of it can be read so; it may have been cut in the midst of a character."""
+    """Return True if the whole body can be decoded so; it may end in the middle of a character."""
     if codec is None:
         return False
     if codec.startswith(("cp125", "iso8859", "koi8", "mac", "cp874", "cp866")):

@@ -1,4 +1,4 @@
-"""Text without what nobody sees, and cut where a paragraph ends."""
+"""Removes invisible characters from text, and cuts it where a paragraph ends."""
 
 import re
 import sys
@@ -17,12 +17,12 @@ _FENCE: Final = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 
 def clean(text: str) -> str:
-    """`text` without controls, marks of direction and what else is not seen; lines end in a newline."""
+    """Return `text` without controls and other invisible characters; lines end in a newline."""
     return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def clean_references(markup: str) -> str:
-    """Markup without references to what `clean` takes away, or to numbers without a character."""
+    """Return the markup without references to characters that `clean` removes, and to invalid numbers."""
     return _REFERENCE.sub(lambda found: found[0] if _is_seen(found) else "", markup)
 
 
@@ -35,15 +35,15 @@ def _is_seen(reference: re.Match[str]) -> bool:
 
 
 def one_line(text: str, most: int = 300) -> str:
-    """A title or a label: cleaned, on one line, at most `most` characters."""
+    """Return a title or a label: cleaned, on one line, at most `most` characters."""
     line = " ".join(clean(text).split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def cut_to(text: str, max_chars: int) -> tuple[str, str]:
-    """At most `max_chars` characters of `text`, up to the end of a paragraph if there is one; what was cut.
+    """Return at most `max_chars` characters, up to a paragraph's end if possible, and a note on the rest.
 
-    A block of code that is cut is closed, and no address is cut in its midst: it would be another one.
+    A cut block of code is closed, and no address is cut in the middle: it would become another one.
     """
     if len(text) <= max_chars:
         return text, ""

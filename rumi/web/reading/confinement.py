@@ -1,7 +1,7 @@
-"""What a process that reads pages may still ask of the kernel: nearly nothing.
+"""Confines a process that reads pages: it may make almost no system call.
 
-Parsers in C read what strangers wrote, so the process is left with memory, its pipes and the clock. All other
-system calls fail with EPERM: it opens no file, no socket and no program, also if a page takes it over.
+Parsers in C read strangers' content, so the process keeps only memory, its pipes and the clock. All other
+system calls fail with EPERM: it can open no file, socket or program, even if a page takes it over.
 """
 
 import ctypes
@@ -58,7 +58,7 @@ class _Program(ctypes.Structure):
 
 
 def confine() -> bool:
-    """Refuse this process all but the calls above, for good; whether this kernel could do it."""
+    """Refuse this process all calls except those above, permanently. Return True if the kernel can do it."""
     program = _program(platform.machine())
     if program is None:
         return False
@@ -71,7 +71,7 @@ def confine() -> bool:
 
 
 def _program(machine: str) -> bytes | None:
-    """The filter in BPF; None for a processor whose numbers are not known here."""
+    """Return the filter in BPF; None for a processor whose numbers of calls are unknown here."""
     if machine not in _ARCHITECTURES or sys.byteorder != "little":
         return None
     column, architecture = _ARCHITECTURES[machine]

@@ -1,4 +1,4 @@
-"""RSS, Atom and site maps, as text that reads."""
+"""Converts RSS, Atom and site maps to text."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,7 +16,7 @@ _MOST_SUMMARY_CHARS: Final = 3000
 
 
 def read_feed(source: str, url: str) -> tuple[str, str] | None:
-    """The title of a feed and its entries as Markdown; None for other XML. Entities stay unread."""
+    """Return a feed's title and its entries as Markdown; None for other XML. Entities are not expanded."""
     parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,

@@ -1,4 +1,4 @@
-"""A page's links, written so that they can stand in Markdown and be read back out of it."""
+"""A page's links, in a form that Markdown can contain and that can be read from it again."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ _ENDS_A_SENTENCE: Final = re.compile(r"[.,;:!?*_~]$")
 
 
 class Hrefs:
-    """Where the links of one page lead; `base` is what its <base> says."""
+    """Resolves the links of one page; `base` is the address in its <base>."""
 
     def __init__(self, url: str, base: str | None = None) -> None:
         self._page = _without_fragment(url)
@@ -22,9 +22,9 @@ class Hrefs:
             self._base = _joined(self._base, base) or self._base
 
     def absolute(self, href: str | None) -> str | None:
-        """The address as the WHATWG parse writes it, with what Markdown could misread percent-encoded.
+        """Return the WHATWG parser's form of the address; characters that Markdown could misread are encoded.
 
-        None for what is not of the web, and for places of the page itself.
+        None for links that do not lead to the web, and for places in the page itself.
         """
         if not href or self._base is None or href.lstrip().startswith("#"):
             return None
@@ -37,7 +37,7 @@ class Hrefs:
 
 
 def unambiguous(href: str) -> str:
-    """An address that no bracket, bar or full stop around it can be taken for a part of."""
+    """Return an address with its brackets, bars and final full stop encoded: text around it may have them."""
     begins = _AUTHORITY.match(href)
     end = begins.end() if begins else 0
     rest = _AMBIGUOUS.sub(_encoded, href[end:])

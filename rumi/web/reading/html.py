@@ -1,4 +1,4 @@
-"""HTML to Markdown: what a person would have read of the page."""
+"""Converts HTML to Markdown: the text that a person would read on the page."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _LOST_SHARE: Final = 0.1
 
 
 def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
-    """The title and the text of a page from `url`, and whether it goes deeper than anything is read."""
+    """Return the title and the text of a page from `url`, and True if it is nested too deeply."""
     root, deeper = _parse(source)
     if root is None:
         return "", "", deeper
@@ -41,7 +41,7 @@ def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
 
 
 def _parse(source: str) -> tuple[Element | None, bool]:
-    """The page, and whether libxml2 gave up on it in the middle: it goes 2,048 deep and no deeper."""
+    """Return the page, and True if libxml2 stopped in the middle: it reads at most 2,048 levels."""
     source = clean_references(source)
     # Time and memory are bounded by the process.
     parser = etree.HTMLParser(
@@ -74,7 +74,7 @@ def _title(root: Element) -> str:
 
 
 def _main(body: Element, shown: dict[Element, int]) -> Element:
-    """The part of the page to read: what it says is its main part, or what holds all of its prose."""
+    """Return the part of the page to read: the main part that it names, or the part with all of its prose."""
     named = [
         found for found in body.iter(etree.Element) if found.tag == "main" or found.get("role") == "main"
     ]

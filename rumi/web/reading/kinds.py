@@ -1,4 +1,4 @@
-"""What a body is: by what the server says, and by how it begins where that is missing or plainly wrong."""
+"""Decides what a body is: by the server's words, or by its beginning if they are missing or plainly wrong."""
 
 import re
 from typing import Literal, TypeAlias
@@ -50,14 +50,14 @@ SNIFFED_BYTES = 2048
 
 
 def readable(media_type: str) -> bool | None:
-    """Return True if a body of that type can become text; None where only its bytes tell."""
+    """Return True if a body of that type can become text; None if only its bytes can tell."""
     if media_type in _VAGUE:
         return None
     return _declared(media_type) is not None
 
 
 def kind_of(media_type: str, beginning: bytes) -> Kind:
-    """Return what a body is. `media_type` is lower case without parameters; `beginning` its first bytes."""
+    """Return the kind of a body, by its `media_type` (lower case, no parameters) and its first bytes."""
     head = beginning[:SNIFFED_BYTES]
     if b"%PDF-" in head[:1024] and (media_type in _VAGUE | _PDF or head.startswith(b"%PDF-")):
         return "pdf"
@@ -145,7 +145,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def looks_like(head: bytes) -> str:
-    """Return what the first bytes say, for a person; empty if they say nothing known."""
+    """Return a description of a format by its first bytes, for a person; empty for an unknown one."""
     if head[4:8] == b"ftyp":
         return "an AVIF or HEIC image" if head[8:12] in (b"avif", b"heic", b"mif1") else "MP4 video or audio"
     if head[:4] == b"RIFF":

@@ -1,4 +1,4 @@
-"""Elements to Markdown: what is ambiguous is settled here, html-to-markdown writes it."""
+"""Converts elements to Markdown: ambiguous elements are resolved here, html-to-markdown writes the text."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _OPTIONS: Final = html_to_markdown.ConversionOptions(
 
 
 def render(element: Element, hrefs: Hrefs) -> str:
-    """The Markdown of an element and all that is in it. The element is changed."""
+    """Return the Markdown of an element and its content. The element is changed."""
     _flatten(element)
     # From the innermost outwards: who looks into an element finds what will be read of it.
     for part in reversed(list(element.iter(etree.Element))):
@@ -42,7 +42,7 @@ def render(element: Element, hrefs: Hrefs) -> str:
 
 
 def _flatten(element: Element) -> None:
-    """Nothing stands deeper than anybody nests: what does becomes words."""
+    """Replace elements that are nested too deeply by their words."""
     level = [element]
     for _ in range(_DEEPEST):
         level = [child for parent in level for child in parent.iterchildren(etree.Element)]
@@ -51,7 +51,7 @@ def _flatten(element: Element) -> None:
 
 
 def _become(element: Element, text: str) -> None:
-    """Words where an element was: in a span, since texts that grow one by one take their square of time."""
+    """Replace an element by words, in a span: joining texts one by one would take quadratic time."""
     element.clear(keep_tail=True)
     element.tag, element.text = "span", text
 
@@ -87,7 +87,7 @@ def _settle_picture(element: Element) -> None:
 
 
 def _settle_formula(element: Element) -> None:
-    """As its maker wrote it, where that stands beside what is drawn."""
+    """Replace a formula by its source, if the page has that beside the drawn one."""
     notes = (note for note in element.iter("annotation") if "tex" in note.get("encoding", ""))
     written = element.get("alttext") or next((note.text for note in notes), None)
     _become(element, written or "".join(element.itertext()))
@@ -158,7 +158,7 @@ def _settle_block(element: Element) -> None:
 
 
 def _settle_table(element: Element) -> None:
-    """A table that only puts things beside each other becomes those things."""
+    """Replace a table that is only for the layout by its content; make others readable in Markdown."""
     rows = [row for row in element.iter("tr") if next(row.iterancestors("table"), None) is element]
     if not _is_data(element, rows):
         parts = list(element.iter("thead", "tbody", "tfoot", "tr", "td", "th", "caption"))
@@ -175,7 +175,7 @@ def _settle_table(element: Element) -> None:
 
 
 def _is_data(element: Element, rows: list[Element]) -> bool:
-    """Return True if a table is one, or only a way to put things beside each other."""
+    """Return True for a table of data, False for one that is only for the layout."""
     if element.get("role") in ("presentation", "none"):
         return False
     if any(part is not element for part in element.iter(*_NOT_IN_CELLS)):

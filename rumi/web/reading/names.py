@@ -1,4 +1,4 @@
-"""Names of elements, and the names that page makers give to them."""
+"""Names of elements, and the classes and ids that authors of pages give them."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 def _any_word(words: str) -> re.Pattern[str]:
-    """Finds any of these words in a class or an id, where it is a whole word."""
+    """Return a pattern that finds any of these words as a whole word of a class or an id."""
     return re.compile(rf"(?:^|[\s_-])(?:{'|'.join(words.split())})(?=$|[\s_-])")
 
 

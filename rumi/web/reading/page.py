@@ -1,4 +1,4 @@
-"""A body and what its server says of it, to text."""
+"""Converts a body to text, with what its server says about it."""
 
 import re
 from typing import Final
@@ -14,7 +14,7 @@ _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
 def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars: int) -> Text:
-    """Read a page, in whatever time and memory that takes; `Readers` bounds both."""
+    """Return a page as text. Its time and memory are not bounded here, but by `Readers`."""
     match kind_of(media_type, body[:SNIFFED_BYTES]):
         case "binary":
             return Text(described=describe(body, media_type))
@@ -31,7 +31,7 @@ def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars
 
 
 def describe(body: bytes, media_type: str) -> str:
-    """One line on what cannot be read."""
+    """Return one line about a body that cannot be read."""
     seems = looks_like(body[:SNIFFED_BYTES])
     named = one_line(media_type, 100) or "no type"
     return f"Not a text: {named}, {len(body):,} bytes{f', looks like {seems}' if seems else ''}."
@@ -57,7 +57,7 @@ def _read_xml(source: str, url: str, max_chars: int) -> Text:
 
 
 def _shown(title: str, text: str, max_chars: int, *, lost: str = "") -> Text:
-    """`lost` says what was left out already."""
+    """Return the text, cleaned and cut. `lost` says what was left out before."""
     whole = _BLANK_LINES.sub("\n\n\n", clean(text)).strip("\n")
     kept, cut = cut_to(whole, max_chars)
     return Text(one_line(title), kept, links_in(kept), "; ".join(filter(None, (lost, cut))))

@@ -1,4 +1,4 @@
-"""PDF to text, page by page."""
+"""Converts PDF to text, page by page."""
 
 import re
 import time
@@ -14,7 +14,7 @@ _DIVIDED: Final = re.compile("[\ufffe\x02](?:\r?\n)?")
 
 
 def read_pdf(body: bytes, max_chars: int) -> Text:
-    """The text of a PDF, with a heading before each page; described where it has none or cannot be opened."""
+    """Return a PDF's text with a heading for each page; a description if it has none or cannot be opened."""
     import pypdfium2
 
     try:
@@ -45,7 +45,7 @@ def read_pdf(body: bytes, max_chars: int) -> Text:
 
 
 def _pages(document: object, count: int, max_chars: int) -> tuple[list[str], int]:
-    """The text of the first pages, as many as somebody will see; how many could not be read."""
+    """Return the text of the first pages, up to `max_chars`, and the number of unreadable pages."""
     import pypdfium2
 
     assert isinstance(document, pypdfium2.PdfDocument)

@@ -1,6 +1,6 @@
-"""The process that reads pages, one after the other: two frames are a request, JSON and the body.
+"""The process that reads pages, one after the other. A request is two frames: JSON, and the body.
 
-Pages come from anybody, so it first gives up what it does not need. See `rumi.child_process`.
+Pages come from strangers, so it first gives up the rights that it does not need. See `rumi.child_process`.
 """
 
 import resource
@@ -32,7 +32,7 @@ _OUT_OF_MEMORY: Final = "it takes too much memory"
 
 
 def prepare() -> None:
-    """Load all that any page may need: afterwards no file can be opened."""
+    """Load all modules that a page may need, because no file can be opened afterwards."""
     import charset_normalizer.md  # noqa: F401
     import pypdfium2  # noqa: F401
 
@@ -42,7 +42,7 @@ def prepare() -> None:
 
 
 def bound_cpu() -> None:
-    """The next page may take `CPU_S` seconds of processor time; the parent's patience ends earlier."""
+    """Limit the next page to `CPU_S` seconds of processor time; the parent's time limit ends earlier."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = int(time.process_time()) + CPU_S
     resource.setrlimit(
@@ -51,7 +51,7 @@ def bound_cpu() -> None:
 
 
 def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
-    """Read a page; say what went wrong if it cannot be read."""
+    """Return a page's text, or the reason why it cannot be read."""
     try:
         text = read_page(
             body,
@@ -70,7 +70,7 @@ def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
 
 
 def main() -> None:
-    """Serve until there are no more requests."""
+    """Read pages until there are no more requests."""
     parent = Parent(_BOUNDS, nice=NICE)
     prepare()
     confine()  # where the kernel cannot, the limits above and the guard around the process remain

@@ -1,4 +1,4 @@
-"""What of a page nobody reads: what is not shown, and what stands on every page of a site."""
+"""Removes parts of a page that are not its content: hidden elements, and the frame of the site."""
 
 import re
 from collections.abc import Iterator
@@ -37,9 +37,9 @@ _MOST_RULES: Final = 20_000
 
 
 def remove_unshown(root: Element) -> None:
-    """Take away what a browser would not show: scripts, hidden elements, controls.
+    """Remove elements that a browser would not show as text: scripts, hidden elements, controls.
 
-    Style sheets in the page count where a rule names one class or id; those outside are not fetched.
+    Rules of the page's own style sheets count if they name one class or id; external ones are not fetched.
     """
     classes, ids = _hidden_by_style_sheets(root)
     for element in list(root.iter(etree.Element)):
@@ -48,10 +48,10 @@ def remove_unshown(root: Element) -> None:
 
 
 def remove_frame(root: Element) -> None:
-    """Take away navigation, banners, forms for cookies and newsletters, and their kind.
+    """Remove navigation, banners, forms for cookies and newsletters, and similar elements.
 
-    What is cut is seen by nobody, and noise can be skipped: nothing is taken that holds more than half of
-    what there is, or the page's main element; nothing that only has the name of a frame where it stands in
+    A removed text is lost, but noise can be skipped by the reader. So an element stays if it has more than
+    half of the page's text, or the main element; and one that only has the name of a frame stays if it is in
     the main part, or is not mostly links.
     """
     chars = count_chars(root)
@@ -70,7 +70,7 @@ def remove_frame(root: Element) -> None:
 
 
 def count_chars(root: Element, *, without_links: bool = False) -> dict[Element, int]:
-    """For every element how many characters of text are in it."""
+    """Return the number of characters of text in every element."""
     elements = list(root.iter(etree.Element))
     counts = dict.fromkeys(elements, 0)
     for element in reversed(elements):
@@ -84,16 +84,16 @@ def count_chars(root: Element, *, without_links: bool = False) -> dict[Element, 
 
 
 def take_away(element: Element) -> None:
-    """Leave nothing of an element; the text behind it stays.
+    """Empty an element; the text after it stays.
 
-    It stays as an empty one: thousands of texts that are joined one by one take their square of time.
+    An empty element stays: joining thousands of texts one by one would take quadratic time.
     """
     element.clear(keep_tail=True)
     element.tag = "span"
 
 
 def names_of(element: Element) -> str:
-    """Return what its maker calls it: class and id, lower case."""
+    """Return an element's class and id in lower case."""
     return f"{element.get('class', '')} {element.get('id', '')}".lower()
 
 
@@ -148,7 +148,7 @@ def _named(element: Element, names: re.Pattern[str], inside: bool) -> bool:
 
 
 def _in_main(root: Element) -> set[Element]:
-    """All that stands in what a page names as its main part."""
+    """Return all elements in the parts that a page names as its main part."""
     found: set[Element] = set()
     for element in root.iter(etree.Element):
         named = element.tag in ("main", "article") or element.get("role") == "main"

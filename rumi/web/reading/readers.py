@@ -1,4 +1,4 @@
-"""Readers: processes that turn pages into text, one page at a time each."""
+"""Readers: processes that convert pages to text, one page at a time each."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ READ_S = 10.0
 MOST_ANSWER_BYTES = 32_000_000
 
 WORN_KB = 120_000
-"""A reader that has ever held more than this reads no other page: what it got it does not give back."""
+"""A reader that has ever used more than this reads no other page, because it does not return the memory."""
 
 _PROGRAM = ("-m", "rumi.web.reading.process")
 
 AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
-"""Half of the processors may read: the others are for those who wait for something else than a page."""
+"""Half of the processors may read pages: the others are for other work."""
 
 
 class Readers:
-    """At most `at_once` processes that read, started when needed, ended when idle for `idle_s` seconds.
+    """At most `at_once` reading processes, started when needed, and ended after `idle_s` idle seconds.
 
-    Parsers are large, are written for friendly input, and hold Python's lock while they work: in a thread
-    they could neither be ended nor kept from delaying everybody. `read_s` is the time that one page may take.
+    Parsers are large, are written for harmless input, and hold Python's lock while they work: in a thread
+    they could not be ended, and would delay all other work. `read_s` bounds the time for one page.
     """
 
     def __init__(self, at_once: int = AT_ONCE, *, idle_s: float = 60.0, read_s: float = READ_S) -> None:
@@ -44,14 +44,14 @@ class Readers:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Readers]:
-        """Pages can be read inside; at the end, however it comes, no process is left."""
+        """Pages can be read in the block; at its end no process is left."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self.run)
             yield self
             nursery.cancel_scope.cancel()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Own the processes that wait for work, until cancelled; then they are ended."""
+        """Own the idle processes until cancelled, and then end them."""
         self._running = True
         try:
             task_status.started()
@@ -64,13 +64,13 @@ class Readers:
 
     @property
     def idle(self) -> int:
-        """Return how many processes wait for work."""
+        """The number of idle processes."""
         return len(self._idle)
 
     async def read(
         self, body: bytes, *, media_type: str, charset: str | None, url: str, max_chars: int
     ) -> Text:
-        """Read a page.
+        """Return the text of a page.
 
         `media_type` is the server's, without parameters; `charset` the one that it names, if it does; `url`
         is where the page came from, and what its links are relative to; the text that is returned has at most
@@ -79,7 +79,7 @@ class Readers:
         Cancelled, the process that works on it has been killed and reaped before this leaves.
 
         Raises:
-            FetchError: the page cannot be read in the time and memory that one page may take.
+            FetchError: The page cannot be read within the limits of time and memory.
         """
         if not self._running:
             raise RuntimeError("readers read inside running() only")
@@ -100,7 +100,7 @@ class Readers:
         return text
 
     async def _one(self) -> Child:
-        """The reader that was used last, if it is still alive, or a new one."""
+        """Return the reader that was used last, if it is still alive, or a new one."""
         while self._idle:
             reader = self._idle.pop()[1]
             if reader.alive:
@@ -114,7 +114,7 @@ class Readers:
             ) from error
 
     async def _read(self, reader: Child, request: dict[str, object], body: bytes) -> Text:
-        """Have a page read. Nothing but JSON comes back, which is not trusted more than the page."""
+        """Return the text that a reader sends as JSON, which is trusted no more than the page."""
         reader.left_s = self._read_s
         try:
             await reader.say(request, body)
@@ -141,7 +141,7 @@ class Readers:
         return str(error)
 
     async def _end_idle(self) -> None:
-        """Wait for what comes first: the end of somebody's idle time, or somebody new who is idle."""
+        """Wait until a reader's idle time is over, or another becomes idle; end those whose time is over."""
         due = self._idle[0][0] if self._idle else math.inf
         with trio.move_on_at(due):
             self._parked = trio.Event()
@@ -155,9 +155,9 @@ def _too_much(why: str) -> FetchError:
 
 
 def _peak_kb(pid: int) -> int:
-    """The most memory that a process has held since its program began, as the kernel counts.
+    """Return the largest memory of a process since its program began, in KB, as the kernel counts.
 
-    Not what `getrusage` says in it: that begins with the peak of what it was forked from.
+    `getrusage` in the process would begin with the peak of the process that it was forked from.
     """
     try:
         status = Path(f"/proc/{pid}/status").read_text()

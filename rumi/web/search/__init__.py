@@ -1,4 +1,4 @@
-"""Searching the web: Tavily and Kagi with a key, ddgs without one; one shape for what they find."""
+"""Searches the web: with Tavily and Kagi if there is a key, or with ddgs; all results have one form."""
 
 from rumi.web.search.searching import Searching
 

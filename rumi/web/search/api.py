@@ -1,4 +1,4 @@
-"""Providers with a key: one question to an API, and its answer as JSON, within bounds of time and size."""
+"""Providers with a key: one request to an API, and its answer as JSON, within limits of time and size."""
 
 import json
 import socket
@@ -18,9 +18,9 @@ Json: TypeAlias = Mapping[str, object]
 
 
 class Api:
-    """A provider's endpoint and the key for it; `key_name` says where the key is set.
+    """A provider's endpoint and its key. `key_name` is the variable of the key.
 
-    `ca_file` are the certificates to trust instead of the usual ones.
+    `ca_file` has the certificates to trust instead of the usual ones.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Api:
         return f"<Api {self._provider}>"
 
     async def ask(self, body: Json) -> Json:
-        """The answer to a POST. Cancelled, its connection is closed.
+        """Return the answer to a POST. Cancelled, it closes its connection.
 
         Raises:
-            FetchError: there is none within `timeout_s`, or none that can be used. Neither the key nor any
-                word of the answer is in it.
+            FetchError: There is no usable answer within `timeout_s`. The error contains neither the key nor
+                words of the answer.
         """
         outcome = await self._in_time(body)
         if isinstance(outcome, FetchError):
@@ -144,7 +144,7 @@ class Tavily(_Keyed):
     _FIELDS: Final = Fields(url="url", snippet="content", date="published_date")
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """Return what Tavily found; dates come with the topic news only."""
+        """Return Tavily's results; only those of the topic news have dates."""
         answer = await self._api.ask(
             {"query": query.text, "topic": query.topic, "max_results": query.max_results}
         )
@@ -161,7 +161,7 @@ class Kagi(_Keyed):
     _FIELDS: Final = Fields(url="url", snippet="snippet", date="time")
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """Return what Kagi found, with the settings of the key's account."""
+        """Return Kagi's results, with the settings of the key's account."""
         workflow = "news" if query.topic == "news" else "search"
         answer = await self._api.ask({"query": query.text, "workflow": workflow, "limit": query.max_results})
         data = answer.get("data")
@@ -172,7 +172,7 @@ class Kagi(_Keyed):
 
 
 def _reason(error: BaseException) -> str:
-    """Return the cause of an error: the client's own says nothing of a certificate that is not trusted."""
+    """Return the cause of an error: the client's own text does not mention an untrusted certificate."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

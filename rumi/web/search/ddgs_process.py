@@ -1,7 +1,8 @@
-"""One search with ddgs. Run as a file: of Rumi it imports `rumi.child_process` alone, so that it starts soon.
+"""Makes one search with ddgs. It runs as a file and imports only `rumi.child_process`, so that it starts
+soon.
 
-A request is what `Duck` makes of a query. The answer is `{"results": […]}` as ddgs gives them, or
-`{"failed": REASON}`, one of unreachable, timeout, refused, failed.
+`Duck` makes the request. The answer is `{"results": […]}` in the form of ddgs, or `{"failed": REASON}` with
+one of unreachable, timeout, refused, failed.
 """
 
 import functools
@@ -17,7 +18,7 @@ _NO_ANSWER = ("ConnectError", "DNSError", "DNSTimeoutError", "RequestError")
 
 
 def main() -> None:
-    """Search once, say what came of it, and end without waiting for threads."""
+    """Search once, send the results or the reason of the failure, and end without waiting for threads."""
     parent = Parent(_BOUNDS)
     parent.ready()
     parent.tell(_search(parent.hear()))
@@ -63,7 +64,7 @@ def _search(request: dict[str, Any]) -> dict[str, object]:
 
 
 def _nothing(error: str, statuses: list[int]) -> dict[str, object]:
-    """Why there is nothing. `error` is the last engine's only, and of engines that say no, ddgs says none."""
+    """Return the answer without results. `error` is only the last engine's, and ddgs reports no refusals."""
     if 200 in statuses:
         return {"results": []}
     if statuses:

@@ -1,6 +1,6 @@
-"""Searching without a key: the library ddgs, in a process of its own.
+"""Searches without a key: the library ddgs, in a separate process.
 
-ddgs is synchronous, with sockets that only it knows; a thread with it in cannot be ended, a process can.
+ddgs is synchronous and has its own sockets: a thread that runs it cannot be ended, but a process can.
 """
 
 import os
@@ -15,7 +15,7 @@ from rumi.web.types import FetchError, Found
 
 _PROGRAM: Final = Path(__file__).with_name("ddgs_process.py")
 _AT_ONCE: Final = 4
-"""So many processes with ddgs in may run; each takes some 40 MB and a fifth of a second of computing."""
+"""The maximum number of processes; each takes about 40 MB and a fifth of a second of processor time."""
 
 _FIELDS: Final = {
     "general": Fields(url="href", snippet="body"),
@@ -46,9 +46,9 @@ class Duck:
         self._room = trio.CapacityLimiter(_AT_ONCE)
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """Return what ddgs found. Cancelled, or out of time, its process has ended before this returns.
+        """Return the results of ddgs. Cancelled, or out of time, its process has ended before this returns.
 
-        Of an engine that answers, but with a riddle for humans, ddgs only sees that nothing was found.
+        If an engine answers with a captcha, ddgs reports only that nothing was found.
         """
         told = None
         with trio.move_on_after(self._timeout_s):
@@ -76,7 +76,7 @@ class Duck:
         }
 
     async def _run(self, request: dict[str, object]) -> dict[str, Any]:
-        """Return what the process says. It ends when this does, however that is."""
+        """Return the answer of the process, which ends before this returns."""
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         try:
             async with await Child.start(

@@ -1,4 +1,4 @@
-"""What a search provider is, and how its words become results of the one shape."""
+"""The interface of a search provider, and the conversion of its answers to results."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from rumi.web.types import FetchError, Found, Topic
 
 MAX_ANSWER_BYTES: Final = 1_000_000
-"""No answer of a provider is read further than this."""
+"""The maximum size of an answer that is read."""
 
 _TITLE_CHARS: Final = 200
 _SNIPPET_CHARS: Final = 1000
@@ -20,7 +20,7 @@ _TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,500}>")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for. `text` is one line of valid Unicode."""
+    """The request of a search. `text` is one line of valid Unicode."""
 
     text: str
     max_results: int
@@ -28,19 +28,19 @@ class Query:
 
 
 class Provider(Protocol):
-    """Somebody who searches the web."""
+    """A service that searches the web."""
 
     @property
     def name(self) -> str:
-        """Return how it is called in the configuration and in results."""
+        """Its name in the configuration and in results."""
         ...
 
     async def search(self, query: Query) -> tuple[Found, ...]:
-        """Return what it found, the best first; empty is not a failure. Cancelled, nothing of it goes on.
+        """Return the results, the best first; none is not a failure. Cancelled, no part of it continues.
 
         Raises:
-            FetchError: it gave no answer in time, or none that can be used. No secret is in it, and no word
-                of the provider.
+            FetchError: There is no usable answer in time. The error contains no secret and no word of the
+                provider.
         """
         ...
 
@@ -55,7 +55,7 @@ class Fields:
 
 
 def found(provider: str, items: object, fields: Fields, max_results: int) -> tuple[Found, ...]:
-    """The first results in the one shape, each address once. What leads nowhere on the web is left out.
+    """Return the first results, each address once. Results without a web address are left out.
 
     Raises:
         FetchError: `items` is not a list of results.
@@ -73,7 +73,7 @@ def found(provider: str, items: object, fields: Fields, max_results: int) -> tup
 
 
 def malformed(provider: str) -> FetchError:
-    """An answer that no version of its documentation describes."""
+    """Return the error for an answer that is not as the provider's documentation says."""
     return FetchError(f"{provider} does not answer as its documentation says.", answered=True)
 
 
@@ -93,7 +93,7 @@ def _found(item: Mapping[str, object], fields: Fields) -> Found | None:
 
 
 def _plain(words: object, max_chars: int) -> str:
-    """One line without tags, entities, and what moves a cursor or hides."""
+    """Return one line without tags, entities and control characters."""
     if not isinstance(words, str):
         return ""
     text = html.unescape(_TAG.sub("", words[: 10 * max_chars]))

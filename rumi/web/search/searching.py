@@ -1,4 +1,4 @@
-"""Which provider searches, and who is asked when it fails."""
+"""Chooses the provider of a search, and the next one if it fails."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from rumi.web.search.provider import Provider, Query
 from rumi.web.types import FetchError, ProviderName, Search, SearchResults
 
 MAX_RESULTS: Final = 20
-"""What the least generous provider gives at most."""
+"""The smallest maximum of all providers."""
 
 _NO_KEY_ADVICE: Final = "Put {key_name}=… into .env in the home, or set search.provider to auto."
 
@@ -18,12 +18,12 @@ _NO_KEY_ADVICE: Final = "Put {key_name}=… into .env in the home, or set search
 class Searching:
     """Searches with the provider that is configured.
 
-    `auto` asks Tavily if there is a key, then Kagi if there is one, then ddgs, until one answers. A provider
-    that is named is asked first, and ddgs, which needs no key, where it fails; named without its key, it is
-    an error. Nothing found is an answer. Each provider has `timeout_s`.
+    `auto` asks Tavily if there is a key, then Kagi if there is one, then ddgs, until one answers. A named
+    provider is asked first, and ddgs, which needs no key, if it fails; a named provider without its key is an
+    error. An empty result is an answer. Each provider has `timeout_s`.
 
-    `ca_file` are the certificates to trust instead of the usual ones, `proxy` is where ddgs goes through
-    rather than what the environment says.
+    `ca_file` has the certificates to trust instead of the usual ones; `proxy` is for ddgs, instead of the
+    environment's proxy.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Searching:
         self._known["ddgs"] = Duck(timeout_s=timeout_s, proxy=proxy, ca_file=ca_file)
 
     async def __call__(self, request: Search) -> SearchResults:
-        """Search. Cancelled, no connection and no process of it is left.
+        """Return the first provider's results that come. Cancelled, it leaves no connection and no process.
 
         Raises:
-            FetchError: nobody gave an answer; says why of each. No secret is in it.
+            FetchError: No provider answered; the error has the reason of each, and no secret.
         """
         providers = self._in_order()
         query = Query(_one_line(request.query), min(max(request.max_results, 1), MAX_RESULTS), request.topic)
@@ -79,7 +79,7 @@ class Searching:
 
 
 def _one_line(text: str) -> str:
-    """The query as it can be sent: whatever a model wrote, it is valid Unicode."""
+    """Return the query as one line of valid Unicode."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
