@@ -57,8 +57,7 @@ async def close_engine(engine: Engine) -> None:
 
 
 async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_many: bool = False) -> Engine:
-    """Return the engine with everything that it needs built. `progress` gets a line for each step that may
-    take long.
+    """Return the engine with everything that it needs built. `progress` gets a line for each long step.
 
     `for_many`: the engine will serve people who do not all trust each other. Then bubblewrap is used only if
     the configuration names it.

@@ -209,8 +209,7 @@ def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
 
 
 def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = None) -> None:
-    """Copy the file's content at this moment into a new file, readable only by its owner, and sync it to the
-    disk.
+    """Copy the file's present content into a new file, readable only by its owner, and sync it to the disk.
 
     Others may write meanwhile; the copy does not include these writes. `deadline` is by the monotonic clock.
 

@@ -171,9 +171,7 @@ class Home:
         return found
 
     def _make_installation(self, path: Path) -> None:
-        """Write the id completely before the file gets its name. Of two processes that start at once, the
-        first one's id stays.
-        """
+        """Write the id before the file gets its name. Of two simultaneous starts, the first id stays."""
         draft = self.root / f".installation-{secrets.token_hex(4)}"
         try:
             with open(

@@ -44,9 +44,7 @@ class _JsonLines(logging.Handler):
         self._tracebacks = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record; drop it if it cannot be written, because a full disk must not raise errors
-        here.
-        """
+        """Write the record, or drop it: a full disk must not raise errors here."""
         try:
             self._file.append(as_line(self._fields(record), self._redact))
         except OSError:

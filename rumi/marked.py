@@ -70,9 +70,8 @@ def harmless(text: str) -> str:
     a space inserted. Everything else stays unchanged.
     """
     text = _without_hiding_joiners(_NEW_LINES.sub("\n", text).translate(_KEPT))
-    text = _without_hiding_joiners(
-        _LIKE_A_TAG.sub(_disarmed, text)
-    )  # some characters stand beside ASCII only now
+    # Once more: some characters stand beside ASCII only now.
+    text = _without_hiding_joiners(_LIKE_A_TAG.sub(_disarmed, text))
     text = _CONTROL_TOKENS.sub(lambda match: f"{match[0]} ", text)
     return _EMPTY_LINES.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
 
@@ -111,14 +110,10 @@ def _judged(code: int) -> int | str | None:
         return code
     if character in _INVISIBLE_LETTERS:
         return None
-    if (
-        0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF
-    ):  # selectors of invisible variants, which can carry a text
+    if 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:  # invisible variants, which can carry a text
         return None
     category = unicodedata.category(character)
-    if (
-        category == "Cn"
-    ):  # not in Python's tables yet; only characters that will never be assigned are dropped
+    if category == "Cn":  # not in Python's tables yet: only those that will never be assigned are dropped
         return None if code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF else code
     return None if category in ("Cc", "Cf", "Cs", "Co") else code
 

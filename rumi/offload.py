@@ -12,16 +12,16 @@ class Offload(Protocol):
     """Runs blocking work. Threads in a process; in place, under a virtual clock, in a simulation."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Run `work` and return what it returns."""
+        """Return the result of `work`."""
         ...
 
 
 class Threads:
-    """Blocking work in worker threads of its own: one after the other, unless more are let in."""
+    """Runs blocking work in its own worker threads: at most `at_once` at the same time."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._limiter = trio.CapacityLimiter(at_once)
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Run `work` in a thread. Cancellation waits for its end: a commit is never half known."""
+        """Return the result of `work`. A cancellation waits for its end, so that no commit is half known."""
         return await trio.to_thread.run_sync(work, limiter=self._limiter)

@@ -84,8 +84,7 @@ def require_model(loaded: Loaded) -> None:
 
 
 def require_chosen_model(loaded: Loaded) -> None:
-    """Require the model that this run names by `--model` or by the environment; `offline` does not replace
-    it.
+    """Require the model that `--model` or the environment names; `offline` does not replace it.
 
     Raises:
         ConfigError: The model has no key.

@@ -82,7 +82,7 @@ class Models(Actor[ModelsMessage]):
         self.start_soon(self._watch_the_clock)
 
     async def receive(self, message: ModelsMessage) -> None:
-        """Note what a server said of its limits."""
+        """Store the limits that a server reported."""
         if isinstance(message, LimitsSeen):
             ticket = self._tickets.get(id(message.permit))
             self._limits.saw(message.permit.model, ticket, message.limits, trio.current_time())
@@ -90,12 +90,12 @@ class Models(Actor[ModelsMessage]):
 
     @answers(HowLong)
     async def how_long(self, message: HowLong) -> Wait | None:
-        """Say what holds back a call."""
+        """Return the reason why a call has to wait now, or None."""
         return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
 
     @answers(CallEnded)
     async def call_ended(self, message: CallEnded) -> None:
-        """Note it, where the permit was granted by this incarnation."""
+        """Store how the call ended, if this incarnation granted its permit."""
         if (ticket := self._tickets.get(id(message.permit))) is not None and ticket.granted:
             self._limits.ended(ticket, message.refused, trio.current_time())
             self._wake()

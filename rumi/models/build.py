@@ -218,8 +218,7 @@ class _Builder:
 
 
 def groq_server(key: str, base_url: str | None) -> Server:
-    """Return Groq's server. `base_url` is its API's root, with or without `/openai/v1`; None for the official
-    one.
+    """Return Groq's server. `base_url`: its API's root, with or without `/openai/v1`; None: the official one.
 
     Raises:
         ConfigError: A key or an address cannot work. Its message never shows the key.

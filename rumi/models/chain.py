@@ -212,9 +212,7 @@ class Chain:
     async def _with_permit(
         self, permits: ModelsRef, permit: HoldPermit, model: Model, request: ModelRequest, ear: _Ear
     ) -> Reply | ModelError:
-        """Make one attempt while `permit` is held. The permit's ask is a sibling task and ends with the
-        call.
-        """
+        """Make one attempt while the permit is held: its ask is a sibling task and ends with the call."""
 
         def seen(limits: RateLimits) -> None:
             with suppress(MailboxFull, ActorStopped):  # they are only advice
@@ -234,7 +232,7 @@ class Chain:
         return outcome
 
     async def _granted(self, permits: ModelsRef, permit: HoldPermit, ear: _Ear) -> ModelError | None:
-        """Wait for the permit and show it. Return an error if the wait would be too long."""
+        """Wait for the permit, and emit the wait. Return an error if the wait would be too long."""
         told: str | None = None
         while True:
             with trio.move_on_after(SHOW_WAIT_AFTER_S if told is None else 5.0):

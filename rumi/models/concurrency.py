@@ -36,18 +36,17 @@ class Concurrency:
 
     @property
     def now(self) -> int:
-        """Return how many calls may run."""
+        """The number of calls that may run now."""
         return int(self.limit)
 
     def went_well(self, running: int) -> None:
-        """A call was answered while `running` calls ran, including itself."""
+        """Raise the limit if it was reached: of `running` calls, one was answered."""
         if running >= self.now:
             more = 1.0 if self.first is None else 1 / max(1.0, self.limit)
             self.limit = max(self.limit, min(self.limit + more, self.most))
 
     def refused(self, number: int, running: int, begun: int) -> None:
-        """Call `number` was refused while `running` calls ran, including itself, and `begun` had begun in
-        all.
+        """Lower the limit: call `number` was refused while `running` calls ran and `begun` had begun in all.
 
         Each refused call that began before the first refusal shows that there was one call too many.
         """

@@ -29,8 +29,7 @@ _CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
 
 def scrub(text: str, key: str) -> str:
-    """Return `text` without the key, without anything that looks like one, account ids and control
-    characters.
+    """Return `text` without the key, everything that looks like one, account ids and control characters.
 
     Cut to `MAX_DETAIL_CHARS`.
     """
@@ -63,7 +62,7 @@ class Failures:
         self._first_s = first_s or timeout_s
 
     def silent(self, *, begun: bool = True) -> ModelError:
-        """The server was silent for too long. `begun`: a part of the reply had come before."""
+        """Return the error for a server that was silent too long. `begun`: a part of the reply had come."""
         seconds, key = (self._timeout_s, "timeout_s") if begun else (self._first_s, "first_token_timeout_s")
         return self._error(
             "timeout",
@@ -88,19 +87,19 @@ class Failures:
         return self._error("unreachable", f"the connection was cut while {self._model} answered", cause)
 
     def malformed(self, how: str) -> ModelError:
-        """The answer is not a chat completion."""
+        """Return the error for an answer that is not a chat completion."""
         return self._error("malformed", f"{self._host} does not answer as a chat model does", how)
 
     def empty(self, finish_reason: str) -> ModelError:
-        """The reply has neither words nor tool calls."""
+        """Return the error for a reply with neither words nor tool calls."""
         return self._error("empty", f"{self._model} gave an empty reply", f"finish reason: {finish_reason}")
 
     def from_status(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
-        """The answer has an error status."""
+        """Return the error for an answer with an error status."""
         return self._from_server(status, _error_object(body), retry_after_s(headers))
 
     def from_stream(self, error: object) -> ModelError:
-        """The server reported an error in the middle of its stream."""
+        """Return the error that the server reported in the middle of its stream."""
         fields = _error_object({"error": error})
         status = fields.get("status_code") or fields.get("code")
         return self._from_server(status if isinstance(status, int) else 500, fields, None)

@@ -176,13 +176,13 @@ PER_TOOL = 16
 
 
 def text_tokens(text: str) -> int:
-    """About how many tokens `text` is; 0 for no text."""
+    """Return about how many tokens `text` is; 0 for no text."""
     length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return -(-length // BYTES_PER_TOKEN)
 
 
 def message_tokens(message: Message) -> int:
-    """About how many tokens a message takes in a prompt, its tool calls and what led to them included."""
+    """Return about how many tokens a message takes, including its tool calls and their reasoning."""
     total = PER_MESSAGE + text_tokens(message.content) + text_tokens(message.reasoning)
     for call in message.tool_calls:
         total += PER_CALL + text_tokens(call.name) + text_tokens(call.arguments)
@@ -190,16 +190,16 @@ def message_tokens(message: Message) -> int:
 
 
 def tool_tokens(tool: ToolSpec) -> int:
-    """About how many tokens a tool's description takes in a prompt."""
+    """Return about how many tokens a tool's description takes in a prompt."""
     schema = json.dumps(tool.parameters, default=dict)
     return PER_TOOL + text_tokens(tool.name) + text_tokens(tool.description) + text_tokens(schema)
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens these messages take together."""
+    """Return about how many tokens these messages take together."""
     return sum(map(message_tokens, messages))
 
 
 def request_tokens(request: ModelRequest) -> int:
-    """About how many tokens a whole request takes, its tools included."""
+    """Return about how many tokens a whole request takes, including its tools."""
     return messages_tokens(request.messages) + sum(map(tool_tokens, request.tools))

@@ -72,9 +72,7 @@ class _Budget:
         return {"limit": self.limit, "remaining": self.remaining, "full_in_s": full_in_s}
 
     def wait_s(self, amount: float, now: float) -> float:
-        """Return the seconds until `amount` is available; 0 for more than the limit, which the server
-        refuses.
-        """
+        """Return the seconds until `amount`, or at most the limit, is available."""
         amount = min(amount, self.limit)
         if amount <= self.remaining or now >= self.full_at:
             return 0.0
@@ -174,7 +172,7 @@ class CallLimits:
         return ticket
 
     def leave(self, ticket: Ticket, now: float) -> None:
-        """The call has ended, or its chat no longer waits."""
+        """Remove a call that has ended, or whose chat no longer waits."""
         ticket.left = True
         if ticket.granted:
             state = self._model(ticket.model)
@@ -198,7 +196,7 @@ class CallLimits:
         self.pump(now)
 
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
-        """A server reported its limits, in answer to `ticket`'s call, if that still runs."""
+        """Store the limits that a server reported, in answer to `ticket`'s call if that still runs."""
         state = self._model(model)
         if limits.requests is not None:
             state.requests = _Budget.of(limits.requests, now)

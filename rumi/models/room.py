@@ -42,9 +42,7 @@ class Room:
 
     @property
     def small_plan(self) -> bool:
-        """True if the plan allows less than the model: then the server counts the reply's maximum in
-        advance.
-        """
+        """True if the plan allows less than the model: then servers count a reply's maximum in advance."""
         return self.a_minute is not None and (self.context is None or self.a_minute < self.context)
 
     @property

@@ -56,7 +56,7 @@ class EventReader:
             yield from self._line(line)
 
     def end(self) -> Iterator[str]:
-        """The stream has ended: yield an event whose closing empty line is missing."""
+        """Yield an event whose closing empty line is missing at the end of the stream."""
         yield from self._line(self._rest)
         yield from self._line(b"")
         self._rest = b""
@@ -119,7 +119,7 @@ class ReplyBuilder:
         return "".join(self._text)
 
     def end(self, *, done: bool) -> None:
-        """The stream has ended. `done`: the server said so, and the reply is complete."""
+        """Take the end of the stream. `done`: the server said that the reply is complete."""
         self._say(self._thoughts.end())
         if done and not self.finish_reason:
             self.finish_reason = "tool_calls" if self._calls else "stop"
@@ -212,8 +212,7 @@ class ReplyBuilder:
             self._grow(_text(arguments, "a tool call's arguments"), call.arguments)
 
     def _call_of(self, index: object, call_id: str) -> _Call:
-        """Return the call that a part belongs to: by its index, unless another id shows that it is a new
-        call.
+        """Return the call that a part belongs to: by its index, unless another id shows a new call.
 
         Some servers give every call of a reply the index 0, or none; each call has its own id there.
         """
@@ -295,7 +294,7 @@ class Thoughts:
         return self._answer(rest) if rest else ""
 
     def end(self) -> str:
-        """The answer has ended: return the held-back text, if it is not reasoning."""
+        """Return the text that is still held back at the end of the answer, if it is not reasoning."""
         return self._answer(self._held) if self._state == "beginning" else ""
 
     def _answer(self, words: str) -> str:

@@ -13,8 +13,7 @@ _NAME_LENGTH = 64
 def messages_json(
     request: ModelRequest, *, reasoning: bool = False, system_first: bool = False
 ) -> list[dict[str, object]]:
-    """Return the conversation, one object for each message. `reasoning`: include the reasoning of each tool
-    call.
+    """Return the conversation, one object a message. `reasoning`: include the reasoning of each tool call.
 
     With `system_first`, a system message in the middle is sent as a user's: the chat templates of some models
     otherwise refuse the whole request.

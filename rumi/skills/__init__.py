@@ -1,8 +1,8 @@
 """Skills: folders with a `SKILL.md` that teach the assistant new ways of working, some with code.
 
 `format` and `front_matter` read them, `catalogue` knows which there are, `actor` answers for it. `running`
-runs a code skill in a process of its own, which `process` and `context` are. `disabled` and `trust` hold what
-people decide about skills; `creating` makes new ones, and `trying` lets their tests run them.
+runs a code skill in a process of its own, which `process` and `context` are. `disabled` and `trust` store
+people's decisions about skills; `creating` makes new ones, and `trying` runs them in their tests.
 """
 
 from rumi.skills.actor import Ask, Skills

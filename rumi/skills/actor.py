@@ -1,4 +1,4 @@
-"""The actor that knows which skills there are."""
+"""The actor that answers questions about the installed skills."""
 
 import time
 from collections.abc import Mapping
@@ -30,15 +30,15 @@ R = TypeVar("R")
 
 FRESH_S = 0.25
 FRESH_TIMES = 3
-"""How long a look at the folders is good for: so many times as long as it took, and no longer than that.
+"""The result of a look at the folders is used for this many times its duration, at most for `FRESH_S`.
 
-With a handful of skills it is over before anybody's next message; with thousands, looks take a quarter of a
-processor at the most.
+With a few skills it is over before the next message; with thousands, looks take at most a quarter of a
+processor.
 """
 
 
 class Ask(Protocol):
-    """Asks the actor something: the `ask` of its reference."""
+    """Asks the actor: the `ask` of its reference."""
 
     async def __call__(self, message: Request[R]) -> R:
         """The reply."""
@@ -46,9 +46,9 @@ class Ask(Protocol):
 
 
 class Skills(Actor[SkillsMessage]):
-    """Looks at the folders when it is asked something, but for a moment after the last look.
+    """Looks at the folders for each question, except in a short time after the last look.
 
-    What is asked about a skill that is not there is answered with a `SkillError`: nothing of it is a crash.
+    The answer about an unknown skill is a `SkillError`, not a crash.
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class Skills(Actor[SkillsMessage]):
 
     @answers(Listing)
     async def listing(self, message: Listing) -> Listed:
-        """All skills that are on the disk now."""
+        """Return all skills that are on the disk now."""
         return (await self._now()).listed
 
     @answers(Info)
     async def info(self, message: Info) -> SkillEntry | SkillError:
-        """Return what there is to say about a skill."""
+        """Return the entry of a skill."""
         return (await self._now()).find(message.name)
 
     @answers(ForPrompt)
     async def for_prompt(self, message: ForPrompt) -> PromptSkills:
-        """The skills that a prompt names."""
+        """Return the skills for a prompt."""
         return (await self._now()).for_prompt(message.query, message.limit, message.told)
 
     async def _now(self) -> View:
@@ -97,7 +97,7 @@ class Skills(Actor[SkillsMessage]):
 
     @answers(Body)
     async def body(self, message: Body) -> Opened | SkillError:
-        """A skill's instructions."""
+        """Return a skill's instructions."""
         skill = (await self._now()).usable(message.name, message.about)
         if isinstance(skill, SkillError):
             return skill
@@ -108,7 +108,7 @@ class Skills(Actor[SkillsMessage]):
 
     @answers(FileOf)
     async def file(self, message: FileOf) -> ReadFile | SkillError:
-        """A file of a skill."""
+        """Return a file of a skill."""
         skill = (await self._now()).usable(message.name)
         if isinstance(skill, SkillError):
             return skill

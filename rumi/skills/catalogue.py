@@ -1,4 +1,4 @@
-"""Which skills there are: read from their folders, and read again where something has changed."""
+"""Finds the installed skills: reads their folders, and reads changed ones again."""
 
 import os
 import stat
@@ -49,7 +49,7 @@ def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was in one folder: a skill, or what is wrong with it. Good for as long as the signature is."""
+    """The content of one folder: a skill, or the error in it. Valid as long as the signature is the same."""
 
     signature: object
     skill: Skill | None
@@ -69,7 +69,7 @@ class View:
         self._index = Index({name: words[entry.skill.folder] for name, entry in self._by_name.items()})
 
     def find(self, name: str, about: str = "") -> SkillEntry | SkillError:
-        """The skill of that name, on or off."""
+        """Return the skill of that name, enabled or not."""
         entry = self._by_name.get(same(name))
         if entry is not None:
             return entry
@@ -80,18 +80,18 @@ class View:
         return SkillError(f"Unknown skill {quoted(name)}.", advice)
 
     def nearest(self, about: str) -> Sequence[str]:
-        """The names, as `same` writes them, of the skills that fit best."""
+        """Return the names, in the form of `same`, of the skills that fit best."""
         return self._index.matching(about, self._on, NEAREST)
 
     def usable(self, name: str, about: str = "") -> Skill | SkillError:
-        """The skill of that name, if it is on."""
+        """Return the skill of that name, if it is enabled."""
         found = self.find(name, about)
         if isinstance(found, SkillError):
             return found
         return found.skill if found.off is None else SkillError(*why_off(found))
 
     def for_prompt(self, query: str, limit: int, told: Iterable[str] = ()) -> PromptSkills:
-        """See `ForPrompt`."""
+        """Return the skills for a prompt; see `ForPrompt`."""
         chosen = sorted(self._on)
         if len(chosen) > limit:
             chosen = self._index.best(query, chosen)[:limit]
@@ -105,7 +105,7 @@ class View:
 
 
 def why_off(entry: SkillEntry) -> tuple[str, str]:
-    """Why a skill is off and what to do about it."""
+    """Return why a skill is disabled, and what to do about it."""
     name = entry.skill.name
     return {
         "config": (f"The skill {name} is off.", f"Switch it on with: rumi skills enable {name}"),
@@ -121,7 +121,7 @@ def why_off(entry: SkillEntry) -> tuple[str, str]:
 
 
 class Catalogue:
-    """Looks at the folders when it is asked to. Not for two threads at once. Calls block, briefly.
+    """Looks at the folders. Not for two threads at once. Calls block, briefly.
 
     `disabled` says which skills are off now; without `trusted` no project's skill is trusted.
     """
@@ -140,7 +140,7 @@ class Catalogue:
         self._view = View((), (), {})
 
     def look(self) -> View:
-        """Return what there is now; only what has changed is read."""
+        """Return the skills of this moment; only changed ones are read."""
         found: dict[tuple[str, str], _Found] = {}
         problems: list[str] = []
         for source in self._sources:
@@ -183,7 +183,7 @@ class Catalogue:
 
 
 def _folders(source: Source) -> tuple[list[str], list[str]]:
-    """The folders in a source, in the order of their names, and what is wrong with the source."""
+    """Return the folders in a source, sorted by name, and the errors of the source."""
     try:
         with os.scandir(source.folder) as entries:
             links = source.kind != "project"
@@ -204,7 +204,7 @@ def _folders(source: Source) -> tuple[list[str], list[str]]:
 
 
 def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
-    """Return True if it is a folder. A link that leads to itself is none, and not the others' trouble."""
+    """Return True if it is a folder. A link that leads to itself is not one, and does not affect others."""
     try:
         return entry.is_dir(follow_symlinks=links)
     except OSError:
@@ -214,7 +214,7 @@ def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
 def _signature(folder: Path) -> object:
     """Return what changes whenever the skill does; None where there is no `SKILL.md`.
 
-    A file that has changed just now has none that it could be recognised by.
+    A file that has just changed gets a signature that never occurs again.
     """
     try:
         status = os.lstat(f"{folder}/{FILE}")
@@ -226,7 +226,7 @@ def _signature(folder: Path) -> object:
 
 
 def _has_code(folder: Path) -> bool:
-    """Return True if something stands in the place of code: what cannot be run says so when it is to be."""
+    """Return True if there is a file of the code's name; if it cannot be run, using the skill says so."""
     try:
         return not stat.S_ISDIR(os.lstat(f"{folder}/{CODE}").st_mode)
     except OSError:
@@ -248,7 +248,7 @@ def _load(source: Source, folder: Path, trusted: TrustedSkills | None) -> Skill:
 
 
 def _merged(found: Iterable[_Found], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
-    """One skill a name: the last source's. Two of a name in one source are one too many: a problem more."""
+    """Return one skill for each name: the last source's. A second one in a source is added to `problems`."""
     by_name: dict[str, SkillEntry] = {}
     for each in found:
         if (skill := each.skill) is None:

@@ -1,4 +1,4 @@
-"""The chat command `/skills`: which there are, and one of them."""
+"""The chat command `/skills`: lists the skills, or describes one."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ MOST_CHARS: Final = 160
 
 
 async def skills_command(ask: Ask, language: Language, rest: str) -> str:
-    """Do what stands behind `/skills` and return what to say, in Markdown."""
+    """Return the answer to `/skills` and the words after it, in Markdown."""
     name = rest.strip()
     if not name:
         return _listed(language, await ask(Listing()))
@@ -56,7 +56,7 @@ _MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
 
 
 def plain(text: str, most_chars: int) -> str:
-    """Return what somebody wrote about a skill, on one line of Markdown in which nothing of it is a mark."""
+    """Return a skill author's text on one line of Markdown, with all marks escaped."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if len(line) > most_chars:
         line = f"{line[: most_chars - 1]}…"

@@ -1,4 +1,4 @@
-"""What a code skill is given: its input, and the tools and the model of the chat that it runs for."""
+"""The interface for code skills: the input, and the tools and the model of the chat."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,23 +13,23 @@ _ERROR_OUTPUT = re.compile(r"\nerror output(?: \([^\n]*\))?:\n")
 
 
 class ToolFailed(Exception):
-    """A tool that refused or failed; its words say why. A command with an exit code did not fail."""
+    """A tool refused or failed; the text says why. A command with an exit code did not fail."""
 
 
 class CannotDo(Exception):
-    """What a skill raises to end with one sentence that says why it cannot do its work."""
+    """A skill raises this to end with one sentence that says why it cannot do its work."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a tool returned: `content` is what a model would read."""
+    """The result of a tool: `content` is the text that a model would read."""
 
     content: str
     exit_code: int | None = None
 
     @property
     def output(self) -> str:
-        """Of a command: what it wrote to its standard output."""
+        """The standard output of a command."""
         begin = _OUTPUT.search(self.content)
         if begin is None:
             return ""
@@ -38,15 +38,15 @@ class ToolReply:
 
 
 Send = Callable[[Mapping[str, Any]], Awaitable[Reply]]
-"""Sends a request to the process that runs the chat, and returns what came of it."""
+"""Sends a request to the process that runs the chat, and returns the answer."""
 
 
 class Context:
     """The chat that a code skill works for.
 
-    `input` is what it is to work on, `chat` the chat's id, `language` `es` or `en`. `workspace` is the
-    folder of the chat's files on this machine. Commands in the sandbox wrote them, so follow no links there;
-    `await context.tool("bash", command=…)` sees the same files at /workspace.
+    `input` is the text to work on, `chat` the chat's id, `language` `es` or `en`. `workspace` is the folder
+    of the chat's files on this machine. Commands in the sandbox wrote them, so follow no links there; `await
+    context.tool("bash", command=…)` sees the same files at /workspace.
     """
 
     def __init__(self, *, input: str, chat: str, workspace: Path, language: str, send: Send) -> None:
@@ -60,7 +60,7 @@ class Context:
         """Call one of the chat's tools, as the model would.
 
         Raises:
-            ToolFailed: there is no such tool, it refused, or the user said no.
+            ToolFailed: There is no such tool, it refused, or the user said no.
         """
         reply = await self._send({"tool": name, "arguments": arguments})
         if not reply.ok:
@@ -68,10 +68,10 @@ class Context:
         return ToolReply(reply.content, reply.exit_code)
 
     async def model(self, prompt: str) -> str:
-        """Ask the chat's model something, without tools and without the chat's history.
+        """Return the answer of the chat's model, without tools and without the chat's history.
 
         Raises:
-            ToolFailed: it did not answer.
+            ToolFailed: The model did not answer.
         """
         reply = await self._send({"model": prompt})
         if not reply.ok:

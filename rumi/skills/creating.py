@@ -1,4 +1,4 @@
-"""A new skill that works, with a test of its own, for somebody to go on from."""
+"""Creates a working skill with a test, as a start for its author."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from rumi.skills.types import SkillError, SkillsUnwritable
 
 
 def name_of_test(name: str) -> str:
-    """The file with the test of a new skill. Each has its own: pytest takes no two of one name."""
+    """Return the name of a new skill's test file, which differs for each skill, as pytest requires."""
     return f"test_{name.replace('.', '_')}.py"
 
 
 def how_to_test(folder: Path) -> str:
-    """The command that runs the test of a new skill: with this Python, as another one has no Rumi."""
+    """Return the command that runs a new skill's test: with this Python, because another one has no Rumi."""
     return shlex.join([sys.executable or "python3", str(folder / name_of_test(folder.name))])
 
 
@@ -127,11 +127,11 @@ if __name__ == "__main__":
 
 
 def create_skill(skills: Path, name: str, *, description: str = "", code: bool = False) -> Path:
-    """Make a skill in a folder of skills and return its folder. Whole, or not at all.
+    """Make a skill in a folder of skills, completely or not at all, and return its folder.
 
     Raises:
-        SkillError: the name or the description cannot be one, something of the name is there, or the folder
-            cannot be written.
+        SkillError: The name or the description is not allowed, the name is taken, or the folder cannot be
+            written.
     """
     if not is_name(name):
         raise SkillError(

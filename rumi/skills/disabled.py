@@ -23,16 +23,16 @@ MOST_BYTES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """Names that are off, as `same` writes them, and what says so."""
+    """The names of disabled skills, in the form of `same`, and the source of the list."""
 
     names: frozenset[str] = frozenset()
     by: WhyOff = "config"
 
 
 class DisabledSkills:
-    """The list in force: that of the variable where it is set, otherwise the file's as it stands now.
+    """The list in force: the variable's if it is set, otherwise the one in the file now.
 
-    A file that cannot be read, while somebody edits it perhaps, changes nothing. Calls block, briefly.
+    A file that cannot be read, for example during an edit, changes nothing. Calls block, briefly.
     """
 
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
@@ -43,11 +43,11 @@ class DisabledSkills:
 
     @property
     def is_overridden(self) -> bool:
-        """Return True if the environment decides, and the file does not."""
+        """True if the environment decides instead of the file."""
         return self._variable is not None
 
     def __call__(self) -> Disabled:
-        """The names that are off."""
+        """Return the disabled skills."""
         if self._variable is not None:
             return Disabled(_names(_from_variable(self._variable)), "environment")
         seen = signature(self._path)
@@ -61,12 +61,12 @@ class DisabledSkills:
 
 
 def set_disabled(path: Path, name: str, *, off: bool) -> bool:
-    """Put a skill into the list of config.toml or take it out; False where that is so already.
+    """Add a skill to the list of config.toml, or remove it; return False if nothing had to change.
 
     Comments, order and the file's mode stay.
 
     Raises:
-        SkillError: the file cannot be read or written, or has something else in the list's place.
+        SkillError: The file cannot be read or written, or the key is not a list.
     """
     try:
         with locked(path.parent):
@@ -108,7 +108,7 @@ def _changed(text: str, name: str, *, off: bool) -> str:
 
 
 def _list_to_fill(document: "TOMLDocument") -> Any:
-    """The list in the document, made where it is missing."""
+    """Return the list in the document; make it if it is missing."""
     import tomlkit
 
     if "skills" not in document:
@@ -127,7 +127,7 @@ def _list_to_fill(document: "TOMLDocument") -> Any:
 
 
 def _read(path: Path) -> str:
-    """The file's text, empty where there is none. A pipe in its place is not waited for."""
+    """Return the file's text, empty if there is no file. It does not wait for a pipe in its place."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def _in_file(text: str) -> list[object]:
 
 
 def _from_variable(text: str) -> list[object]:
-    """A list as JSON; what else it could be was refused when the configuration was loaded."""
+    """Return the list in the JSON; other content was refused when the configuration was loaded."""
     try:
         names = json.loads(text)
     except (ValueError, RecursionError):

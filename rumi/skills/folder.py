@@ -52,10 +52,10 @@ def stamp(status: os.stat_result) -> tuple[int, ...]:
 
 
 def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
-    """The beginning of an ordinary file of the folder, and the size of all of it.
+    """Return the beginning of an ordinary file of the folder, and the file's size.
 
     Raises:
-        SkillError: there is none, or it leads out of the folder.
+        SkillError: The file does not exist, or is outside of the folder.
     """
     try:
         name = os.fsencode(path)
@@ -88,18 +88,18 @@ _REFUSALS: Final = {
 
 
 def read_skill_file(folder: int) -> bytes:
-    """The folder's `SKILL.md`, no more than one byte longer than one may be.
+    """Return the folder's `SKILL.md`, at most one byte more than is allowed.
 
     Raises:
-        SkillError: there is none that can be read.
+        SkillError: It does not exist, or cannot be read.
     """
     return read_bytes(folder, FILE, MOST_BYTES + 1)[0]
 
 
 def further_files(folder: Path, *, own_link: bool) -> tuple[tuple[FurtherFile, ...], int]:
-    """The files beside the `SKILL.md` that a model may want to read, by path, and how many more there are.
+    """Return the files beside the `SKILL.md` that a model may read, by path, and how many more there are.
 
-    Not code of the skill's own, tests of it, hidden files, nor names that would not stand on one line.
+    The skill's code, its tests, hidden files and names with line breaks are left out.
     """
     found: list[FurtherFile] = []
     with contextlib.suppress(OSError, SkillError), opened(folder, own_link=own_link) as top:
@@ -120,13 +120,13 @@ def _is_test(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is in a folder at one moment: path, whether it may be executed, and content, by path."""
+    """The content of a folder at one moment: path, executable or not, and content, sorted by path."""
 
     files: tuple[tuple[str, bool, bytes], ...]
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all of it: hexadecimal digits. Nothing in the folder can change without it."""
+        """SHA-256 over all files, in hexadecimal digits: every change in the folder changes it."""
         whole = hashlib.sha256()
         for path, executable, content in self.files:
             name = os.fsencode(path)
@@ -135,7 +135,7 @@ class Snapshot:
         return whole.hexdigest()
 
     def write(self, folder: Path) -> None:
-        """Put all of it into an empty folder."""
+        """Write all files into an empty folder."""
         for path, executable, content in self.files:
             place = folder / path
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -144,11 +144,11 @@ class Snapshot:
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """Return what is in a skill's folder, but for what running its tests leaves there.
+    """Return the content of a skill's folder, except files that running its tests leaves there.
 
     Raises:
-        SkillError: it cannot be read, is too large, or holds what is neither file nor folder: the content of
-            a link is somewhere else, where it can change.
+        SkillError: The folder cannot be read, is too large, or has an entry that is neither file nor folder:
+            the content of a link is elsewhere, where it can change.
     """
     files: list[tuple[str, bool, bytes]] = []
     left = MOST_FOLDER_BYTES
@@ -172,7 +172,7 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Everything in an open folder that is not a folder itself, in no order."""
+    """Yield everything below an open folder except folders, in no order."""
     waiting = [("", 0)]
     seen = 0
     while waiting:

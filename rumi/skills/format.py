@@ -1,7 +1,7 @@
-"""`SKILL.md`: which keys its front matter has, and what they may be.
+"""Reads `SKILL.md`: the keys of its front matter, and their allowed values.
 
-The public Agent Skills format with a few keys of our own. An unknown key is not an error, and what can be
-understood is taken, so that skills that were made for other assistants need no change.
+The public Agent Skills format with a few additional keys. An unknown key is not an error, and every
+understandable value is accepted, so that skills for other assistants need no change.
 """
 
 import re
@@ -32,21 +32,21 @@ def is_name(name: str) -> bool:
 
 
 def same(name: str) -> str:
-    """Return what is equal for two ways to write one name: `Tidy_Folder` is `tidy-folder`."""
+    """Return the form of a name that is equal for all its spellings: `Tidy_Folder` is `tidy-folder`."""
     return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
 
 
 def class_name(name: str) -> str:
-    """The class that a `skill.py` has: `TidyFolderSkill` for `tidy-folder`, `_2DaysSkill` for `2-days`."""
+    """Return the class in a `skill.py`: `TidyFolderSkill` for `tidy-folder`, `_2DaysSkill` for `2-days`."""
     camel = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_. ]+", name)) + "Skill"
     return camel if camel.isidentifier() else f"_{camel}"
 
 
 def decode(raw: bytes) -> str:
-    """The text of a `SKILL.md`.
+    """Return the text of a `SKILL.md`.
 
     Raises:
-        SkillError: it is not UTF-8, or too large.
+        SkillError: It is not UTF-8, or too large.
     """
     if len(raw) > MOST_BYTES:
         raise SkillError(f"it is larger than {MOST_BYTES} bytes")
@@ -58,10 +58,10 @@ def decode(raw: bytes) -> str:
 
 
 def parse(text: str) -> tuple[Header, str]:
-    """Return what a `SKILL.md` says about itself, and its body.
+    """Return the header of a `SKILL.md`, and its body.
 
     Raises:
-        SkillError: in a few words what is wrong, without the file's name, and what is allowed.
+        SkillError: The file has an error; the text says which, without the file's name, and what is allowed.
     """
     front, body = split(text)
     return _header(read(front)), body
@@ -123,7 +123,7 @@ def _flag(keys: Mapping[str, Value], key: str) -> bool:
 
 
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
-    """Said for other assistants, and only shown: which tools may be used is not a skill's to decide."""
+    """Return the tools for other assistants, which are only shown: a skill does not decide on tools here."""
     value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
     said = " ".join(each for each in value if isinstance(each, str)) if isinstance(value, list) else value
     found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []
@@ -139,6 +139,6 @@ def _metadata(keys: Mapping[str, Value]) -> Mapping[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Return what a model or a person wrote as a name, on one line."""
+    """Return a name that a model or a person wrote, quoted on one line."""
     short = name[:80]
     return f"“{short}”" if short.isprintable() else ascii(short)

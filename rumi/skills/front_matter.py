@@ -1,7 +1,7 @@
 """The YAML between the two `---` of a `SKILL.md`, as texts, lists and mappings.
 
-It is read from the parser's events rather than by a loader: no value has a type but text, nothing is
-constructed, an alias costs nothing, and depth and number are bounded while they grow.
+It is read from the parser's events instead of by a loader: every value is text, no object is constructed, an
+alias costs nothing, and depth and number are bounded while they grow.
 """
 
 import re
@@ -21,10 +21,10 @@ _NULLS: Final = frozenset({"null", "~", "Null", "NULL"})
 
 
 def split(text: str) -> tuple[str, str]:
-    """The front matter and the body, whatever the line ends are.
+    """Return the front matter and the body, for all kinds of line ends.
 
     Raises:
-        SkillError: it has no front matter.
+        SkillError: It has no front matter.
     """
     lines = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").lstrip("\n").split("\n")
     if not _FENCE.fullmatch(lines[0]):
@@ -36,13 +36,13 @@ def split(text: str) -> tuple[str, str]:
 
 
 def read(text: str) -> dict[str, Value]:
-    """The front matter's keys.
+    """Return the front matter's keys and values.
 
-    Many skills are written with a colon in a value that has no quotes, which is not YAML and still clear:
-    where the text cannot be read as it is, such values are taken to the end of their line.
+    Many skills have a colon in a value without quotes, which is not valid YAML but clear: if the text cannot
+    be read otherwise, such values last to the end of their line.
 
     Raises:
-        SkillError: it cannot be read.
+        SkillError: It cannot be read.
     """
     if len(text) > MOST_CHARS:
         raise SkillError(f"its front matter is longer than {MOST_CHARS} characters")
@@ -69,7 +69,7 @@ def _mapping(text: str) -> dict[str, Value]:
 
 
 def _with_quotes(text: str) -> str:
-    """The text with plain values of the first level in quotes, unless they go on on the next line."""
+    """Return the text with plain first-level values in quotes, unless they continue on the next line."""
     lines = text.split("\n")
     for place, line in enumerate(lines):
         follows = lines[place + 1] if place + 1 < len(lines) else ""

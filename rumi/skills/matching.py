@@ -1,4 +1,4 @@
-"""Which skills fit a message: by the words that they share with it, and nothing that differs from run to run.
+"""Finds the skills that fit a message, by the words that they share with it; equal inputs give equal results.
 
 A word counts by where a skill has it (name 4, tag 3, description 1) times how rare it is among all skills.
 Accents, case and endings do not matter: a word is its first five letters.
@@ -25,7 +25,7 @@ _SAY_NOTHING: Final = frozenset(_LITTLE_WORDS.split())
 
 
 def stems(text: str) -> list[str]:
-    """The words of a text that say something, each once, shortened so that their forms agree."""
+    """Return the significant words of a text, each once, shortened so that their forms agree."""
     bare = text[:MOST_QUERY_CHARS].casefold()
     if not bare.isascii():
         plain = unicodedata.normalize("NFKD", bare)
@@ -35,7 +35,7 @@ def stems(text: str) -> list[str]:
 
 
 def weights(skill: Skill) -> dict[str, int]:
-    """Return how much each word of a skill counts."""
+    """Return the weight of each word of a skill."""
     found: dict[str, int] = {}
     parts = (
         (1, [skill.header.description]),
@@ -56,13 +56,13 @@ class Index:
         self._spread = Counter(stem for each in words.values() for stem in each)
 
     def best(self, query: str, among: Iterable[str]) -> list[str]:
-        """The names of `among`, those first that share most with the query; equals in the order of names."""
+        """Return the names of `among`, the best matches first; equal ones in the order of names."""
         asked = stems(query)
         scores = {name: self._score(asked, self._words[name]) for name in among}
         return sorted(scores, key=lambda name: (-scores[name], name))
 
     def matching(self, query: str, among: Iterable[str], most: int) -> Sequence[str]:
-        """The best of `among` that share anything with the query at all."""
+        """Return the best of `among`, without names that share no word with the query."""
         asked = stems(query)
         some = [name for name in among if self._score(asked, self._words[name]) > 0]
         return self.best(query, some)[:most]

@@ -1,4 +1,4 @@
-"""A skill that is about to be used: its instructions, and the files beside it, as they are now."""
+"""Opens a skill for use: its instructions and the files beside it, as they are now."""
 
 from dataclasses import replace
 from typing import Final
@@ -9,14 +9,14 @@ from rumi.skills.trust import digest_of
 from rumi.skills.types import Opened, ReadFile, Skill, SkillError
 
 MOST_FILE_BYTES: Final = 100_000
-"""How much of a file beside a skill a model gets."""
+"""The most bytes of a file beside a skill that a model gets."""
 
 
 def open_skill(skill: Skill) -> Opened:
-    """A skill's body and the files beside it, as they are now. Blocks, briefly.
+    """Return a skill's body and the files beside it, as they are now. Blocks, briefly.
 
     Raises:
-        SkillError: it cannot be read any more.
+        SkillError: The skill can no longer be read.
     """
     own_link = skill.source.kind != "project"
     try:
@@ -33,10 +33,10 @@ def open_skill(skill: Skill) -> Opened:
 
 
 def read_file(skill: Skill, path: str) -> ReadFile:
-    """The text of a file in a skill's folder. Blocks, briefly.
+    """Return the text of a file in a skill's folder. Blocks, briefly.
 
     Raises:
-        SkillError: it is not there, leads out, or is not text.
+        SkillError: The file does not exist, is outside of the folder, or is not text.
     """
     parts = path.split("/")
     try:

@@ -26,7 +26,7 @@ NICE: Final = 5
 
 
 class Unfit(Exception):
-    """A `skill.py` that cannot be run; says why."""
+    """A `skill.py` cannot be run; the text says why."""
 
 
 class Chat:
@@ -40,14 +40,14 @@ class Chat:
         self._one_by_one = trio.Lock()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the pipes; no request follows."""
         self._in.close()
         self._out.close()
 
     async def ask(self, what: Mapping[str, Any]) -> Reply:
-        """Send a request, and wait for its answer: one at a time, so that answers need no number.
+        """Return the answer to a request: one at a time, so that answers need no number.
 
-        Shielded from there on, as an answer that nobody took would be taken for the next one's.
+        Shielded once it is sent, because an unread answer would be taken for the next request's.
         """
         async with self._one_by_one:
             with trio.CancelScope(shield=True):
@@ -60,10 +60,10 @@ class Chat:
 
 
 def load(folder: Path, name: str) -> Any:
-    """An object of the skill's class.
+    """Return an object of the skill's class.
 
     Raises:
-        Unfit: there is no such class, or it has no `async def run`.
+        Unfit: There is no such class, or it has no `async def run`.
     """
     sys.path.insert(0, str(folder))
     spec = importlib.util.spec_from_file_location("skill", folder / CODE)
@@ -82,7 +82,7 @@ def load(folder: Path, name: str) -> Any:
 
 
 async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
-    """Run the skill; what it returned, or what went wrong."""
+    """Run the skill; return its result or its error."""
     folder = Path(job["folder"])
     chat = Chat(parent)
     try:
@@ -106,7 +106,7 @@ async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described(error: BaseException, folder: Path) -> str:
-    """Return what a skill raised, and the line of its own on which it did."""
+    """Return an error of a skill in words, with the line in its own code."""
     error = single(error)
     if isinstance(error, SystemExit):
         return "it ended its process (SystemExit)"
@@ -125,7 +125,7 @@ def described(error: BaseException, folder: Path) -> str:
 
 
 def main() -> None:
-    """One run. When it is told how it ended, nothing that it has started is left."""
+    """Run a skill once. No process that it has started is left when its result is sent."""
     parent = Parent({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
     sys.dont_write_bytecode = True
     parent.ready()

@@ -1,4 +1,4 @@
-"""The part of a prompt that lists skills, and the one that says what has changed in that list."""
+"""The part of a prompt that lists skills, and the part with the changes to that list."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from rumi.models import text_tokens
 from rumi.skills.types import InPrompt, PromptSkills
 
 MOST_LINE_CHARS: Final = (500, 240, 120, 60)
-"""How much of a description a prompt carries: the most of these with which all of them have room."""
+"""The maximum length of a description in a prompt: the largest of these with which all fit."""
 
 INTRODUCTION = (
     "Skills are ways of working that somebody has written down. Where one fits the task, call use_skill with "
@@ -18,17 +18,17 @@ INTRODUCTION = (
 CHANGES = "Changes to the list of skills (+ can be used now, × no longer):"
 
 _TOLD_SHARE: Final = 2
-"""Whole list and changes together may take so many times what a list may, however many skills there are."""
+"""The list and all changes together may take this many times the budget of a list."""
 _LISTED: Final = re.compile(r"<skills>\n(.*?)\n</skills>", re.DOTALL)
 _LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
 
 
 def skills_block(skills: PromptSkills, max_tokens: float = inf, told: Mapping[str, str] | None = None) -> str:
-    """The lines, in a block that no description can end or leave; empty where there is nothing to say.
+    """Return the lines, in a block that no description can end; empty if there is nothing to list.
 
-    Where they take more than `max_tokens`, their descriptions are cut, and if that is not enough, those that
-    fit least are left out. Where the prompt has `told` of skills already (see `told_skills`), the block only
-    has those that are new, and those that are gone.
+    If they take more than `max_tokens`, their descriptions are cut, and if that is not enough, the worst
+    matches are left out. If the prompt lists the skills in `told` already (see `told_skills`), the block has
+    only the new ones and those that are gone.
     """
     if told is not None:
         return _changes(skills, max_tokens, told)
@@ -46,7 +46,7 @@ def skills_block(skills: PromptSkills, max_tokens: float = inf, told: Mapping[st
 
 
 def told_skills(notes: Iterable[str]) -> Mapping[str, str]:
-    """The skills that prompts with these notes list, oldest note first, each with its line's description."""
+    """Return the skills that prompts with these notes list, with their descriptions; oldest note first."""
     told: dict[str, str] = {}
     for block in (block for note in notes for block in _LISTED.findall(note)):
         for line in filter(None, map(_LINE.fullmatch, block.splitlines())):
@@ -86,7 +86,7 @@ def _line(skill: InPrompt, most_chars: int) -> str:
 
 
 def _one_line(text: str, most_chars: int) -> str:
-    """A description as data: on one line, without tags of ours, without what is not seen."""
+    """Return a description as data: on one line, without Rumi's tags and invisible characters."""
     line = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(line.split())
     if len(line) > most_chars:

@@ -1,4 +1,4 @@
-"""Running a code skill: a process of its own that can be killed, and what it may ask for meanwhile."""
+"""Runs code skills: in a separate process that can be killed, and answers its requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rumi.skills.types import Reply, Skill, SkillError
 logger = logging.getLogger(__name__)
 
 OWN_S: Final = 60.0
-"""How long a skill may take itself, without what it waits for tools and the model."""
+"""How long a skill may take by itself, without waiting for tools and the model."""
 AT_ONCE: Final = 8
 MOST_FRAME_BYTES: Final = 4_000_000
 MOST_LOGGED: Final = 100
@@ -49,8 +49,8 @@ class Job:
 class CodeRunner:
     """Runs code skills, at most `AT_ONCE` at a time.
 
-    One of a project runs only where its content is trusted, and then as a copy of that content: what changes
-    in the folder meanwhile is not run. `own_s` bounds the time that a skill takes itself.
+    A project's skill runs only if its content is trusted, as a copy of that content: later changes in the
+    folder are not run. `own_s` bounds the time that a skill takes by itself.
     """
 
     def __init__(self, trusted: TrustedSkills, offload: Offload, *, own_s: float = OWN_S) -> None:
@@ -62,10 +62,10 @@ class CodeRunner:
     async def run(self, job: Job, call: CallTool, model: AskModel) -> str:
         """Run a skill and return its text. Cancelled, it has been killed before this leaves.
 
-        `call` and `model` are awaited one at a time; what a `RumiError` says in them the skill is told.
+        `call` and `model` are awaited one at a time; the skill gets the text of a `RumiError` in them.
 
         Raises:
-            SkillError: it is not trusted, or it failed; one sentence says how.
+            SkillError: The skill is not trusted, or it failed; one sentence says how.
         """
         async with self._permits, self._folder(job.skill) as folder:
             said = await self._talk(job, folder, call, model)
@@ -121,7 +121,7 @@ class CodeRunner:
 
 
 async def _drain(name: str, process: Child) -> None:
-    """Take what a skill prints, however much it is; the log gets the beginning."""
+    """Read everything that a skill prints; log the beginning."""
     assert process.printed is not None
     left = MOST_LOGGED * MOST_LOG_CHARS
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -132,7 +132,7 @@ async def _drain(name: str, process: Child) -> None:
 
 
 class _Talk:
-    """What is said between a skill's process and us, in turns."""
+    """The requests of a skill's process, and the answers."""
 
     def __init__(self, job: Job, process: Child, call: CallTool, model: AskModel, own_s: float) -> None:
         self._job = job
@@ -143,7 +143,7 @@ class _Talk:
         self._logged = 0
 
     async def run(self, folder: Path) -> str | SkillError:
-        """The skill's text, or what went wrong with it."""
+        """Return the skill's text or its error."""
         try:
             return await self._run(folder)
         except ChildFailed as error:
@@ -177,7 +177,7 @@ class _Talk:
             await process.say(asdict(reply))
 
     async def _answer(self, heard: Mapping[str, Any]) -> Reply:
-        """Return what the skill asked for, done. This time is not its own."""
+        """Return the answer to a request of the skill. This time does not count for `own_s`."""
         if "tool" in heard:
             arguments = heard.get("arguments")
             return await self._call(str(heard["tool"]), arguments if isinstance(arguments, dict) else {})

@@ -1,4 +1,4 @@
-"""Which skills of projects their user has looked at, and with what content: `skills-trusted.json`."""
+"""The project skills that the user trusts, with their content: `skills-trusted.json`."""
 
 import hashlib
 import json
@@ -22,13 +22,13 @@ class Pin:
 
 
 class TrustedSkills:
-    """The file with the pins, by the skills' folders. Read when asked; what cannot be read trusts nothing."""
+    """The file with the pins, by the skills' folders, read at each use. An unreadable file trusts nothing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def pins(self) -> dict[str, Pin]:
-        """All of them."""
+        """Return all pins."""
         try:
             with self._path.open("rb") as file:
                 found = json.loads(file.read(MOST_BYTES))["skills"]
@@ -49,7 +49,7 @@ class TrustedSkills:
         """Pin the content.
 
         Raises:
-            SkillError: the file cannot be written.
+            SkillError: The file cannot be written.
         """
         words = next((raw for path, _, raw in content.files if path == FILE), b"")
         try:
@@ -63,5 +63,5 @@ class TrustedSkills:
 
 
 def digest_of(raw: bytes) -> str:
-    """SHA-256 of a `SKILL.md`: hexadecimal digits."""
+    """Return the SHA-256 of a `SKILL.md` in hexadecimal digits."""
     return hashlib.sha256(raw).hexdigest()

@@ -1,4 +1,4 @@
-"""For tests of skills: a skill by its folder, and its code run with tools by hand."""
+"""For tests of skills: loads a skill from its folder, and runs its code with tools of the test."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -19,11 +19,11 @@ T = TypeVar("T")
 class Trial:
     """A skill that a test tries out.
 
-    `tools` answer a code skill's calls by name: each is given the arguments and returns what the tool would
-    say, or raises `ToolFailed`; `model` answers its prompts. `calls` and `prompts` keep what it asked for.
+    `tools` answer a code skill's calls by name: each gets the arguments and returns the tool's text, or
+    raises `ToolFailed`; `model` answers its prompts. `calls` and `prompts` record the requests.
 
     Raises:
-        SkillError: there is no skill in the folder, or it cannot be loaded.
+        SkillError: There is no skill in the folder, or it cannot be loaded.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Trial:
         self._model = model
 
     def run(self, input: str = "", *, workspace: Path = Path("/nonexistent"), language: str = "en") -> str:
-        """Run the skill's code in a process of its own, as Rumi does; what it returned.
+        """Run the skill's code in a separate process, as Rumi does, and return its text.
 
         Raises:
-            SkillError: it failed.
+            SkillError: The skill failed.
         """
         runner = CodeRunner(TrustedSkills(self.skill.folder / ".trusted"), _in_place)
         job = Job(self.skill, input, "trial", workspace, language)
@@ -83,7 +83,7 @@ async def _in_place(work: Callable[[], T]) -> T:
 
 
 def run_tests(found: Mapping[str, object]) -> None:
-    """Run the functions whose names begin with `test_`, and say so; for a test file that is run by itself."""
+    """Run the functions whose names begin with `test_`, and print their names: for tests run as programs."""
     for name, test in list(found.items()):
         if name.startswith("test_") and callable(test):
             test()

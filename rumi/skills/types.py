@@ -1,4 +1,4 @@
-"""What a skill is, what the skills actor is asked, and what it answers."""
+"""The types of skills, and the requests to the skills actor and its answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,13 @@ from actors import Request
 from rumi.errors import RumiError, UsageError
 
 SourceKind: TypeAlias = Literal["bundled", "home", "dirs", "project"]
-"""Where a skill is from. Who installed Rumi chose the first three; a project may be anybody's."""
+"""The origin of a skill. The owner of the installation chose the first three; a project may be a stranger's.
+"""
 
 WhyOff: TypeAlias = Literal["config", "environment", "itself"]
-"""What switched a skill off: `[skills] disabled`, the variable over it, or `enabled: false` in the skill."""
+"""What disabled a skill: `[skills] disabled`, the variable that overrides it, or `enabled: false` in the
+skill.
+"""
 
 
 class SkillError(RumiError):
@@ -33,9 +36,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the front matter of a `SKILL.md` says. `name` is empty where it gives none that can be used.
+    """The front matter of a `SKILL.md`. `name` is empty if it has no usable name.
 
-    `title` is the name as it was written. `notes` are what was not as it should be and is taken all the same.
+    `title` is the name as it was written. `notes` are deviations from the format that were accepted.
     """
 
     name: str
@@ -56,8 +59,8 @@ class Header:
 class Skill:
     """A skill on the disk. `has_code`: a `skill.py` stands beside its `SKILL.md`.
 
-    `vouched`: its words are not a stranger's. Those of a project are until its content is trusted. `words` is
-    the SHA-256 of the `SKILL.md` that was read.
+    `vouched`: its words are not a stranger's. A project's are a stranger's until its content is trusted.
+    `words` is the SHA-256 of the `SKILL.md` that was read.
     """
 
     name: str
@@ -96,7 +99,7 @@ class FurtherFile:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A skill to be used now. `files` are those beside it, `more_files` how many are not listed."""
+    """A skill that is used now. `files` are beside it; `more_files` is the number of unlisted ones."""
 
     skill: Skill
     body: str
@@ -124,10 +127,10 @@ class InPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptSkills:
-    """Skills for a prompt, the best matches first, and how many more there are.
+    """Skills for a prompt, the best matches first, and the number of others.
 
-    `outside`: a description is the words of a project that nobody has vouched for, so the turn whose prompt
-    has them is tainted. `gone` are those that were told before and cannot be used now.
+    `outside`: a description is from an untrusted project, so a turn with this prompt is tainted. `gone` are
+    the skills that the prompt lists and that cannot be used now.
     """
 
     shown: tuple[InPrompt, ...] = ()
@@ -138,7 +141,7 @@ class PromptSkills:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool came to that a code skill called; `exit_code` where it ran a command."""
+    """The result of a tool that a code skill called; `exit_code` if it ran a command."""
 
     ok: bool
     content: str
@@ -147,21 +150,21 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Request[Listed]):
-    """What skills there are."""
+    """Ask for all skills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Info(Request["SkillEntry | SkillError"]):
-    """One skill, whether it is on or off."""
+    """Ask for one skill, enabled or not."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Body(Request["Opened | SkillError"]):
-    """The instructions of a skill that is on, as they stand on the disk now.
+    """Ask for the instructions of an enabled skill, as they are on the disk now.
 
-    `about` helps to name the nearest ones where there is none of the name.
+    `about` helps to find the nearest skills if there is none of that name.
     """
 
     name: str
@@ -170,7 +173,7 @@ class Body(Request["Opened | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class FileOf(Request["ReadFile | SkillError"]):
-    """The text of a file beside a skill that is on."""
+    """Ask for the text of a file beside an enabled skill."""
 
     name: str
     path: str
@@ -178,9 +181,9 @@ class FileOf(Request["ReadFile | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class ForPrompt(Request[PromptSkills]):
-    """Up to `limit` skills for the prompt of a turn that begins with `query`.
+    """Ask for up to `limit` skills for the prompt of a turn that begins with `query`.
 
-    `told` are the names of those that the prompt lists already.
+    `told` are the names that the prompt lists already.
     """
 
     query: str

@@ -47,7 +47,7 @@ class WebFetch(Tool):
         self._fetch = fetch
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """Ask about an address that nobody gave word for word, because an added part can carry data away.
+        """Return a question for an address that was not given word for word: additions can carry data away.
 
         Only removing the fragment leaves the same address.
         """

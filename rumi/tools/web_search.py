@@ -94,8 +94,7 @@ def _entry(place: int, found: Found) -> str:
 
 
 def _echoes(url: str, query: str) -> bool:
-    """Return True if the query contains the address, or the address contains the query: then the query made
-    it.
+    """Return True if the query contains the address, or the address the query: then the query made it.
 
     Every spelling counts: with or without its scheme, in other letters, quoted, or with spaces in between.
     """
