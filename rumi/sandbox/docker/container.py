@@ -7,8 +7,7 @@ from pathlib import Path
 import trio
 
 from rumi.sandbox.docker.api import HUNG, ApiError, Duplex, EngineApi, Json
-from rumi.sandbox.docker.frames import Demultiplexer
-from rumi.sandbox.docker.kernel_view import is_filtered, lives, tasks_file
+from rumi.sandbox.docker.frames import Demultiplexer, listen, not_started
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 5.0
@@ -18,11 +17,7 @@ END_S = 5.0
 KILL_S = 2.0
 RESTART_S = 15.0
 
-FREE_BYTES = 16 * 1024 * 1024
-PACE_BYTES_PER_S = 64 * 1024 * 1024
-"""Output beyond the first bytes is read at this pace, so that a command that only writes does not take a
-processor from other chats. The command waits at its pipe meanwhile.
-"""
+PF_EXITING = 0x4  # among the flags in /proc/PID/stat; see proc(5)
 
 # `kill -1` spares only the first process and the caller, and no fork can happen during it. Then it remains to
 # check that the processes are gone: without another program, because there may be no process left to create,
@@ -69,7 +64,7 @@ class DockerContainer:
             )
         self._pid = state["Pid"]
         self._unfinished.clear()
-        self._tasks_file = tasks_file(self._pid, self._id)
+        self._tasks_file = _tasks_file(self._pid, self._id)
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
         """Run a command to its end, pass on its streams as they come, return its exit code.
@@ -97,11 +92,11 @@ class DockerContainer:
         streams = Demultiplexer(stdout, stderr)
         async with AsyncExitStack() as stack:
             connection = await self._start(stack, exec_id)
-            await _listen(connection, command.stdin, streams)
+            await listen(connection, command.stdin, streams)
         code, started = await self._exit_code(exec_id)
         words = streams.finish(started)
         if words:
-            code, line = _not_started(command.argv[0], code, words)
+            code, line = not_started(command.argv[0], code, words)
             stderr(line.encode())
         return code
 
@@ -138,7 +133,7 @@ class DockerContainer:
             listed = self._tasks_file.with_name("cgroup.procs").read_text("ascii").split()
         except OSError:
             return []
-        return [pid for line in listed if (pid := int(line)) != self._pid and is_filtered(pid)]
+        return [pid for line in listed if (pid := int(line)) != self._pid and _is_filtered(pid)]
 
     async def _prepared(self, body: Mapping[str, object]) -> str:
         """Return the id of a program that the daemon is ready to start."""
@@ -181,7 +176,7 @@ class DockerContainer:
             SandboxError: It was.
         """
         gone = SandboxError("The sandbox's container ended during the command.")
-        if self._tasks_file is not None and not lives(self._pid):
+        if self._tasks_file is not None and not _lives(self._pid):
             raise gone
         # The daemon learns of it later than of the command's end, and on this machine we know it before.
         state = await self._state()
@@ -198,7 +193,7 @@ class DockerContainer:
         try:
             exec_id = await self._prepared(body)
             async with self._api.exec_started(exec_id) as connection:
-                await _listen(connection, b"", Demultiplexer(ignore, ignore))
+                await listen(connection, b"", Demultiplexer(ignore, ignore))
             while True:
                 state = await self._program(exec_id)
                 if not state["Running"]:
@@ -249,26 +244,44 @@ class DockerContainer:
             return None
 
 
-async def _listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> None:
-    """Send the input, if any, while the output is read to its end."""
-    async with trio.open_nursery() as nursery:
-        if stdin:
-            nursery.start_soon(connection.write, stdin)
-        while data := await connection.read():
-            streams.feed(data)
-            if streams.total_bytes > FREE_BYTES:
-                await trio.sleep(len(data) / PACE_BYTES_PER_S)
-        nursery.cancel_scope.cancel()
+# The kernel's facts about a container, if the daemon is on this machine. Reading them does not wait.
 
 
-def _not_started(program: str, code: int, words: str) -> tuple[int, str]:
-    """Return the exit code and the line that a shell would give, from the daemon's message."""
-    if "not found" in words or "no such file" in words:
-        return 127, f"{program}: not found in the sandbox\n"
-    if "permission denied" in words:
-        return 126, f"{program}: cannot be executed\n"
-    if "is a directory" in words:
-        return 126, f"{program}: is a directory\n"
-    if "resource temporarily unavailable" in words:
-        return 126, f"{program}: the sandbox has no room for another process\n"
-    return code, f"{program}: could not be started: {words}\n"
+def _lives(pid: int) -> bool:
+    """Return True if a process of this machine exists and is not ending.
+
+    The first process of a container begins to end before any other does, and has ended after all of them.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] not in "ZX" and not int(fields[6]) & PF_EXITING
+
+
+def _is_filtered(pid: int) -> bool:
+    """Return True if a process of this machine has a system call filter, which a command gets last."""
+    try:
+        return "\nSeccomp:\t2\n" in Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    except OSError:
+        return False
+
+
+def _tasks_file(pid: int, container_id: str) -> Path | None:
+    """Return the file in which the kernel counts the container's tasks; None if the daemon is elsewhere.
+
+    The process must be known here to belong to that very container: with a daemon on another machine, or seen
+    from inside a container, the number means another process or none.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text("utf-8").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if container_id not in path:
+            continue
+        root = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}.get(controllers)
+        if root is not None and (found := Path(f"{root}{path}/pids.current")).exists():
+            return found
+    return None

@@ -1,6 +1,15 @@
-"""The stream of a command in Docker: frames of an eight-byte head and a payload, one or two streams."""
+"""The streams of a command in Docker: frames of an eight-byte head and a payload, read at a bounded pace."""
 
+import trio
+
+from rumi.sandbox.docker.api import Duplex
 from rumi.sandbox.types import Sink
+
+FREE_BYTES = 16 * 1024 * 1024
+PACE_BYTES_PER_S = 64 * 1024 * 1024
+"""Output beyond the first bytes is read at this pace, so that a command that only writes does not take a
+processor from other chats. The command waits at its pipe meanwhile.
+"""
 
 HEAD = 8
 _START_FAILED = b"OCI runtime exec failed"
@@ -58,3 +67,28 @@ class Demultiplexer:
                 payload = bytes(self._held) + payload
                 self._held.clear()
         self._sink(payload)
+
+
+async def listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> None:
+    """Send the input, if any, while the output is read to its end."""
+    async with trio.open_nursery() as nursery:
+        if stdin:
+            nursery.start_soon(connection.write, stdin)
+        while data := await connection.read():
+            streams.feed(data)
+            if streams.total_bytes > FREE_BYTES:
+                await trio.sleep(len(data) / PACE_BYTES_PER_S)
+        nursery.cancel_scope.cancel()
+
+
+def not_started(program: str, code: int, words: str) -> tuple[int, str]:
+    """Return the exit code and the line that a shell would give, from the daemon's message."""
+    if "not found" in words or "no such file" in words:
+        return 127, f"{program}: not found in the sandbox\n"
+    if "permission denied" in words:
+        return 126, f"{program}: cannot be executed\n"
+    if "is a directory" in words:
+        return 126, f"{program}: is a directory\n"
+    if "resource temporarily unavailable" in words:
+        return 126, f"{program}: the sandbox has no room for another process\n"
+    return code, f"{program}: could not be started: {words}\n"
