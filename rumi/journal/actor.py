@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -99,7 +99,7 @@ class _Job:
 
     __slots__ = ("done", "error", "reply", "request", "withdrawn", "writing")
 
-    def __init__(self, request: JournalMessage) -> None:
+    def __init__(self, request: Request[Any]) -> None:
         self.request = request
         self.done = trio.Event()
         self.reply: object = None
@@ -183,10 +183,7 @@ class Journal(Actor[JournalMessage]):
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Hand the request to the writer, and answer once it is on the disk."""
-        return cast(R, await self._ask(cast(JournalMessage, message)))
-
-    async def _ask(self, message: JournalMessage) -> object:
+        """Hand the request to the writer, and return its reply once it is on the disk."""
         job = _Job(message)
         self._waiting.append(job)
         self._work.set()
@@ -197,7 +194,7 @@ class Journal(Actor[JournalMessage]):
             raise
         if job.error is not None:
             raise job.error
-        return job.reply
+        return cast(R, job.reply)
 
     # Writing
 
@@ -359,16 +356,16 @@ class Journal(Actor[JournalMessage]):
         while True:
             await self._to_sweep.wait()
             self._to_sweep = trio.Event()
-            while await self._ask(Sweep()):  # noqa: ASYNC110  # it waits for nothing, it lets others go first
+            while await self.answer(Sweep()):  # noqa: ASYNC110  # it waits for nothing, it lets others go first
                 await trio.sleep(SLICE_PAUSE_S)
 
     async def _expire(self) -> None:
         """Delete what is older than it has to be kept, a slice at a time, now and every hour."""
         while True:
             before = self._now() - self._keep_s
-            place: object = ExpiryCursor()
-            while isinstance(place, ExpiryCursor):
-                place = await self._ask(Expire(before, place))
+            place: ExpiryCursor | None = ExpiryCursor()
+            while place is not None:
+                place = await self.answer(Expire(before, place))
                 await trio.sleep(SLICE_PAUSE_S)
             await trio.sleep(EXPIRE_S)
 

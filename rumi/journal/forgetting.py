@@ -1,7 +1,8 @@
 """Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
 
 from rumi.journal.messages import SLICE, Expire, ExpiryCursor, Sweep
-from rumi.journal.transaction import Transaction, do
+from rumi.journal.transaction import steps
+from rumi.steps import Transaction
 
 _OF_A_SESSION = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
@@ -28,7 +29,7 @@ _TABLES = (
 """What expires, in this order: its table, the column of its age, and what has to be true of it."""
 
 
-@do.register
+@steps.of(Sweep)
 def sweep(request: Sweep, transaction: Transaction) -> bool:
     """Delete the first history of those sessions that are to be forgotten."""
     left = SLICE
@@ -55,7 +56,7 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
     return found
 
 
-@do.register
+@steps.of(Expire)
 def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
     """Look at the next rows, and delete those that are old and over.
 

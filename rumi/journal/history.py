@@ -7,21 +7,22 @@ from math import inf
 from rumi.agent import in_short
 from rumi.journal.messages import Append, LeftOut, MarkFiles, NewSession, Shorten, Summarize
 from rumi.journal.records import HistoryEntry, Summary
-from rumi.journal.transaction import Transaction, clean, do
+from rumi.journal.transaction import clean, steps
 from rumi.models import Message, ToolCall, message_tokens
+from rumi.steps import Transaction
 
 MOST_ENTRIES = 50_000
 MOST_ID = 2**63 - 1
 UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 
-@do.register
+@steps.of(Append)
 def append(request: Append, transaction: Transaction) -> None:
     """More history."""
     insert_history(transaction, request.chat, request.session, request.entries)
 
 
-@do.register
+@steps.of(NewSession)
 def new_session(request: NewSession, transaction: Transaction) -> int:
     """End the session and begin another."""
     chat = (request.chat,)
@@ -40,7 +41,7 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
     return _open_session(transaction, request.chat)
 
 
-@do.register
+@steps.of(Summarize)
 def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
     """A summary, or a cut, as long as the session lasts; and never for less than the one before."""
     summary, session = request.summary, (request.chat, request.session)
@@ -66,7 +67,7 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
     return Summary(turn, text, summary.tainted, summary.links, gap=told < upto)
 
 
-@do.register
+@steps.of(LeftOut)
 def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
     """Return what has to be summed up still."""
     session = (request.chat, request.session)
@@ -76,7 +77,7 @@ def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, 
     return _entries(transaction, session, told, upto, MOST_ENTRIES, request.max_tokens)[0]
 
 
-@do.register
+@steps.of(Shorten)
 def shorten(request: Shorten, transaction: Transaction) -> None:
     """Note up to where."""
     session = (request.chat, request.session)
@@ -88,7 +89,7 @@ def shorten(request: Shorten, transaction: Transaction) -> None:
     )
 
 
-@do.register
+@steps.of(MarkFiles)
 def mark_files(request: MarkFiles, transaction: Transaction) -> None:
     """Set or remove the mark."""
     if request.tainted:

@@ -23,7 +23,8 @@ from rumi.journal.messages import (
 )
 from rumi.journal.outbox import insert_reply
 from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming
-from rumi.journal.transaction import Transaction, clean, do
+from rumi.journal.transaction import clean, steps
+from rumi.steps import Transaction
 from rumi.texts import Language
 
 LANGUAGES: Final = get_args(Language)
@@ -32,7 +33,7 @@ _OPEN: Final = "messages INDEXED BY messages_open"
 """Where open messages are looked up: few, among a chat's many."""
 
 
-@do.register
+@steps.of(Accept)
 def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, ...]:
     """Store a batch without what was seen before."""
     for source in {message.update.source for message in request.batch if message.update is not None}:
@@ -82,7 +83,7 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     return replace(message, id=cursor.lastrowid, before=before, reply=reply)
 
 
-@do.register
+@steps.of(Moved)
 def moved(request: Moved, transaction: Transaction) -> bool:
     """Note a group's new chat id, unless a chat of that id has messages of its own."""
     known = transaction.db.execute(
@@ -113,13 +114,13 @@ def _note_move(transaction: Transaction, old: str, new: str) -> None:
     )
 
 
-@do.register
+@steps.of(MovedGroups)
 def moves(request: MovedGroups, transaction: Transaction) -> tuple[tuple[str, str], ...]:
     """Return all moves, oldest first."""
     return tuple(transaction.db.execute("SELECT old, new FROM moved ORDER BY rowid").fetchall())
 
 
-@do.register
+@steps.of(Begin)
 def begin(request: Begin, transaction: Transaction) -> None:
     """A message becomes a turn."""
     transaction.db.execute(
@@ -139,13 +140,13 @@ def begin(request: Begin, transaction: Transaction) -> None:
         )
 
 
-@do.register
+@steps.of(Previewed)
 def previewed(request: Previewed, transaction: Transaction) -> None:
     """Note where an answer grows."""
     transaction.db.execute("UPDATE messages SET preview = ? WHERE id = ?", (request.preview, request.message))
 
 
-@do.register
+@steps.of(Load)
 def load(request: Load, transaction: Transaction) -> ChatRecord:
     """All that is known of a chat."""
     session, due = session_of(transaction, request.chat)
@@ -162,14 +163,14 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
     )
 
 
-@do.register
+@steps.of(OpenMessages)
 def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Incoming, ...]:
     """Return what lacks a final reply."""
     found = f"{_OPEN} WHERE chat = ? AND reply IS NULL AND id > ? ORDER BY id"
     return _messages(transaction, found, request.chat, request.after)
 
 
-@do.register
+@steps.of(Retriable)
 def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
     """Return what a retry would run."""
     session, _ = session_of(transaction, request.chat)
@@ -180,14 +181,14 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
     return next(iter(_messages(transaction, found, request.chat, session)), None)
 
 
-@do.register
+@steps.of(OpenChats)
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
     """Return where somebody still waits for a reply."""
     rows = transaction.db.execute("SELECT DISTINCT chat FROM messages WHERE reply IS NULL ORDER BY chat")
     return tuple(chat for (chat,) in rows)
 
 
-@do.register
+@steps.of(Knows)
 def knows(request: Knows, transaction: Transaction) -> bool:
     """Return True if the chat has a message or a session."""
     found = transaction.db.execute(
@@ -198,7 +199,7 @@ def knows(request: Knows, transaction: Transaction) -> bool:
     return bool(found.fetchone()[0])
 
 
-@do.register
+@steps.of(Count)
 def count(request: Count, transaction: Transaction) -> Figures:
     """Sizes."""
     last, waiting, undelivered = transaction.db.execute(

@@ -5,7 +5,8 @@ import math
 from rumi.journal.history import load_message
 from rumi.journal.messages import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
 from rumi.journal.records import DueSessions, Lesson
-from rumi.journal.transaction import Transaction, do
+from rumi.journal.transaction import steps
+from rumi.steps import Transaction
 
 _ROLE = "CASE WHEN json_valid(message) THEN json_extract(message, '$.role') END"
 _DUE = """
@@ -15,7 +16,7 @@ FROM sessions WHERE fresh AND chat = coalesce(?, chat) ORDER BY since, chat, num
 """
 
 
-@do.register
+@steps.of(ToLearn)
 def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
     """Return what is due. Only sessions in which something was said since are looked at."""
     now, due, then = transaction.now(), [], math.inf
@@ -27,7 +28,7 @@ def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
     return DueSessions(tuple(due), then)
 
 
-@do.register
+@steps.of(Study)
 def study(request: Study, transaction: Transaction) -> Lesson:
     """Return what the user said and was told, without results and tainted answers."""
     row = transaction.db.execute(
@@ -50,7 +51,7 @@ def study(request: Study, transaction: Transaction) -> Lesson:
     return Lesson(upto, messages, language, tries, said[0][1] if said else transaction.now())
 
 
-@do.register
+@steps.of(LearnedFrom)
 def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
     """Done, up to there. What is to be forgotten goes with the next sweep."""
     transaction.db.execute(
@@ -62,7 +63,7 @@ def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
     )
 
 
-@do.register
+@steps.of(PutOff)
 def put_off(request: PutOff, transaction: Transaction) -> None:
     """Not now."""
     transaction.db.execute(
@@ -71,7 +72,7 @@ def put_off(request: PutOff, transaction: Transaction) -> None:
     )
 
 
-@do.register
+@steps.of(AskToLearn)
 def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
     """Now, or at the next start."""
     also = ", learn_after = 0, tries = 0" if request.retry else ""
@@ -80,7 +81,7 @@ def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
     )
 
 
-@do.register
+@steps.of(LearnNothing)
 def learn_nothing(request: LearnNothing, transaction: Transaction) -> None:
     """What is to be forgotten may go."""
     if request.ever:

@@ -5,10 +5,11 @@ from dataclasses import replace
 from rumi.journal.history import insert_history
 from rumi.journal.messages import Delivered, PartSent, Settle, Undeliverable, Undelivered, Waiting
 from rumi.journal.records import StoredReply
-from rumi.journal.transaction import Transaction, clean, do
+from rumi.journal.transaction import clean, steps
+from rumi.steps import Transaction
 
 
-@do.register
+@steps.of(Settle)
 def settle(request: Settle, transaction: Transaction) -> int:
     """The final reply to messages, with the state that goes with it."""
     replied = [_reply_of(transaction, message) for message in request.messages]
@@ -52,7 +53,7 @@ def _reply_of(transaction: Transaction, message: int) -> int | None:
     return row[0] if row else None
 
 
-@do.register
+@steps.of(Delivered)
 def delivered(request: Delivered, transaction: Transaction) -> None:
     """A person has the reply."""
     transaction.db.execute(
@@ -61,13 +62,13 @@ def delivered(request: Delivered, transaction: Transaction) -> None:
     )
 
 
-@do.register
+@steps.of(PartSent)
 def part_sent(request: PartSent, transaction: Transaction) -> None:
     """A person has a part of the reply."""
     transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (request.parts, request.delivery))
 
 
-@do.register
+@steps.of(Undeliverable)
 def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
     """Nobody will ever have these replies."""
     transaction.db.execute(
@@ -77,14 +78,14 @@ def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
     )
 
 
-@do.register
+@steps.of(Waiting)
 def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
     """The chats with replies that no one has."""
     rows = transaction.db.execute("SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL ORDER BY chat")
     return tuple(chat for (chat,) in rows)
 
 
-@do.register
+@steps.of(Undelivered)
 def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredReply, ...]:
     """The chat's replies that no one has."""
     rows = transaction.db.execute(

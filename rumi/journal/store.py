@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from actors import Request
 from rumi.databases import (
     LOCKED_S,
     OPEN_S,
@@ -26,9 +27,10 @@ from rumi.databases import (
 )
 from rumi.errors import RumiError, UsageError
 from rumi.journal import forgetting, inbox, lessons, outbox  # noqa: F401  # they register their steps
-from rumi.journal.messages import READS, JournalMessage
+from rumi.journal.messages import READS
 from rumi.journal.schema import STATE
-from rumi.journal.transaction import Transaction, do
+from rumi.journal.transaction import steps
+from rumi.steps import Transaction
 
 NOT_NOW: Final = object()
 """In place of an answer that has to wait until the file can be written."""
@@ -79,7 +81,7 @@ class Store:
         """Close the file."""
         self._db.close()
 
-    def run(self, requests: Sequence[JournalMessage]) -> list[object]:
+    def run(self, requests: Sequence[Request[Any]]) -> list[object]:
         """Do all of them in one transaction and return their replies, or do none and raise.
 
         Raises:
@@ -89,7 +91,7 @@ class Store:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                replies = [do(request, self._transaction) for request in requests]
+                replies = [steps.do(request, self._transaction) for request in requests]
                 undelivered = self._count_undelivered()
                 self._db.execute("COMMIT")
                 self.undelivered = undelivered
@@ -102,7 +104,7 @@ class Store:
             raise self._failed(error) from error
         return replies
 
-    def read(self, requests: Sequence[JournalMessage]) -> list[object]:
+    def read(self, requests: Sequence[Request[Any]]) -> list[object]:
         """The answers that can be had without writing anything; `NOT_NOW` in place of the others."""
         self._db.execute("PRAGMA query_only = ON")
         try:
@@ -110,11 +112,11 @@ class Store:
         finally:
             self._db.execute("PRAGMA query_only = OFF")
 
-    def _read(self, request: JournalMessage) -> object:
+    def _read(self, request: Request[Any]) -> object:
         if not isinstance(request, READS):
             return NOT_NOW
         try:
-            return do(request, self._transaction)
+            return steps.do(request, self._transaction)
         except sqlite3.Error:
             return NOT_NOW
 

@@ -1,11 +1,10 @@
 """The memory's actor, which alone has `memory.db` open, and the way to ask it."""
 
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import trio
 
@@ -14,7 +13,6 @@ from rumi.memory.store import Store
 from rumi.memory.types import FactRefused, MemoryMessage, MemoryUnavailable
 from rumi.offload import Offload
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 
@@ -47,7 +45,7 @@ class Memory(Actor[MemoryMessage]):
         assert self._store is not None
         self._answered += 1
         try:
-            return cast(R, await self._offload(partial(self._store.do, cast(MemoryMessage, message))))
+            return await self._offload(partial(self._store.do, message))
         except (MemoryUnavailable, FactRefused) as error:
             self._failed += isinstance(error, MemoryUnavailable)
             raise Refused(error) from error
@@ -76,17 +74,17 @@ class Ask(Protocol):
 
 
 @asynccontextmanager
-async def open_memory(path: Path, now: Callable[[], float] = time.time) -> AsyncIterator[Ask]:
+async def open_memory(path: Path) -> AsyncIterator[Ask]:
     """A memory without a tree around it, for a process that only works on the home's files.
 
     Raises:
         MemoryUnavailable: The file cannot be opened.
     """
-    store = Store(path, now)
+    store = Store(path)
 
     async def ask(request: Request[R]) -> R:
         await trio.lowlevel.checkpoint()
-        return cast(R, store.do(cast(MemoryMessage, request)))
+        return store.do(request)
 
     try:
         yield ask

@@ -1,31 +1,85 @@
-"""The rows of `memory.db`: reads, adds and removes facts within the open transaction."""
+"""The rows of `memory.db`, and the steps that read, add and remove facts within the open transaction."""
 
 import sqlite3
 
-from rumi.memory.types import MAX_FACTS, Fact, FactRefused
-from rumi.memory.writing import folded
+from rumi.memory.types import MAX_FACTS, Fact, FactRefused, Facts, Forget, Learn, Learned, NewFact, Remember
+from rumi.memory.writing import checked, folded
+from rumi.steps import Steps, Transaction
 
 FORGOTTEN_FOR_S = 30 * 86_400.0
 """How long forgotten keys are recorded; every session that began earlier has ended by then."""
 
 _FACT = "key, value, source, chat, tainted, created, updated"
 
+steps = Steps()
 
-def facts_of(db: sqlite3.Connection, owner: str) -> tuple[Fact, ...]:
+
+@steps.of(Facts)
+def facts_of(request: Facts, transaction: Transaction) -> tuple[Fact, ...]:
     """Return all facts of an owner: explicit ones first, then the most recent first."""
-    rows = db.execute(
-        f"SELECT {_FACT} FROM facts WHERE owner = ? ORDER BY source = 'auto', updated DESC, id DESC", (owner,)
+    rows = transaction.db.execute(
+        f"SELECT {_FACT} FROM facts WHERE owner = ? ORDER BY source = 'auto', updated DESC, id DESC",
+        (request.owner,),
     )
     return tuple(_fact(row) for row in rows)
 
 
-def others(db: sqlite3.Connection, owner: str, fact: Fact) -> tuple[Fact, ...]:
-    """Return the other facts with the same key, oldest first."""
-    rows = db.execute(
+@steps.of(Remember)
+def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
+    """Add or renew a fact. Return the other facts with the same key, oldest first."""
+    now, new = transaction.now(), checked(request.fact.key, request.fact.value)
+    fact = Fact(new.key, new.value, request.source, request.chat, request.tainted, now, now)
+    put(transaction.db, request.owner, fact)
+    rows = transaction.db.execute(
         f"SELECT {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
-        (owner, folded(fact.key), fact.value),
+        (request.owner, folded(fact.key), fact.value),
     )
     return tuple(_fact(row) for row in rows)
+
+
+@steps.of(Forget)
+def forget(request: Forget, transaction: Transaction) -> int:
+    """Delete all facts with a key, and record that they were forgotten. Return their number."""
+    db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
+    gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
+    db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
+    db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
+    return gone
+
+
+@steps.of(Learned)
+def learned(request: Learned, transaction: Transaction) -> bool:
+    """Return True if facts were already extracted from the session up to that entry."""
+    found = transaction.db.execute(
+        "SELECT EXISTS (SELECT 1 FROM learned WHERE chat = ? AND session = ? AND upto = ?)",
+        (request.chat, request.session, request.upto),
+    )
+    return bool(found.fetchone()[0])
+
+
+@steps.of(Learn)
+def learn(request: Learn, transaction: Transaction) -> int:
+    """Add extracted facts, once for each entry up to which they were extracted. Return how many are new."""
+    now = transaction.now()
+    marked = transaction.db.execute(
+        "INSERT OR IGNORE INTO learned (chat, session, upto, at) VALUES (?, ?, ?, ?)",
+        (request.chat, request.session, request.upto, now),
+    )
+    if marked.rowcount == 0:
+        return 0
+    return sum(_put_extracted(transaction.db, request, found, now) for found in request.facts)
+
+
+def _put_extracted(db: sqlite3.Connection, request: Learn, found: NewFact, now: float) -> bool:
+    """Return True if the fact is new. A fact that cannot be stored must not prevent the others."""
+    try:
+        new = checked(found.key, found.value)
+        if request.began is not None and _forgotten_since(db, request.owner, new.key, request.began):
+            return False
+        fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now)
+        return put(db, request.owner, fact)
+    except FactRefused:
+        return False
 
 
 def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
@@ -50,17 +104,7 @@ def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True)
     return True
 
 
-def remove(db: sqlite3.Connection, owner: str, key: str, now: float) -> int:
-    """Delete all facts with a key, and record that they were forgotten. Return their number."""
-    gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))).rowcount
-    db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
-    db.execute(
-        "INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (owner, folded(key), now)
-    )
-    return gone
-
-
-def forgotten_since(db: sqlite3.Connection, owner: str, key: str, since: float) -> bool:
+def _forgotten_since(db: sqlite3.Connection, owner: str, key: str, since: float) -> bool:
     """Return True if the key was forgotten at that time or later."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM forgotten WHERE owner = ? AND folded = ? AND at >= ?)",

@@ -10,7 +10,9 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+from actors import Request
 from rumi.databases import (
     DatabaseFault,
     bring_up_to_date,
@@ -19,23 +21,13 @@ from rumi.databases import (
     trouble_of,
     why_unwritten,
 )
-from rumi.memory import rows
 from rumi.memory.original import holds_original, take_over
+from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
-from rumi.memory.types import (
-    Fact,
-    FactRefused,
-    Facts,
-    Forget,
-    Learn,
-    Learned,
-    MemoryMessage,
-    MemoryUnavailable,
-    MemoryUnwritable,
-    NewFact,
-    Remember,
-)
-from rumi.memory.writing import checked
+from rumi.memory.types import Facts, Forget, Learned, MemoryUnavailable, MemoryUnwritable
+from rumi.steps import Transaction
+
+R = TypeVar("R")
 
 
 class Store:
@@ -47,12 +39,11 @@ class Store:
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self.path = path
-        self._now = now
         try:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             try:
-                self._prepare()
+                self._prepare(now)
             except BaseException:
                 self._db.close()
                 raise
@@ -60,15 +51,16 @@ class Store:
             raise MemoryUnavailable(error.message, error.advice) from error
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
+        self._transaction = Transaction(self._db, path, now)
 
-    def _prepare(self) -> None:
+    def _prepare(self, now: Callable[[], float]) -> None:
         self._db.text_factory = _text
         version = checked_version(self._db, self.path, MEMORY)
         original = version == 0 and holds_original(self._db, self.path)
         make_durable(self._db, self.path)
         self._db.execute("PRAGMA secure_delete = ON")
         if original:
-            take_over(self._db, self.path, self._now())
+            take_over(self._db, self.path, now())
         else:
             bring_up_to_date(self._db, self.path, MEMORY, version)
 
@@ -76,7 +68,7 @@ class Store:
         """Close the file."""
         self._db.close()
 
-    def do(self, request: MemoryMessage) -> object:
+    def do(self, request: Request[R]) -> R:
         """Execute a request in one transaction; return its answer.
 
         Raises:
@@ -86,7 +78,7 @@ class Store:
         try:
             self._db.execute("BEGIN" if isinstance(request, Facts | Learned) else "BEGIN IMMEDIATE")
             try:
-                answer = self._answer(request)
+                answer = steps.do(request, self._transaction)
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
@@ -97,52 +89,6 @@ class Store:
         if isinstance(request, Forget):
             self._leave_no_trace()
         return answer
-
-    def _answer(self, request: MemoryMessage) -> object:
-        match request:
-            case Facts(owner):
-                return rows.facts_of(self._db, owner)
-            case Remember():
-                return self._remember(request)
-            case Forget(owner, key):
-                return rows.remove(self._db, owner, key, self._now())
-            case Learned(chat, session, upto):
-                found = self._db.execute(
-                    "SELECT EXISTS (SELECT 1 FROM learned WHERE chat = ? AND session = ? AND upto = ?)",
-                    (chat, session, upto),
-                )
-                return bool(found.fetchone()[0])
-            case Learn():
-                return self._learn(request)
-
-    def _remember(self, request: Remember) -> tuple[Fact, ...]:
-        now, new = self._now(), checked(request.fact.key, request.fact.value)
-        fact = Fact(new.key, new.value, request.source, request.chat, request.tainted, now, now)
-        rows.put(self._db, request.owner, fact)
-        return rows.others(self._db, request.owner, fact)
-
-    def _learn(self, request: Learn) -> int:
-        now = self._now()
-        marked = self._db.execute(
-            "INSERT OR IGNORE INTO learned (chat, session, upto, at) VALUES (?, ?, ?, ?)",
-            (request.chat, request.session, request.upto, now),
-        )
-        if marked.rowcount == 0:
-            return 0
-        return sum(self._learned(request, new, now) for new in request.facts)
-
-    def _learned(self, request: Learn, found: NewFact, now: float) -> bool:
-        """Return True if the fact is new. A fact that cannot be stored must not prevent the others."""
-        try:
-            new = checked(found.key, found.value)
-            if request.began is not None and rows.forgotten_since(
-                self._db, request.owner, new.key, request.began
-            ):
-                return False
-            fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now)
-            return rows.put(self._db, request.owner, fact)
-        except FactRefused:
-            return False
 
     def _leave_no_trace(self) -> None:
         """Remove deleted facts from the write-ahead log as well; if this must wait, a later call does it."""

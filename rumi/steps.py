@@ -1,0 +1,60 @@
+"""Requests to a database: one function for each type of request executes it within a transaction."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from actors import Request
+
+Q = TypeVar("Q")
+Q_co = TypeVar("Q_co", covariant=True)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The open transaction of a database, the path of its file, and the time in seconds since 1970."""
+
+    db: sqlite3.Connection
+    path: Path
+    now: Callable[[], float]
+
+
+class Steps:
+    """The functions that execute requests, by the type of the request."""
+
+    def __init__(self) -> None:
+        self._steps: dict[type, Callable[[Any, Transaction], object]] = {}
+
+    def of(self, kind: type[Q]) -> "_Step[Q]":
+        """Make a function execute the requests of a type: `@steps.of(Get) def get(request, transaction)`.
+
+        A type checker refuses a function that takes another request, or that returns something other than the
+        `R` of `Request[R]`.
+        """
+        return _Step(kind, self._steps)
+
+    def do(self, request: Request[R], transaction: Transaction) -> R:
+        """Execute a request in the transaction that is open; return its reply.
+
+        Raises:
+            TypeError: No function executes such requests.
+        """
+        step = self._steps.get(type(request))
+        if step is None:
+            raise TypeError(f"no step executes {type(request).__name__}")
+        return cast(R, step(request, transaction))
+
+
+class _Step(Generic[Q_co]):
+    def __init__(self, kind: type[Q_co], steps: dict[type, Callable[[Any, Transaction], object]]) -> None:
+        self._kind = kind
+        self._steps = steps
+
+    def __call__(
+        self: "_Step[Request[R]]", step: Callable[[Q_co, Transaction], R]
+    ) -> Callable[[Q_co, Transaction], R]:
+        self._steps[self._kind] = step
+        return step

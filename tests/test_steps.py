@@ -1,0 +1,88 @@
+"""The register of requests to a database: what mypy, strict, refuses, and that each request has its step."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from rumi.journal import JournalMessage
+from rumi.journal import store as journal_store
+from rumi.journal import transaction as journal
+from rumi.memory import MemoryMessage
+from rumi.memory import rows as memory
+from rumi.steps import Steps
+
+SNIPPET = """
+from dataclasses import dataclass
+from typing import assert_type
+
+from actors import Request
+from rumi.steps import Steps, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Get(Request[int]):
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Names(Request[tuple[str, ...] | None]):
+    pass
+
+
+steps = Steps()
+
+
+@steps.of(Get)
+def get(request: Get, transaction: Transaction) -> int:
+    return len(request.key)
+
+
+@steps.of(Names)
+def names(request: Names, transaction: Transaction) -> tuple[str, ...]:
+    return ("a",)
+
+
+@steps.of(Get)  # expected: arg-type
+def text(request: Get, transaction: Transaction) -> str:
+    return request.key
+
+
+@steps.of(Get)  # expected: arg-type
+def nothing(request: Get, transaction: Transaction) -> None:
+    pass
+
+
+@steps.of(Get)  # expected: arg-type
+def of_another(request: Names, transaction: Transaction) -> int:
+    return 1
+
+
+def use(transaction: Transaction) -> None:
+    assert_type(steps.do(Get("a"), transaction), int)
+    assert_type(steps.do(Names(), transaction), tuple[str, ...] | None)
+"""
+
+
+def test_mypy_strict_refuses_a_step_of_another_request_or_with_another_reply(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api", reason="mypy is not installed")
+    file = tmp_path / "snippet.py"
+    file.write_text(SNIPPET)
+    output, errors, _ = api.run(["--strict", "--no-incremental", "--show-error-codes", str(file)])
+    assert errors == ""
+    found = re.findall(r"snippet\.py:(\d+): error: .*\[([a-z-]+)\]", output)
+    expected = [
+        (str(number), line.split("# expected: ")[1])
+        for number, line in enumerate(SNIPPET.splitlines(), 1)
+        if "# expected: " in line
+    ]
+    assert found == expected, output
+
+
+@pytest.mark.parametrize(
+    ("steps", "messages"), [(journal.steps, JournalMessage), (memory.steps, MemoryMessage)]
+)
+def test_each_request_of_the_journal_and_of_the_memory_has_its_step(steps: Steps, messages: object) -> None:
+    assert journal_store  # it imports all modules with steps
+    assert set(steps._steps) == set(get_args(messages))
