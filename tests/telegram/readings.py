@@ -1,8 +1,8 @@
 """What a person sees of a part on Telegram, which here checks it as strictly as its documentation reads."""
 
 from rumi.channels.telegram.formatting import Part, format_reply
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import LIMIT_ENTITIES
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
 from tests.fakes.bot_api_text import settled
 
 

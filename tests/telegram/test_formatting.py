@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rumi.channels.telegram.formatting import NOTHING, Part, format_preview, format_reply
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import LIMIT_ENTITIES
 from rumi.channels.telegram.formatting.spans import Kind, Span, lawful
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
 from tests.fakes.bot_api_text import settled
 from tests.telegram.readings import seen
 

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from actors import ActorError
 from rumi.agent import Thinking, ToolStarted
 from rumi.channels.telegram.formatting import Part
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.sending import preview
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sketch import TOOL_CHARS, sketch, tool_line

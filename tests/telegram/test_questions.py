@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from rumi import texts
 from rumi.agent import ConfirmationAsked, ConfirmationEnded
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.messages import Pressed, Toast
 from rumi.channels.telegram.sending.questions import FINISH_S, ROOM_UNITS, question_part
 from rumi.channels.telegram.sending.sender import Sender

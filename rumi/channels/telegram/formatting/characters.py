@@ -1,8 +1,13 @@
-"""The characters that Telegram accepts, removes and shows."""
+"""The characters that Telegram accepts, removes and shows, and how it counts them."""
 
 import re
+from bisect import bisect_right
+from itertools import accumulate
 from typing import Final
 from unicodedata import category, normalize
+
+LIMIT_UNITS: Final = 4096
+"""Telegram's maximum length of a message, in UTF-16 code units."""
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _SEQUENCES: Final = re.compile(
@@ -23,6 +28,20 @@ _CONTENT: Final = re.compile(
 )
 
 _FLAG_LETTERS: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+
+
+def units(text: str) -> int:
+    """Return the length as Telegram counts it: UTF-16 code units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def characters_within(text: str, limit: int) -> int:
+    """Return how many characters from the start of `text` have at most `limit` UTF-16 units together."""
+    head = text[: max(0, limit)]
+    if units(head) <= limit:
+        return len(head)
+    sizes = list(accumulate(2 if character > "\uffff" else 1 for character in head))
+    return bisect_right(sizes, limit)
 
 
 def clean(text: str) -> str:

@@ -3,26 +3,15 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import Final
 
-from rumi.channels.telegram.formatting.characters import breakable
+from rumi.channels.telegram.formatting.characters import breakable, characters_within, units
 from rumi.channels.telegram.formatting.spans import BLOCKS, Span
-from rumi.channels.telegram.formatting.units import units
 
 _BEFORE_INDENTATION: Final = "\u200b"
 """Inserted before a part that begins with indented code, so that Telegram does not trim the code."""
 
 _WORD: Final = re.compile(r"\S*")
-
-
-def characters_within(text: str, limit: int) -> int:
-    """Return how many characters from the start of `text` have at most `limit` UTF-16 units together."""
-    head = text[: max(0, limit)]
-    if units(head) <= limit:
-        return len(head)
-    sizes = list(accumulate(2 if character > "\uffff" else 1 for character in head))
-    return bisect_right(sizes, limit)
 
 
 class Cuts:
@@ -166,6 +155,22 @@ class Cuts:
     def _is_line(self, span: Span) -> bool:
         before, after = self._text[max(0, span.start - 1) : span.start], self._text[span.end : span.end + 1]
         return before in ("", "\n") and after in ("", "\n")
+
+
+def cut_plain(text: str, limit: int) -> list[str]:
+    """Return the text in pieces of at most `limit` UTF-16 units each, cut at line ends or spaces if possible.
+
+    For words that cannot be formatted, or whose formatting Telegram refuses. Pieces without a visible
+    character are left out.
+    """
+    pieces = []
+    while text:
+        end = max(1, characters_within(text, limit))
+        if end < len(text):
+            end = 1 + max(text.rfind("\n", end // 2, end), text.rfind(" ", end // 2, end)) or end
+        pieces.append(text[:end].strip("\n"))
+        text = text[end:]
+    return [piece for piece in pieces if piece.strip()]
 
 
 def _outermost(spans: Iterable[Span]) -> list[tuple[int, int]]:

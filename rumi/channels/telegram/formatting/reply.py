@@ -10,11 +10,10 @@ from typing import Final
 
 from telegram import MessageEntity
 
-from rumi.channels.telegram.formatting.characters import blank
-from rumi.channels.telegram.formatting.cutting import Cuts, characters_within
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, characters_within, units
+from rumi.channels.telegram.formatting.cutting import Cuts
 from rumi.channels.telegram.formatting.markdown import ending, read
 from rumi.channels.telegram.formatting.spans import Kind, Span, trim
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
 
 LIMIT_ENTITIES: Final = 100
 """The maximum number of entities in a message; Telegram ignores further ones."""

@@ -14,8 +14,8 @@ from rumi.cancellation_grace import with_grace
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
 from rumi.channels.telegram.formatting import NOTHING, Part, format_reply
-from rumi.channels.telegram.formatting.plain import cut
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
+from rumi.channels.telegram.formatting.cutting import cut_plain
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.journal import Delivered, PartSent, Previewed, StoredReply
@@ -275,4 +275,4 @@ def _parts(text: str) -> Sequence[Part]:
 
 def _cut(text: str, limit: int) -> Sequence[Part]:
     """Return plain text in pieces of at most `limit` UTF-16 units, at least one."""
-    return [Part(piece) for piece in cut(text, limit)] or [Part(NOTHING)]
+    return [Part(piece) for piece in cut_plain(text, limit)] or [Part(NOTHING)]

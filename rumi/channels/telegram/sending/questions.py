@@ -22,9 +22,7 @@ from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
 from rumi.channels.telegram.callback import data_of
 from rumi.channels.telegram.formatting import Part
-from rumi.channels.telegram.formatting.characters import clean
-from rumi.channels.telegram.formatting.cutting import characters_within
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, characters_within, clean, units
 from rumi.channels.telegram.sending.delivery import REMOVALS, Patience
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview

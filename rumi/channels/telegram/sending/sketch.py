@@ -5,8 +5,7 @@ from telegram import MessageEntity
 from rumi import texts
 from rumi.agent import ToolStarted
 from rumi.channels.telegram.formatting import Part, format_preview
-from rumi.channels.telegram.formatting.characters import blank, clean
-from rumi.channels.telegram.formatting.units import LIMIT_UNITS, units
+from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, clean, units
 from rumi.chats import TurnState, gist
 from rumi.texts import Language
 
