@@ -117,6 +117,7 @@ class House:
                 spool=self.home / "run",
                 offload=self.offload,
                 transcriber=ears,
+                in_memory=trio.CapacityLimiter(1),
                 max_bytes=self.max_bytes,
                 patience=self.patience,
             )

@@ -14,7 +14,7 @@ import trio
 
 from rumi.agent import ConfirmationAsked, TurnFinished
 from rumi.channels.telegram.api.bot import Me
-from rumi.channels.telegram.polling.content import Intake
+from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling.reading import Who, read_batch
 from rumi.chats import HubSubscription, Replied
 from rumi.journal import Attachment, Incoming
@@ -79,7 +79,9 @@ class Ana:
         """Have all that waits on this Telegram taken as one batch."""
         raw = [update for _, update in self.api.updates.pending]
         self.api.updates.pending.clear()
-        arrivals = [each for each in read_batch(raw, ME, WHO, Intake()) if isinstance(each, Incoming)]
+        arrivals = [
+            each for each in read_batch(raw, ME, WHO, Moves(), hears=True) if isinstance(each, Incoming)
+        ]
         await self.user.house.inbox.accept_all(arrivals)
 
     async def sends(self, answer: bool | None = None) -> tuple[int, str]:

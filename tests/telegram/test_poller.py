@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from actors import Actor, ActorRef, Backoff, ChildSpec, RestartLimitExceeded, Supervisor
 from rumi.channels.telegram.api.bot import Me, TokenRefused, open_bot
 from rumi.channels.telegram.messages import PollerMessage, Pressed, Say, StopPolling, Toast
-from rumi.channels.telegram.polling.content import Intake
+from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling.poller import Poller, PollerMemory
 from rumi.channels.telegram.polling.presses import Presses
 from rumi.channels.telegram.polling.reading import Who
@@ -143,7 +143,7 @@ async def polling(
     strangers = Strangers(sender)
     presses = Presses(shelf, sender, strangers)
     memory = memory or PollerMemory()
-    settings = {"poll_s": POLL_S, "grace_s": GRACE_S, **settings}
+    settings = {"poll_s": POLL_S, "grace_s": GRACE_S, "moves": Moves(), **settings}
     ref = root.add(
         ChildSpec(
             "poller",
@@ -154,7 +154,7 @@ async def polling(
                 presses,
                 Who(frozenset({ANA})),
                 memory,
-                intake=Intake(),
+                hears=True,
                 random=Random(1),
                 **settings,
             ),

@@ -15,8 +15,7 @@ from telegram import Bot, Update
 from rumi import texts
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.content import Intake
-from rumi.channels.telegram.polling.reading import Read, Stranger, Who, read_batch, read_update
+from rumi.channels.telegram.polling.reading import Read, Stranger, Who, read_batch
 from rumi.channels.telegram.polling.updates import update_of
 from rumi.journal import Attachment, Incoming
 from tests.fakes.bot_api import BotApi
@@ -41,17 +40,14 @@ class World:
     def updates(self) -> list[Json]:
         return [update for _, update in self.api.updates.pending]
 
-    def all(self, who: Who = WHO, intake: Intake | None = None) -> list[Read]:
-        return read_batch(self.updates(), ME, who, intake or Intake())
+    def all(self, who: Who = WHO, hears: bool = True) -> list[Read]:
+        return read_batch(self.updates(), ME, who, Moves(), hears=hears)
 
-    def last(self, who: Who = WHO, intake: Intake | None = None) -> Read | None:
-        """What the last update means, by both ways."""
+    def last(self, who: Who = WHO, hears: bool = True) -> Read | None:
+        """What the last update means; None if it means nothing."""
         raw = self.updates()[-1]
-        found = read_update(raw, ME, who, intake or Intake())
-        assert read_batch([raw], ME, who, intake or Intake()) == [
-            found or Incoming(update_of(raw["update_id"]))
-        ]
-        return found
+        (found,) = read_batch([raw], ME, who, Moves(), hears=hears)
+        return None if found == Incoming(update_of(raw["update_id"])) else found
 
     def comes(self, person: Person, **fields: Any) -> int:
         """A private message with these fields in its JSON; its number."""
@@ -145,15 +141,19 @@ def test_edits_and_channel_posts_are_not_listened_to(world: World) -> None:
     world.api.edit(message, "hola!")
     assert world.last() is None
     post = {**world.updates()[0]["message"], "chat": {"id": -5, "type": "channel", "title": "C"}}
-    assert read_batch([{"update_id": 9, "channel_post": post}], ME, WHO, Intake()) == [Incoming(update_of(9))]
-    assert read_batch([{"update_id": 9, "message": post}], ME, WHO, Intake()) == [Incoming(update_of(9))]
+    assert read_batch([{"update_id": 9, "channel_post": post}], ME, WHO, Moves(), hears=True) == [
+        Incoming(update_of(9))
+    ]
+    assert read_batch([{"update_id": 9, "message": post}], ME, WHO, Moves(), hears=True) == [
+        Incoming(update_of(9))
+    ]
 
 
 def test_the_direct_messages_of_a_channel_are_not_one_group(world: World) -> None:
     world.api.say(world.ana, "/status", world.group)
     update = copy.deepcopy(world.updates()[-1])
     update["message"]["chat"]["is_direct_messages"] = True
-    assert read_batch([update], ME, WHO, Intake()) == [Incoming(update_of(update["update_id"]))]
+    assert read_batch([update], ME, WHO, Moves(), hears=True) == [Incoming(update_of(update["update_id"]))]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_bot_without_a_username_can_be_mentioned_by_its_number(world: World) -
         user = {"id": number, "is_bot": True, "first_name": "Rumi"}
         mention = {"type": "text_mention", "offset": 3, "length": 4, "user": user}
         world.api.say(world.ana, "😀 Rumi: hello", world.group, entities=[mention])
-        found = read_batch(world.updates()[-1:], Me(ME.id, ""), WHO, Intake())[0]
+        found = read_batch(world.updates()[-1:], Me(ME.id, ""), WHO, Moves(), hears=True)[0]
         assert arrival(found).chat == ("tg-100777" if heard else "")
         assert arrival(found).text == ("😀 : hello" if heard else "")
 
@@ -357,7 +357,7 @@ def test_a_voice_message_is_written_down_where_that_can_be_done(world: World) ->
     message = world.api.send_voice(world.ana, b"OggS")
     (voice,) = arrival(world.last()).attachments
     assert (voice.kind, voice.name, voice.media_type) == ("voice", f"voice-{message.id}.ogg", "audio/ogg")
-    deaf = arrival(world.last(intake=Intake(voice=False)))
+    deaf = arrival(world.last(hears=False))
     assert (deaf.answer, deaf.attachments, deaf.chat) == (texts.no_ears("es"), (), "tg11")
 
 
@@ -636,15 +636,15 @@ def test_what_stands_in_a_batch_twice_is_read_once(world: World) -> None:
     world.api.send_album(world.ana, [("a", b"1"), ("b", b"2")])
     world.api.say(world.ana, "hola")
     first, second, third = world.updates()
-    read = read_batch([first, first, second, second, third, third], ME, WHO, Intake())
-    assert read == read_batch([first, second, third], ME, WHO, Intake())
+    read = read_batch([first, first, second, second, third, third], ME, WHO, Moves(), hears=True)
+    assert read == read_batch([first, second, third], ME, WHO, Moves(), hears=True)
 
 
 def test_a_message_of_a_groups_old_number_has_no_number_of_its_own(world: World) -> None:
     world.api.say(world.ana, "@rumi_test_bot yes", world.group)
     moves = Moves()
     moves.learn(-100777, -100999)
-    (read,) = read_batch(world.updates(), ME, WHO, Intake(), moves)
+    (read,) = read_batch(world.updates(), ME, WHO, moves, hears=True)
     assert (arrival(read).chat, arrival(read).origin) == ("tg-100777", 0)
     assert arrival(world.all()[0]).origin == 1
 
@@ -723,7 +723,7 @@ def test_an_update_that_cannot_be_read_is_passed_over_and_keeps_its_number(
     world.api.say(world.ana, "after")
     first, second = world.updates()
     with caplog.at_level(logging.WARNING):
-        read = read_batch([first, poison, second], ME, WHO, Intake())
+        read = read_batch([first, poison, second], ME, WHO, Moves(), hears=True)
     assert [arrival(one).text for one in read] == ["before", "", "after"]
     assert read[1] == Incoming(update_of(7))
     assert "7" in caplog.text
@@ -752,7 +752,7 @@ def test_odd_fields_make_no_message(world: World, place: tuple[str, ...], value:
     for name in place[:-1]:
         spot = spot[name]
     spot[place[-1]] = value
-    assert read_batch([update], ME, Who(frozenset({ANA, 1})), Intake()) == [
+    assert read_batch([update], ME, Who(frozenset({ANA, 1})), Moves(), hears=True) == [
         Incoming(update_of(update["update_id"]))
     ]
 
@@ -814,7 +814,7 @@ def test_whatever_comes_each_number_is_kept_once_and_all_can_be_stored(
     updates = [_spoiled(update, chance) for update in batch]
     for place, update in enumerate(updates):
         update["update_id"] = place
-    read = read_batch(updates, ME, WHO, Intake())
+    read = read_batch(updates, ME, WHO, Moves(), hears=True)
     assert [number(one) for one in read] == list(range(len(updates)))
     for one in read:
         if isinstance(one, Incoming) and one.chat:

@@ -4,7 +4,7 @@
 users' files, `api` is the bot on the wire. `room` is the channel.
 """
 
-from rumi.channels.telegram.naming import bot_name
+from rumi.channels.telegram.api.bot import bot_name
 from rumi.channels.telegram.room import Telegram
 
 __all__ = ["Telegram", "bot_name"]

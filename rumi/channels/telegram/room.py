@@ -19,7 +19,6 @@ from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files import TelegramFiles
 from rumi.channels.telegram.messages import Flush, PollerMessage, Say, SenderMessage, SendFile, StopPolling
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.content import Intake
 from rumi.channels.telegram.polling.poller import Poller, PollerMemory
 from rumi.channels.telegram.polling.presses import Presses
 from rumi.channels.telegram.polling.reading import Who
@@ -148,7 +147,6 @@ class Telegram(Channel):
         assert self._sender is not None
         strangers = Strangers(self._sender)
         presses = Presses(inbox, self._sender, strangers)
-        intake = Intake(voice=self._voice)
         self._moves.works = inbox.works
         self._poller = root.add(
             ChildSpec(
@@ -160,9 +158,9 @@ class Telegram(Channel):
                     presses,
                     self._who,
                     self._memory,
-                    intake=intake,
-                    random=Random(),
                     moves=self._moves,
+                    hears=self._voice,
+                    random=Random(),
                     say=self._say,
                 ),
             )

@@ -30,7 +30,7 @@ from telegram.error import (
 
 from rumi import http
 from rumi.channels.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
-from rumi.errors import ConfigError
+from rumi.errors import ConfigError, RumiError
 from rumi.redact import Redactor
 
 OFFICIAL: Final = "https://api.telegram.org"
@@ -153,6 +153,21 @@ async def introduce(bot: Bot) -> Me:
     except (TypeError, AttributeError):  # the library received something else than a user
         raise NetworkError(NO_ANSWER) from None
     return Me(user.id, user.username if isinstance(user.username, str) else "")
+
+
+async def bot_name(token: str, base_url: str | None) -> str:
+    """Ask Telegram once for the bot's user name, and return it without the @.
+
+    Raises:
+        ConfigError: Telegram does not know the token, or `base_url` is not the address of a server.
+        RumiError: Telegram does not answer. No error contains the token.
+    """
+    async with open_bot(token, base_url) as bot:
+        try:
+            return (await introduce(bot)).username
+        except TelegramError as error:
+            words = in_words(error)
+    raise RumiError(f"{words}.", "Try again; if that does not help, check the network and its proxy.")
 
 
 def wait_of(error: RetryAfter) -> float:

@@ -1,6 +1,6 @@
 """Fetches users' files and recordings, within limits."""
 
-from rumi.channels.telegram.files.bring import FileError, Patience, TelegramFiles, Transcribes
-from rumi.channels.telegram.files.download import MAX_BYTES
+from rumi.channels.telegram.files.bring import TelegramFiles, Transcribes
+from rumi.channels.telegram.files.download import MAX_BYTES, Patience
 
-__all__ = ["MAX_BYTES", "FileError", "Patience", "TelegramFiles", "Transcribes"]
+__all__ = ["MAX_BYTES", "Patience", "TelegramFiles", "Transcribes"]

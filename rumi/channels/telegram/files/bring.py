@@ -22,8 +22,6 @@ from rumi.offload import Offload
 from rumi.sandbox import SandboxLimits, put_file
 from rumi.texts import Language
 
-__all__ = ["FileError", "Patience", "TelegramFiles", "Transcribes"]
-
 _MEGA: Final = 1024 * 1024
 _MEDIA_TYPE: Final = re.compile(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}")
 
@@ -54,19 +52,19 @@ class TelegramFiles:
         limits: SandboxLimits,
         spool: Path,
         offload: Offload,
-        transcriber: Transcribes | None = None,
-        in_memory: trio.CapacityLimiter | None = None,
+        transcriber: Transcribes | None,
+        in_memory: trio.CapacityLimiter,
         max_bytes: int = MAX_BYTES,
         patience: Patience | None = None,
     ) -> None:
-        self._downloads = Downloads(bot, max_bytes=max_bytes, patience=patience)
+        self._downloads = Downloads(bot, max_bytes=max_bytes, patience=patience or Patience())
         self._workspace = workspace
         self._user = user
         self._limits = limits
         self._spool = spool
         self._offload = offload
         self._transcriber = transcriber
-        self._in_memory = in_memory or trio.CapacityLimiter(1)
+        self._in_memory = in_memory
         self._max_bytes = max_bytes
 
     async def bring(self, chat: str, attachment: Attachment) -> str:

@@ -144,10 +144,10 @@ class _Place:
 class Downloads:
     """Fetches files that Telegram keeps for the bot. Its maker closes it."""
 
-    def __init__(self, bot: Bot, *, max_bytes: int = MAX_BYTES, patience: Patience | None = None) -> None:
+    def __init__(self, bot: Bot, *, max_bytes: int, patience: Patience) -> None:
         self._bot = bot
         self._max_bytes = max_bytes
-        self._patience = patience or Patience()
+        self._patience = patience
         self._client = UnspokenClient(
             timeout=httpx.Timeout(self._patience.silence_s, pool=None), **http.settings()
         )

@@ -20,14 +20,6 @@ from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
-    """The accepted kinds of attachments. `voice`: a transcriber for voice messages is configured."""
-
-    max_file_bytes: int = MAX_BYTES
-    voice: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Content:
     """The attachments of a message, or the `answer` that says why Rumi cannot work on it."""
 
@@ -46,8 +38,10 @@ _FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video",
 """The fields of a file, its name if its sender gave it none, and its usual ending."""
 
 
-def content_of(message: Fields, language: Language, intake: Intake) -> Content | None:
+def content_of(message: Fields, language: Language, hears: bool) -> Content | None:
     """Return the message's attachments; None if no person said anything, as when somebody joins or pins.
+
+    `hears`: a transcriber for voice messages is configured.
 
     Raises:
         OddField: A field differs from Telegram's description.
@@ -56,20 +50,19 @@ def content_of(message: Fields, language: Language, intake: Intake) -> Content |
         if message.get(kind) is not None:
             return Content(answer=texts.unsupported(language, kind))
     if (voice := record_or_none(message, "voice")) is not None:
-        if not intake.voice:
+        if not hears:
             return Content(answer=texts.no_ears(language))
         name = f"voice-{number(message, 'message_id')}.ogg"
-        return _taken(_attachment("voice", voice, name), language, intake)
+        return _taken(_attachment("voice", voice, name), language)
     file = _file(message)
     if file is not None:
-        return _taken(file, language, intake)
+        return _taken(file, language)
     return Content() if message.get("text") is not None else None
 
 
-def _taken(attachment: Attachment, language: Language, intake: Intake) -> Content:
-    if attachment.size_bytes is not None and attachment.size_bytes > intake.max_file_bytes:
-        limit_mb = intake.max_file_bytes / 2**20
-        return Content(answer=texts.file_too_large(language, attachment.name, limit_mb))
+def _taken(attachment: Attachment, language: Language) -> Content:
+    if attachment.size_bytes is not None and attachment.size_bytes > MAX_BYTES:
+        return Content(answer=texts.file_too_large(language, attachment.name, MAX_BYTES / 2**20))
     return Content((attachment,))
 
 

@@ -20,7 +20,6 @@ from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
 from rumi.channels.telegram.messages import PollerMessage, Say, StopPolling
 from rumi.channels.telegram.moves import Moves, moves_in
-from rumi.channels.telegram.polling.content import Intake
 from rumi.channels.telegram.polling.presses import Presses, read_presses
 from rumi.channels.telegram.polling.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.polling.registration import register_commands
@@ -89,9 +88,9 @@ class Poller(Actor[PollerMessage]):
         who: Who,
         memory: PollerMemory,
         *,
-        intake: Intake,
+        moves: Moves,
+        hears: bool,
         random: Random,
-        moves: Moves | None = None,
         say: Callable[[Say], object] = lambda words: None,
         poll_s: float = 25.0,
         grace_s: float = 10.0,
@@ -99,7 +98,7 @@ class Poller(Actor[PollerMessage]):
     ) -> None:
         """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is abandoned.
 
-        `say` sends words to a chat, if that is possible at once.
+        `hears`: voice messages can be transcribed. `say` sends words to a chat, if that is possible at once.
         """
         self._bot = bot
         self._inbox = inbox
@@ -107,9 +106,9 @@ class Poller(Actor[PollerMessage]):
         self._presses = presses
         self._who = who
         self._memory = memory
-        self._intake = intake
+        self._hears = hears
         self._random = random
-        self._moves = Moves() if moves is None else moves
+        self._moves = moves
         self._say = say
         self._unstored = 0  # failed attempts in a row to store the updates
         self._told: set[str] = set()  # chats that got a notice
@@ -260,7 +259,7 @@ class Poller(Actor[PollerMessage]):
         moves = moves_in(updates)
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
-        read = read_batch(updates, me, self._who, self._intake, self._moves)
+        read = read_batch(updates, me, self._who, self._moves, hears=self._hears)
         moved = {number: (Address(old).chat, Address(new).chat) for number, (old, new) in moves.items()}
         numbers = list(dict.fromkeys(number_of(update) for update in updates))
         messages = [

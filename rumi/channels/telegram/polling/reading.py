@@ -13,7 +13,7 @@ from rumi import texts
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.content import Intake, content_of
+from rumi.channels.telegram.polling.content import content_of
 from rumi.channels.telegram.polling.fields import (
     Fields,
     OddField,
@@ -100,13 +100,11 @@ class _Letter:
     album: str | None
 
 
-def read_batch(
-    updates: Sequence[RawUpdate], me: Me, who: Who, intake: Intake, moves: Moves | None = None
-) -> list[Read]:
+def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, hears: bool) -> list[Read]:
     """Return the meaning of each update, in order; one without a meaning is an `Incoming` of its number only.
 
-    `moves` map a place on Telegram to a chat. A message from a group's old number has the origin 0: its own
-    number counts only there.
+    `moves` map a place on Telegram to a chat; `hears` is that of `content_of`. A message from a group's old
+    number has the origin 0: its own number counts only there.
 
     The messages of an album become one, in the place of the last. An album that comes again with one more
     message is then new, instead of being lost with the known ones. An unreadable update is logged without its
@@ -115,8 +113,7 @@ def read_batch(
     once: dict[int, RawUpdate] = {}
     for update in updates:
         once.setdefault(number_of(update), update)
-    known = moves or Moves()
-    letters = [_read_raw(update, me, who, intake, known) for update in once.values()]
+    letters = [_read_raw(update, me, who, moves, hears) for update in once.values()]
     albums: dict[tuple[object, ...], list[_Letter]] = {}
     for letter in letters:
         if letter is not None:
@@ -130,19 +127,9 @@ def read_batch(
     return read
 
 
-def read_update(update: RawUpdate, me: Me, who: Who, intake: Intake) -> Read | None:
-    """Return the meaning of one update; None if it has none.
-
-    Raises:
-        OddField: It cannot be read.
-    """
-    letter = _letter(update, me, who, intake, Moves())
-    return None if letter is None else _judge([letter], who)
-
-
-def _read_raw(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -> _Letter | None:
+def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _Letter | None:
     try:
-        return _letter(update, me, who, intake, moves)
+        return _letter(update, me, who, moves, hears)
     except OddField as error:  # skipped, so that it does not come again forever
         logger.warning("update %d could not be read: %s", number_of(update), error)
         return None
@@ -153,7 +140,7 @@ def _together(letter: _Letter) -> tuple[object, ...]:
     return (letter.address, letter.user, letter.album) if letter.album else (letter.update,)
 
 
-def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -> _Letter | None:
+def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _Letter | None:
     """Return the person's message in the update, if it has one."""
     message = record_or_none(update, "message")
     sender = None if message is None else _person(message)
@@ -165,7 +152,7 @@ def _letter(update: RawUpdate, me: Me, who: Who, intake: Intake, moves: Moves) -
     if not private and (chat.get("type") not in _GROUPS or flag(chat, "is_direct_messages")):
         return None
     language = who.language_of(text_or_none(sender, "language_code"))
-    content = content_of(message, language, intake)
+    content = content_of(message, language, hears)
     if content is None:
         return None
     words = read_words(message, me)

@@ -28,9 +28,8 @@ their id twice.
 class Strangers:
     """When each stranger got the id. Times are trio's, so they start over with the process."""
 
-    def __init__(self, sender: ActorRef[Say | Toast], *, again_s: float = AGAIN_S, most: int = MOST) -> None:
+    def __init__(self, sender: ActorRef[Say | Toast], *, most: int = MOST) -> None:
         self._sender = sender
-        self._again_s = again_s
         self._most = most
         self._told: OrderedDict[int, float] = OrderedDict()
 
@@ -49,7 +48,7 @@ class Strangers:
     def _tell(self, user: int, words: Say | Toast) -> None:
         now = trio.current_time()
         last = self._told.get(user)
-        if last is not None and now - last < self._again_s:
+        if last is not None and now - last < AGAIN_S:
             return
         try:
             self._sender.tell_nowait(words)
