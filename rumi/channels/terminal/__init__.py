@@ -6,8 +6,8 @@ know nothing of what is behind it. `show_progress` shows what happens before the
 
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.piped import what_to_send
-from rumi.channels.terminal.progress import Progress, show_progress
+from rumi.channels.terminal.progress import show_progress
 from rumi.channels.terminal.run import run_terminal
 from rumi.channels.terminal.streams import Streams
 
-__all__ = ["Progress", "Streams", "TerminalOptions", "run_terminal", "show_progress", "what_to_send"]
+__all__ = ["Streams", "TerminalOptions", "run_terminal", "show_progress", "what_to_send"]

@@ -1,16 +1,19 @@
-"""What came of a tool call, in few words, and the first lines of what it said."""
+"""The outcome of a tool call in a few words, and the first lines of what it said."""
 
 from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.words import Words
 from rumi.texts import short_duration, told
 from rumi.tools import ToolResult
 
+LINES = 5
+"""How many lines an excerpt has."""
+
 LINE_CHARS = 160
 """How much of a line an excerpt shows."""
 
 
 def outcome_of(result: ToolResult, words: Words) -> str:
-    """`exit 0 · 12 ms`, `failed · 3.0 s`, or empty where there is nothing to tell."""
+    """Return `exit 0 · 12 ms`, `failed · 3.0 s`, or an empty text if there is nothing to tell."""
     parts = []
     if not result.ok:
         parts.append(words.failed)
@@ -23,14 +26,14 @@ def outcome_of(result: ToolResult, words: Words) -> str:
     return " · ".join(parts)
 
 
-def excerpt_of(result: ToolResult, words: Words, lines: int = 5) -> list[str]:
-    """At most `lines` lines of what the tool said, the last one telling how many were left out."""
+def excerpt_of(result: ToolResult, words: Words) -> list[str]:
+    """Return at most `LINES` lines of what the tool said; the last one says how many were left out."""
     content = result.content if result.ok else told(words.language, result.content)
     said = [line.rstrip() for line in clean(content).expandtabs(4).split("\n")]
     if result.ok and result.exit_code is not None:
         # A command's content opens with its exit code and duration, which `outcome_of` shows.
         said = [line for line in said[1:] if line not in ("output:", "(no output)")]
     said = [line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…" for line in said if line]
-    if len(said) <= lines:
+    if len(said) <= LINES:
         return said
-    return [*said[: lines - 1], words.more_lines.format(count=len(said) - lines + 1)]
+    return [*said[: LINES - 1], words.more_lines.format(count=len(said) - LINES + 1)]

@@ -1,4 +1,4 @@
-"""What models and tools write is never trusted with the terminal: one function takes the teeth out."""
+"""Cleans what models and tools write, which may contain sequences that a terminal would obey."""
 
 import re
 
@@ -19,7 +19,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """`text` without anything that a terminal would obey: letters, spaces, tabs and newlines are left.
+    """Return `text` without anything that a terminal would obey: letters, spaces, tabs and newlines are left.
 
     Whole escape sequences go, not only their first character; every kind of line end becomes a
     newline; halves of surrogate pairs become U+FFFD, so that the result can always be encoded.
@@ -34,5 +34,5 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` cleaned and on a single line, its newlines and tabs shown as spaces or `⏎`."""
+    """Return `text` cleaned and on a single line, its newlines and tabs shown as spaces or `⏎`."""
     return clean(text).strip().replace("\n", " ⏎ ").replace("\t", " ")

@@ -12,7 +12,7 @@ _TABLE_HEAD_ROWS = 2
 
 
 class GrowingAnswer:
-    """The words of one turn. Those of each model call are a piece of their own."""
+    """The words of one turn, in pieces: one for each model call."""
 
     def __init__(self) -> None:
         self._raw = ""
@@ -20,11 +20,11 @@ class GrowingAnswer:
         self._pieces: list[str] = []
 
     def begin(self) -> None:
-        """A new turn."""
+        """Begin a new turn."""
         self._raw, self._printed, self._pieces = "", 0, []
 
     def add(self, text: str) -> None:
-        """More words."""
+        """Add words to the current piece."""
         self._raw += text
 
     @property
@@ -33,7 +33,7 @@ class GrowingAnswer:
         return not self._raw
 
     def end(self, rows: int, width: int) -> str:
-        """The end of the last block, long enough to fill `rows` lines of `width` cells and not much longer.
+        """Return the end of the last block: enough for `rows` lines of `width` cells, and not much more.
 
         A long code block keeps its opening line and a long table its head: without them, code would be read
         as Markdown, and a table as a paragraph full of bars.
@@ -49,14 +49,14 @@ class GrowingAnswer:
         return "\n".join([*lines[:head], *kept])
 
     def take_finished(self) -> str:
-        """The blocks that are complete and were not taken before; empty where there are none."""
+        """Return the blocks that are complete and were not taken before; an empty text if there are none."""
         lines = self._lines()
         count = finished_lines("\n".join(lines))
         self._printed += count
         return "\n".join(lines[:count])
 
     def take_rest(self) -> str:
-        """The piece is complete: all of it that was not taken before."""
+        """End the piece; return what of it was not taken before."""
         rest, whole = "\n".join(self._lines()), clean(self._raw).strip()
         if whole:
             self._pieces.append(whole)
@@ -64,13 +64,13 @@ class GrowingAnswer:
         return rest
 
     def discard(self) -> bool:
-        """The piece is void; whether some of it had been taken."""
+        """Drop the piece, which is void. Return True if some of it had been taken."""
         taken = self._printed > 0
         self._raw, self._printed = "", 0
         return taken
 
     def missing(self, answer: str) -> str:
-        """The part of the final answer that was not among the words that came."""
+        """Return the part of the final answer that was not among the words that came."""
         said, self._pieces = self._pieces, []
         for shown in ("".join(said), said[-1] if said else ""):
             if shown and (rest := rest_of(answer, shown)) is not None:

@@ -1,6 +1,7 @@
 """The whole terminal chat: a person types, sees the answer grow, and can stop it at any moment."""
 
 import math
+import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,8 +13,7 @@ from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
-from rumi.channels.terminal.session import TerminalSession
-from rumi.channels.terminal.stops import INTERRUPTED, Asked, until_stopped
+from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.streams import Streams
 from rumi.channels.terminal.words import LEAVING, Words, words_for
 from rumi.chats import ChatPort
@@ -24,7 +24,7 @@ from rumi.texts import told_error
 async def interact(
     port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
 ) -> int:
-    """Talk until the person leaves; the exit code.
+    """Talk until the person leaves; return the exit code.
 
     What is typed goes to the chat at once, also during a turn: the chat knows what it can take then
     (`/stop`, `/status`, a yes or a no) and says that it is busy to everything else.
@@ -76,7 +76,7 @@ _Input: TypeAlias = Typed | _Leave | _Quiet
 
 async def _forward(signals: AsyncIterator[int], send: trio.MemorySendChannel[_Input]) -> None:
     async for number in signals:
-        send.send_nowait(Interrupt() if Asked.of(number) is Asked.STOP else _Leave())
+        send.send_nowait(Interrupt() if number == signal.SIGINT else _Leave())
 
 
 async def _serve(
@@ -86,14 +86,14 @@ async def _serve(
     typed: trio.MemoryReceiveChannel[_Input],
     send: trio.MemorySendChannel[_Input],
 ) -> int:
-    """Do what is typed until it is time to leave; the exit code.
+    """Do what is typed until it is time to leave; return the exit code.
 
     A turn that was begun here and runs then is stopped first; one that somebody else began goes on.
     """
     code: int | None = None
 
     async def tell_when_quiet() -> None:
-        await until_stopped(session, words)
+        await session.until_stopped()
         send.send_nowait(_Quiet())
 
     async with trio.open_nursery() as nursery:

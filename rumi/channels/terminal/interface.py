@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Ctrl-C. `cleared` says that it took away what stood in the input line."""
+    """Ctrl-C. `cleared`: it emptied the input line."""
 
     cleared: bool = False
 
@@ -65,7 +65,7 @@ class CommandCompleter(Completer):
         self._words = words
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """The commands that begin with what stands before the cursor."""
+        """Yield the commands that begin with the text before the cursor."""
         before = document.text_before_cursor
         if not before.startswith("/") or "\n" in document.text:
             return
@@ -75,7 +75,7 @@ class CommandCompleter(Completer):
 
 
 def open_history(path: Path | None) -> History:
-    """The history file, readable by its owner only; in memory where there is none or it can't be used."""
+    """Return the history in a file that only its owner can read; in memory if there is no usable file."""
     if path is None:
         return InMemoryHistory()
     try:
@@ -86,7 +86,7 @@ def open_history(path: Path | None) -> History:
 
 
 class _History(FileHistory):
-    """What was typed. A full disk costs a line of it, and nothing else."""
+    """The typed lines, in a file. A full disk costs a line of it, and nothing else."""
 
     def store_string(self, string: str) -> None:
         """Append a line, as far as the disk takes it."""
@@ -96,10 +96,10 @@ class _History(FileHistory):
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What the interface looks at while it draws, from its own thread: functions that only read.
+    """What the interface reads while it draws, from its own thread: functions that change nothing.
 
-    `toolbar` is the line at the bottom, `asking` whether a yes or a no is awaited, `working` whether
-    Ctrl-C is meant for the turn rather than for the input line.
+    `toolbar` returns the line at the bottom, `asking` True if a yes or a no is awaited, `working` True if
+    Ctrl-C is meant for the turn and not for the input line.
     """
 
     toolbar: Callable[[], str]
@@ -120,7 +120,7 @@ class Interface:
         self._post = post
 
     def application(self) -> Application[None]:
-        """The whole of it, for one run."""
+        """Return the application for one run."""
         buffer = Buffer(
             multiline=True,
             history=open_history(self._history_path),

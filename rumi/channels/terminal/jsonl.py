@@ -43,13 +43,13 @@ PRINTED = {
 
 
 def encode(value: object) -> str:
-    """`value` as one line of JSON that is safe to print."""
+    """Return `value` as one line of JSON that is safe to print."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def printed(event: ChatEvent) -> dict[str, object] | None:
-    """The event as a printed object; None for what is not among the printed events."""
+    """Return the event as a printed object; None for an event that is not printed."""
     fields = picked(event, PRINTED)
     if fields is None:
         return None
@@ -61,7 +61,7 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
 
 
 class JsonView:
-    """Events on `output`, one JSON object a line; what is none of them goes to `errors` as text."""
+    """Events on `output`, one JSON object a line; other news goes to `errors` as text."""
 
     def __init__(self, output: Writer, errors: Writer, words: Words) -> None:
         self._output = output
@@ -69,7 +69,7 @@ class JsonView:
         self._words = words
 
     async def event(self, event: ChatEvent) -> None:
-        """One line, if the event is one of those that are printed."""
+        """Print the event as one line, if it is one of those that are printed."""
         fields = printed(event)
         if fields is not None:
             await self._output.write(encode(fields) + "\n")
@@ -80,22 +80,22 @@ class JsonView:
             await self.notice(self._words.discarded)
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """A turn's reply is the answer of its `turn_finished`; only what was no turn is printed."""
+        """Print a reply that ends no turn; a turn's reply is the answer of its `turn_finished`."""
         if settled.finished is None:
             await self._output.write(encode(printed(event)) + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """A reply of an earlier time: a notice."""
+        """Show a reply of an earlier time as a notice."""
         await self.notice(f"{self._words.earlier} {reply.text}")
 
     async def elsewhere(self, text: str) -> None:
-        """A notice."""
+        """Show as a notice what somebody else sent."""
         await self.notice(f"{self._words.elsewhere} {text}")
 
     async def stopping(self, presses: int) -> None:
-        """A notice."""
+        """Show as a notice that a stop was asked for."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:
-        """A line on the error output."""
+        """Write a line to the error output."""
         await self._errors.write(clean(text).rstrip("\n") + "\n")

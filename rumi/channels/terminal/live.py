@@ -21,19 +21,17 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.channels.terminal.called import Called
 from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.growing import GrowingAnswer
-from rumi.channels.terminal.paint import AnswerMarkdown, Painter, hanging
+from rumi.channels.terminal.paint import AnswerMarkdown, Called, Painter, hanging
+from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Words
 from rumi.chats import ChatEvent, Replied, TurnStarted, TurnState, title_of
 from rumi.models import Discarded, TextDelta
 from rumi.texts import short_duration
 
-TICK_S = 0.1
 _LONG = 4000
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"
 
@@ -42,7 +40,7 @@ class Screen(Protocol):
     """A terminal with a live region at its lower end."""
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows, now."""
+        """Return the current numbers of columns and of rows."""
         ...
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
@@ -58,17 +56,17 @@ class Screen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Something to print for good; nothing but an empty line where `what` is None."""
+    """Something to print for good; only an empty line if `what` is None."""
 
     what: RenderableType | None
-    gap: bool = False
+    gap: bool
     characters: int = 0
 
 
 class LiveView:
-    """Draws a conversation on a `Screen`. `run` must be running: it moves what moves.
+    """Draws a conversation on a `Screen`. `run` must be running: it redraws what moves.
 
-    `prompted` says that an input line stands below, which is kept apart from replies by an empty line.
+    `prompted`: an input line stands below, which an empty line separates from replies.
     """
 
     def __init__(self, screen: Screen, painter: Painter, words: Words, *, prompted: bool = False) -> None:
@@ -122,7 +120,7 @@ class LiveView:
             await self._draw()
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """What the reply says beyond the words that were shown as they came."""
+        """Print what the reply says beyond the words that were shown as they came."""
         text = clean(settled.reply.text).strip()
         self._stopping = False
         if settled.finished is None:
@@ -142,19 +140,19 @@ class LiveView:
         await self._end()
 
     async def earlier(self, reply: Replied) -> None:
-        """A reply of an earlier time."""
+        """Print a reply of an earlier time."""
         self._print(Text(self._words.earlier, style="dim"), gap=True)
         self._print(AnswerMarkdown(reply.text))
         await self._end()
 
     async def elsewhere(self, text: str) -> None:
-        """What somebody else sent."""
+        """Print what somebody else sent."""
         said = Text.assemble((clean(text), "bold"), f"  {self._words.elsewhere}", style="dim")
         self._print(hanging(Text("› ", "dim"), said), gap=True)
         await self._draw()
 
     async def typed(self, text: str) -> None:
-        """What the person sent."""
+        """Print what the person sent."""
         self._print_aside(hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
         await self._draw()
 
@@ -166,12 +164,12 @@ class LiveView:
         await self._draw()
 
     async def notice(self, text: str) -> None:
-        """A dim line."""
+        """Print a dim line."""
         self._print_aside(Text(clean(text), style="dim"), gap=not self._answer.empty)
         await self._end()
 
     async def clear(self) -> None:
-        """End with an empty live region."""
+        """Print what is left of the answer, and empty the live region."""
         self._end_piece()
         self._turn = TurnState()
         await self._draw()
@@ -211,7 +209,7 @@ class LiveView:
         await self._draw()
 
     def _lay_out(self, pieces: list[_Piece], width: int) -> list[str]:
-        """The pieces as lines, without empty ones at the beginning and the end of each."""
+        """Return the pieces as lines, without empty ones at the beginning and the end of each."""
         above: list[str] = []
         for piece in pieces:
             lines = [] if piece.what is None else self._painter.paint(piece.what, width)
@@ -267,7 +265,7 @@ class LiveView:
                 await trio.lowlevel.checkpoint()
 
     def _live(self) -> list[str]:
-        """The live region: the end of the last block, and a line about what goes on."""
+        """Return the live region: the end of the last block, and a line about what goes on."""
         if not self._works:
             return []
         width, rows = self._screen.size()
@@ -311,7 +309,7 @@ class LiveView:
         label, since = self._label()
         waiting = self._turn.waiting
         now = trio.current_time()
-        spinner = _SPINNER[int(now / TICK_S) % len(_SPINNER)]
+        spinner = SPINNER[int(now / TICK_S) % len(SPINNER)]
         lines = []
         for called in self._turn.calls.values():
             line = Text.assemble((f"{spinner} ", "cyan"), title_of(called.what, one_line))

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import trio
 
 from rumi.agent import Reason
-from rumi.channels.terminal.session import Settled, TerminalSession
-from rumi.channels.terminal.stops import INTERRUPTED, until_stopped
+from rumi.channels.terminal.session import INTERRUPTED, Settled, TerminalSession
 from rumi.channels.terminal.words import Words
 from rumi.journal import Attachment
 
@@ -27,7 +26,7 @@ COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
 
 
 def exit_code(text: str, settled: Settled) -> int:
-    """Return what the process ends with when that was the reply to `text`.
+    """Return the exit code of a process that got this reply to `text`.
 
     A chat command has no turn and succeeds with its reply; any other text without a turn was refused
     because the chat was busy.
@@ -65,7 +64,7 @@ async def once(
             nursery.cancel_scope.cancel()
 
         async def leave_when_stopped() -> None:
-            await until_stopped(session, words)
+            await session.until_stopped()
             nursery.cancel_scope.cancel()
 
         await nursery.start(session.run)
@@ -80,7 +79,7 @@ async def once(
 
 
 async def _refuse_questions(session: TerminalSession, words: Words) -> None:
-    """Nobody is there to judge what the turn asks: say so, and say no. `--yes` has answered already."""
+    """Answer the turn's questions with no, and say so: nobody can judge them. `--yes` would have answered."""
     while True:
         while session.confirming is None:
             await session.changed()

@@ -1,4 +1,4 @@
-"""Rich things to lines of text with colours, for a terminal of a given width.
+"""Paints what Rich can render as lines of text with colours, for a terminal of a given width.
 
 What is painted has often been written by a model or a tool. Whatever way it took (a character reference
 in Markdown, say), each piece of text is cleaned once more here, the last place before the terminal.
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, TableElement
@@ -21,8 +22,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from rumi.channels.terminal.calls import excerpt_of, outcome_of
 from rumi.channels.terminal.clean import clean
+from rumi.channels.terminal.words import Words
 from rumi.markdown import parser
+from rumi.tools import ToolResult
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -65,7 +69,7 @@ class Painter:
         self._colours: ColorSystem | None = COLOR_SYSTEMS[system] if system is not None else None
 
     def paint(self, what: RenderableType, width: int) -> list[str]:
-        """`what` as lines of at most `width` cells, without spaces at their ends."""
+        """Return `what` as lines of at most `width` cells, without spaces at their ends."""
         options = self._console.options.update(width=max(1, width), height=None)
         lines = self._console.render_lines(what, options, pad=False)
         return [self._encode(line) for line in lines]
@@ -85,7 +89,7 @@ class Painter:
 
 
 def _without_end(line: list[Segment]) -> list[Segment]:
-    """The line without the spaces that only fill it up: they would wrap when the window shrinks."""
+    """Return the line without the spaces that only fill it up: they would wrap when the window shrinks."""
     kept = list(line)
     while kept:
         text, style, control = kept.pop()
@@ -105,10 +109,44 @@ def _visible(style: Style | None) -> bool:
 
 
 def hanging(mark: Text, text: Text) -> Table:
-    """`text` behind `mark`, its further lines below its first."""
+    """Return `text` behind `mark`, its further lines below its first."""
     table = Table.grid()
     table.add_row(mark, text)
     return table
+
+
+class Called:
+    """A finished tool call: its command, what came of it, and the first lines of what it said.
+
+    Title and outcome stand on one line, or the title on up to two and the outcome below; the excerpt follows.
+    """
+
+    def __init__(self, title: str, result: ToolResult, words: Words) -> None:
+        self._title = title
+        self._good = result.ok and not result.exit_code
+        self._outcome = outcome_of(result, words)
+        self._excerpt = excerpt_of(result, words)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay it out for the width that there is."""
+        width = options.max_width
+        mark = Text("● ", "green" if self._good else "red")
+        outcome = Text(self._outcome, "dim" if self._good else "red")
+        if cell_len(self._title) + outcome.cell_len + 6 <= width:
+            yield Text.assemble(mark, (self._title, "bold"), "  ", outcome)
+        else:
+            title = Text(self._title, "bold")
+            for cells in range(2 * (width - 3), 0, -8):  # words that do not fit a line leave it shorter
+                title.truncate(cells, overflow="ellipsis")
+                if len(console.render_lines(hanging(mark, title), options)) <= 2:
+                    break
+            yield hanging(mark, title)
+            if self._outcome:
+                yield Padding(outcome, (0, 0, 0, 2))
+        for line in self._excerpt:
+            said = Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+            said.truncate(max(1, width - 4), overflow="ellipsis")
+            yield Padding(said, (0, 0, 0, 4))
 
 
 class AnswerMarkdown(Markdown):

@@ -1,6 +1,6 @@
 """What `-p` sends: its text, and data that is piped beside it, read within bounds of time and length.
 
-It is read before the home is held or a window is opened: who waits for a pipe keeps nobody waiting.
+It is read before the home is held or a window is opened, so that a slow pipe makes no other process wait.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,10 +16,10 @@ from rumi.journal import Attachment
 from rumi.texts import Language
 
 SILENT_S: Final = 3.0
-"""How long the first of it may take: many programs pass on a pipe that no one writes to or closes."""
+"""How long the first data may take: many programs pass on a pipe that nobody writes to or closes."""
 
 PAUSE_S: Final = 10.0
-"""How long it may pause once it has begun."""
+"""How long the data may pause once it has begun."""
 
 SOURCE: Final = "standard input"
 
@@ -27,9 +27,9 @@ SOURCE: Final = "standard input"
 async def what_to_send(
     prompt: str, streams: Streams, language: Language, max_chars: int
 ) -> tuple[str, tuple[Attachment, ...]]:
-    """The text of a single turn (`-` reads it from standard input), and what is piped beside it.
+    """Return the text of a single turn (`-` reads it from standard input), and what is piped beside it.
 
-    A command takes no data, and nothing is waited for.
+    A command takes no data, so nothing is read for it.
 
     Raises:
         UsageError: there is nothing to send.

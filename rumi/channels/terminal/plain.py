@@ -3,6 +3,7 @@
 Answers go to standard output; what happens on the way (tool calls, waits, notices) goes to the error output.
 """
 
+import signal
 from collections.abc import AsyncIterator
 
 import trio
@@ -10,8 +11,7 @@ import trio
 from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
 from rumi.channels.terminal.calls import excerpt_of, outcome_of
 from rumi.channels.terminal.clean import clean, one_line
-from rumi.channels.terminal.session import Settled, TerminalSession
-from rumi.channels.terminal.stops import INTERRUPTED, Asked, until_stopped
+from rumi.channels.terminal.session import INTERRUPTED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, Words, is_answer, is_stop
 from rumi.chats import ChatEvent, Replied, TurnState, title_of
@@ -37,7 +37,7 @@ class PlainView:
         self._turn = TurnState()
 
     async def event(self, event: ChatEvent) -> None:
-        """Tool calls, waits and questions; the answer comes whole, with the reply."""
+        """Tell tool calls, waits and questions; the answer comes whole, with the reply."""
         before = self._turn
         self._turn = before.apply(event)
         match event.what:
@@ -58,18 +58,18 @@ class PlainView:
                 pass  # only the final text is written, so there is nothing to take back
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """The reply's text and a newline."""
+        """Write the reply's text and a newline."""
         failed = settled.finished is not None and settled.finished.reason in FAILURES
         writer = self._errors if failed and self._failures_apart else self._output
         await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """A reply of an earlier time. Behind a single turn's output stands only that turn's answer."""
+        """Write a reply of an earlier time, but not to the output of a single turn."""
         writer = self._errors if self._failures_apart else self._output
         await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
     async def elsewhere(self, text: str) -> None:
-        """What somebody else sent."""
+        """Tell what somebody else sent."""
         await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
@@ -77,7 +77,7 @@ class PlainView:
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:
-        """A line on the error output."""
+        """Write a line to the error output."""
         await self._errors.write(clean(text).rstrip("\n") + "\n")
 
 
@@ -89,7 +89,7 @@ async def converse(
     words: Words,
     prompt: Writer | None = None,
 ) -> int:
-    """Send line after line, each when the turn before it has ended, `/stop` at once; the exit code.
+    """Send line after line, each when the turn before it has ended, `/stop` at once; return the exit code.
 
     While the turn asks for a yes or a no, the next line answers it; any other line, or the end of the
     input, is a no. With `prompt` a person types at the other end: they are prompted, what they typed before
@@ -101,7 +101,7 @@ async def converse(
         async def watch_signals() -> None:
             nonlocal code
             async for number in signals:
-                stays = Asked.of(number) is Asked.STOP and prompt is not None
+                stays = number == signal.SIGINT and prompt is not None
                 if not (session.busy if stays else session.owing):
                     if stays and prompt is not None:
                         await prompt.write(f"\n{PROMPT}")
@@ -116,7 +116,7 @@ async def converse(
 
         async def leave_when_stopped() -> None:
             nonlocal code
-            await until_stopped(session, words)
+            await session.until_stopped()
             code = INTERRUPTED
             nursery.cancel_scope.cancel()
 
@@ -154,7 +154,7 @@ async def _send_lines(session: TerminalSession, lines: Lines, words: Words, prom
 async def _answers_a_question(
     session: TerminalSession, text: str | None, words: Words, *, person: bool
 ) -> bool:
-    """Wait until the chat is idle; True when the line was used up as the answer to a question before that.
+    """Wait until the chat is idle. Return True if the line was the answer to a question.
 
     What a person typed before the question was there is no answer to it.
     """

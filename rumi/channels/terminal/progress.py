@@ -1,4 +1,4 @@
-"""What happens before the chat begins (an image is built, a sandbox checked), on the error output.
+"""Shows on the error output what happens before the chat begins: an image is built, a sandbox checked.
 
 On a terminal one line with a spinner and the time; elsewhere one plain line for each step that takes long
 enough to be worth one.
@@ -16,15 +16,17 @@ from rumi.texts import Language, short_duration, told
 QUIET_S = 1.0
 """Steps that are over sooner are not shown."""
 
-_TICK_S = 0.1
+TICK_S = 0.1
+"""How often what moves is drawn again."""
+
 _CLEAR = "\r\x1b[K"
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Progress:
     """Steps, one after the other. `step` and `detail` return at once; what they say is shown soon after."""
 
-    def __init__(self, output: Output, *, moving: bool, language: Language = "en") -> None:
+    def __init__(self, output: Output, *, moving: bool, language: Language) -> None:
         self._output = output
         self._language: Language = language
         self._moving = moving
@@ -35,13 +37,13 @@ class Progress:
         self._over: list[tuple[str, float]] = []
 
     def step(self, text: str) -> None:
-        """The next step begins, and the one before it has ended."""
+        """Begin the next step, and end the one before it."""
         self._end_step()
         self._step, self._detail = one_line(told(self._language, text)), ""
         self._since = trio.current_time()
 
     def detail(self, text: str) -> None:
-        """What the step does right now, such as the last line of a build."""
+        """Say what the step does right now, such as the last line of a build."""
         self._detail = one_line(told(self._language, text))
 
     def _end_step(self) -> None:
@@ -54,10 +56,10 @@ class Progress:
         """Show what changes, until cancelled."""
         while True:
             await self.show()
-            await trio.sleep(_TICK_S)
+            await trio.sleep(TICK_S)
 
     async def finish(self) -> None:
-        """Take the moving line away and leave the steps that took their time."""
+        """Remove the moving line; the steps that took longer than `QUIET_S` stay."""
         self._end_step()
         await self.show()
 
@@ -81,7 +83,7 @@ class Progress:
             return f"{_CLEAR}\x1b[?25h" if shown else ""
         from rich.text import Text
 
-        spinner = _SPINNER[int(trio.current_time() / _TICK_S) % len(_SPINNER)]
+        spinner = SPINNER[int(trio.current_time() / TICK_S) % len(SPINNER)]
         detail = f" · {self._detail}" if self._detail else ""
         line = Text(f"{spinner} {self._step} {int(since)} s{detail}")
         line.truncate(self._output.columns_and_rows()[0] - 1, overflow="ellipsis")

@@ -54,7 +54,7 @@ class PromptScreen:
         self._ended = False
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows, now."""
+        """Return the current numbers of columns and of rows."""
         return self._streams.output.columns_and_rows()
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:

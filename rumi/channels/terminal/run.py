@@ -9,8 +9,7 @@ from rumi.channels.terminal.jsonl import JsonView
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.plain import PlainView, converse
-from rumi.channels.terminal.session import TerminalSession, View
-from rumi.channels.terminal.stops import SIGNALS
+from rumi.channels.terminal.session import SIGNALS, TerminalSession, View
 from rumi.channels.terminal.streams import OutputClosedError, Streams, capable
 from rumi.channels.terminal.words import LEAVING, words_for
 from rumi.chats import ChatPort, asks_first
@@ -18,14 +17,14 @@ from rumi.errors import UsageError, single
 
 
 async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Streams | None = None) -> int:
-    """Talk with a chat until the turn, the input or the person comes to an end; the process's exit code.
+    """Talk with a chat until the turn, the input or the person ends; return the process's exit code.
 
     - `options.prompt`: one turn (see `once`).
     - Standard input and output are a terminal that can be drawn on: the interactive chat.
     - Otherwise, and always with `options.json`: line by line (see `plain.converse`).
 
-    SIGINT, SIGTERM and SIGHUP are taken care of while this runs; it must be called in the main thread.
-    An output that nobody reads any more ends it quietly. Cancelled, it leaves the terminal as it was.
+    It handles SIGINT, SIGTERM and SIGHUP meanwhile, so it must be called in the main thread.
+    If nobody reads the output any more, it ends without an error. Cancelled, it restores the terminal.
     """
     streams = streams or Streams()
     with trio.open_signal_receiver(*SIGNALS) as signals:

@@ -20,7 +20,7 @@ class LiveScreen:
         self._live: list[str] = []
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows, now."""
+        """Return the current numbers of columns and of rows."""
         return self._output.columns_and_rows()
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """One side of a conversation with a chat: what was sent, what is still unanswered, what is shown."""
 
+import signal
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -14,6 +15,15 @@ from rumi.chats import ChatEvent, ChatPort, Moved, Replied, TurnStarted, TurnSta
 from rumi.errors import NotTaken
 from rumi.journal import Attachment
 from rumi.texts import told_error
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""SIGINT is Ctrl-C, which asks to stop what runs; the others end the process."""
+
+INTERRUPTED = 130
+"""The exit code of a chat that was interrupted."""
+
+STOP_WAIT_S = 15.0
+"""How long to wait for a stop to be confirmed; the sandbox needs a moment to show that no process is left."""
 
 _KEPT_RESULTS = 256
 
@@ -30,27 +40,27 @@ class View(Protocol):
     """Shows a conversation. Each call returns when what it shows has been written."""
 
     async def event(self, event: ChatEvent) -> None:
-        """Something happened; never a `Replied`."""
+        """Show an event; never a `Replied`."""
         ...
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """A final reply."""
+        """Show a final reply."""
         ...
 
     async def earlier(self, reply: Replied) -> None:
-        """A final reply of an earlier time, which no one has seen yet."""
+        """Show a final reply of an earlier time, which no one has seen yet."""
         ...
 
     async def elsewhere(self, text: str) -> None:
-        """A message became a turn that was sent by somebody else than this conversation."""
+        """Show a message that became a turn and that somebody else sent."""
         ...
 
     async def stopping(self, presses: int) -> None:
-        """The user wants what is running to stop, for the first, second… time."""
+        """Show that the user wants what runs to stop, for the first, second… time."""
         ...
 
     async def notice(self, text: str) -> None:
-        """Something the terminal itself has to say."""
+        """Show what the terminal itself has to say."""
         ...
 
 
@@ -61,8 +71,8 @@ class TerminalSession:
     a conversation that is `alone` shows only what belongs to its own messages. With `yes` the questions of
     its own turns are answered with yes.
 
-    `busy` says whether a message is unanswered or a turn runs, `owing` whether that is one of its own;
-    `confirming` what the turn wants to know, `sent` how many messages went out.
+    `busy`: a message is unanswered or a turn runs; `owing`: that is one of its own. `confirming` is the
+    question of the turn, `sent` counts the messages that went out, `not_taken` those that were refused.
     """
 
     def __init__(
@@ -117,7 +127,7 @@ class TerminalSession:
             subscription.close()
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Send a message, a command, or a yes or no; its number."""
+        """Send a message, a command, or a yes or no; return its number."""
         self._sending += 1
         self.sent += 1
         try:
@@ -131,7 +141,7 @@ class TerminalSession:
         return number
 
     async def say(self, text: str) -> None:
-        """Send it. One that is not taken is told, and the conversation goes on."""
+        """Send a text. If it is not taken, say so, and go on with the conversation."""
         try:
             await self.send(text)
         except NotTaken as error:
@@ -144,7 +154,7 @@ class TerminalSession:
         await self.say(self._words.yes if yes else self._words.no)
 
     async def interrupt(self) -> bool:
-        """What Ctrl-C means while the chat is busy: stop, then patience; True the third time, to leave."""
+        """Handle a Ctrl-C while the chat is busy: the first one stops; return True at the third, to leave."""
         self._presses += 1
         presses = self._presses
         await self.view.stopping(presses)
@@ -153,18 +163,21 @@ class TerminalSession:
         return presses >= 3
 
     async def settled(self, number: int) -> Settled:
-        """The reply to that message, as soon as it has been shown."""
+        """Return the reply to that message when it has been shown."""
         while number not in self._results:
             await self.changed()
         return self._results[number]
 
-    async def quiet(self) -> None:
-        """Return when nothing of its own is unanswered."""
-        while self.owing:
-            await self.changed()
+    async def until_stopped(self) -> None:
+        """Return when nothing of its own is unanswered, after `STOP_WAIT_S` seconds at the latest."""
+        with trio.move_on_after(STOP_WAIT_S) as bound:
+            while self.owing:
+                await self.changed()
+        if bound.cancelled_caught:
+            await self.view.notice(self._words.not_confirmed)
 
     async def changed(self) -> None:
-        """Return after the next change of what this object tells."""
+        """Return after the next change in the conversation."""
         await self._changed.wait()
 
     def _notify(self) -> None:
@@ -174,7 +187,7 @@ class TerminalSession:
         self._changed = trio.Event()
 
     async def _moved(self, moved: Moved) -> None:
-        """The chat is told by another process: what ran has ended, and its replies come from that one."""
+        """Go on with the chat in another process: what ran has ended, and its replies come from there."""
         if moved.note:
             await self.view.notice(moved.note)
         self.confirming = None

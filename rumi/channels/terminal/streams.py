@@ -1,4 +1,4 @@
-"""The three standard streams, as descriptors: read and written so that nothing else ever waits for them.
+"""The three standard streams, as descriptors: read and written so that no other task waits for them.
 
 No descriptor is made non-blocking: a terminal's is shared with the shell that started us, which would
 break. Python's own file objects are not used: a thread that is stuck in one of them keeps the interpreter
@@ -25,15 +25,15 @@ class OutputClosedError(Exception):
 
 
 class Lines(Protocol):
-    """Where lines come from."""
+    """A source of lines."""
 
     async def line(self) -> str | None:
-        """The next line without its end; None when there is no more. Cancelled, it loses nothing."""
+        """Return the next line without its end; None when there is no more. Cancelled, it loses nothing."""
         ...
 
 
 class Writer(Protocol):
-    """Where text goes."""
+    """A destination of text."""
 
     async def write(self, text: str) -> None:
         """Write all of `text`.
@@ -48,7 +48,7 @@ class Writer(Protocol):
 class Output:
     """A descriptor that is written to in a thread: a slow reader delays this writer and nobody else.
 
-    Without `required`, what can't be written because nobody reads it is lost without a word.
+    Without `required`, text that nobody reads is dropped, and no error is raised.
     """
 
     def __init__(self, fd: int, *, required: bool = True) -> None:
@@ -63,7 +63,7 @@ class Output:
         return os.isatty(self.fd)
 
     def columns_and_rows(self) -> tuple[int, int]:
-        """The terminal's size now; 80 by 24 where it does not say."""
+        """Return the terminal's current size; 80 by 24 if it does not say."""
         try:
             size = os.get_terminal_size(self.fd)
         except OSError:
@@ -116,7 +116,7 @@ class Input:
         return os.isatty(self.fd)
 
     async def line(self) -> str | None:
-        """The next line without its end; None when there is no more. Cancelled, it loses nothing."""
+        """Return the next line without its end; None when there is no more. Cancelled, it loses nothing."""
         while "\n" not in self._text:
             if self._ended:
                 last, self._text = self._text, ""
@@ -137,7 +137,7 @@ class Input:
         return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
     async def everything(self) -> str:
-        """All there is until the end."""
+        """Return all text until the end."""
         pieces = []
         while (piece := await self.more()) is not None:
             pieces.append(piece)

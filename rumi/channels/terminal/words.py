@@ -114,13 +114,13 @@ LEAVING = frozenset({"/exit", "/quit"})
 
 
 def words_for(language: Language) -> Words:
-    """The words of that language."""
+    """Return the words of that language."""
     commands = tuple((name, pick(language, es, en)) for name, es, en in _COMMANDS)
     return Words(language=language, commands=commands, **in_language(language, _WORDS))
 
 
 def is_stop(text: str) -> bool:
-    """Return True if a line is the command that waits for nothing."""
+    """Return True if a line is `/stop`, the command that is sent at once."""
     return text.lower().split()[:1] == ["/stop"]
 
 
