@@ -40,8 +40,6 @@ from rumi.journal.messages import (
 from rumi.journal.records import (
     Attachment,
     ChatRecord,
-    DueSessions,
-    Figures,
     HistoryEntry,
     Incoming,
     Lesson,
@@ -63,9 +61,7 @@ __all__ = [
     "ChatRecord",
     "Count",
     "Delivered",
-    "DueSessions",
     "Expire",
-    "Figures",
     "HistoryEntry",
     "Incoming",
     "Journal",

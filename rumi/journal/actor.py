@@ -31,32 +31,32 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WATCH_S: Final = 15.0
-"""How often it is looked whether the file is still the one that is open, and the reserve there."""
+"""How often to check that the file is still the open one, and that the reserve exists."""
 
 LOCKED_S: Final = 60.0
 """How long another program may lock the file before new messages are refused; work in hand waits longer."""
 
 CLEAR_S: Final = 5.0
-"""How often it is looked whether a disk that was full has room again."""
+"""How often to check if a disk that was full has room again."""
 
 ATTEMPTS: Final = Backoff(first_s=0.05, factor=2.0, cap_s=2.0)
-"""Between attempts to write what could not be written."""
+"""The pauses between attempts to write."""
 
 SLICE_PAUSE_S: Final = 0.01
-"""Between slices of what is deleted: others come first."""
+"""The pause between two slices of a deletion, in which other requests come first."""
 
 EXPIRE_S: Final = 3600.0
-"""How often it is looked for what is older than it has to be kept."""
+"""How often to look for entries that are older than they have to be kept."""
 
 _LEAVES_SOMETHING: Final = (NewSession, LearnedFrom, LearnNothing)
-"""Behind these there may be history to be deleted."""
+"""After these requests there may be history to delete."""
 
 Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(slots=True)
 class Shelf:
-    """What outlives the journal's incarnations.
+    """State that outlives the journal's incarnations.
 
     `observe` is told when the trouble changes, None at its end; `since` is when it began, on trio's clock.
     `file` is which file is open: another one in its place is not written. `large` is what could be deleted,
@@ -78,7 +78,7 @@ class Shelf:
         return self.trouble is not None
 
     def set(self, trouble: Trouble | None) -> None:
-        """Note what keeps the file from being written. One that was replaced stays so."""
+        """Note what keeps the file from being written. A replaced file stays replaced."""
         if trouble == self.trouble or self.trouble == "replaced":
             return
         if self.trouble is None:
@@ -108,7 +108,7 @@ class _Job:
         self.withdrawn = False
 
     def answer(self, reply: object) -> None:
-        """Settle it."""
+        """Settle the request with its reply."""
         self.reply = reply
         self.done.set()
 
@@ -134,7 +134,7 @@ class Journal(Actor[JournalMessage]):
         shelf: Shelf | None = None,
         keep_s: float = 0.0,
     ) -> None:
-        """`keep_s` is how long what is over is kept, 0 for ever."""
+        """`keep_s` is how long finished entries are kept, 0 for ever."""
         self._path = path
         self._offload = offload
         self._now = now
@@ -154,7 +154,7 @@ class Journal(Actor[JournalMessage]):
         """Open the file, the same one as before.
 
         Raises:
-            JournalError: with what to do about it.
+            JournalError: The file cannot be opened. The error says what to do.
         """
         shelf = self._shelf
         if shelf.file and shelf.file[0] != self._identity()[0]:
@@ -225,10 +225,10 @@ class Journal(Actor[JournalMessage]):
         return float("inf") if self._shelf.trouble in (None, "replaced") else self._next_clear
 
     async def _commit(self, store: Store) -> None:
-        """Write what is kept in one transaction, and answer it.
+        """Write the kept requests in one transaction, and answer them.
 
         Raises:
-            Unwritable: it is still kept.
+            Unwritable: They are still kept.
         """
         jobs = self._kept
         requests = [job.request for job in jobs]
@@ -256,9 +256,9 @@ class Journal(Actor[JournalMessage]):
             self._shelf.set(None)
 
     async def _look_again(self, store: Store) -> None:
-        """Nothing waits to be written: find out whether it could be.
+        """Find out if the file can be written again, while nothing waits to be written.
 
-        A disk that was full is full until the reserve is there again: what is left belongs to work in hand.
+        A full disk counts as full until the reserve exists again: the space until then is for work in hand.
         """
         reserve = self._shelf.reserve
         if self._shelf.trouble == "full" and reserve and not await self._offload(reserve.make):
@@ -269,7 +269,7 @@ class Journal(Actor[JournalMessage]):
         self._shelf.set(None)
 
     async def _put_off(self, store: Store, trouble: Trouble) -> None:
-        """Keep what could not be written, and answer what need not wait for that."""
+        """Keep the requests that could not be written, and answer those that need no writing."""
         if self._shelf.trouble is None:
             self._look_now.set()
         self._shelf.set(trouble)
@@ -283,7 +283,7 @@ class Journal(Actor[JournalMessage]):
         self._failures += 1
 
     async def _give_back(self, trouble: Trouble) -> bool:
-        """Let the disk have the reserve, if that may help; whether it did."""
+        """Free the reserve, if that may help. Return True if the disk has more room now."""
         reserve = self._shelf.reserve
         if reserve is None or trouble not in ("full", "failing"):
             return False
@@ -294,7 +294,7 @@ class Journal(Actor[JournalMessage]):
         return True
 
     async def _without_writing(self, store: Store, jobs: Sequence[_Job]) -> list[_Job]:
-        """Refuse new messages, answer what only reads; what is left."""
+        """Refuse new messages, and answer requests that only read. Return the other requests."""
         trouble, left = self._shelf.trouble, []
         for job in jobs:
             if trouble is not None and self._shelf.refuses and isinstance(job.request, Accept):
@@ -313,7 +313,7 @@ class Journal(Actor[JournalMessage]):
                 job.answer(reply)
         return [job for job in left if not job.done.is_set()]
 
-    # What goes on beside
+    # Background tasks
 
     def _identity(self) -> Identity:
         """Return which files these are, as the file system numbers them; None for one that is not there."""
@@ -328,7 +328,7 @@ class Journal(Actor[JournalMessage]):
         return tuple(found)
 
     async def _watch(self) -> None:
-        """See to it that the file is the one that is open, and that there is a reserve."""
+        """Check that the file is still the open one, and that there is a reserve."""
         shelf = self._shelf
         while True:
             if shelf.trouble is None and shelf.reserve is not None:
@@ -344,7 +344,7 @@ class Journal(Actor[JournalMessage]):
                 self._work.set()
 
     async def _beside(self, work: Callable[[], T]) -> T | None:
-        """Do something that is not worth a crash; None where it fails."""
+        """Do work whose failure is not worth a crash; return None if it fails."""
         try:
             return await self._offload(work)
         except Exception as error:  # noqa: BLE001  # whatever it is, the next look finds it again
@@ -390,8 +390,8 @@ class Journal(Actor[JournalMessage]):
         return ", ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
-        """Requests that wait for the disk, replies that nobody has acknowledged, as last committed, and what
-        keeps the file from being written."""
+        """Return how many requests wait for the disk, how many replies are not acknowledged, as last
+        committed, and what keeps the file from being written."""
         trouble = self._shelf.trouble
         return {
             "waiting": len(self._waiting) + len(self._kept),

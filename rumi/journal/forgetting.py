@@ -31,7 +31,7 @@ _TABLES = (
 
 @steps.of(Sweep)
 def sweep(request: Sweep, transaction: Transaction) -> bool:
-    """Delete the first history of those sessions that are to be forgotten."""
+    """Delete a slice of the history of sessions to forget. Return True if there may be more."""
     left = SLICE
     while left:
         found = _forgotten(transaction)
@@ -49,7 +49,7 @@ def sweep(request: Sweep, transaction: Transaction) -> bool:
 
 
 def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
-    """The first session whose history is to be deleted."""
+    """Return the first session whose history is to be deleted."""
     found: tuple[str, int] | None = transaction.db.execute(
         "SELECT chat, number FROM sessions WHERE forget AND NOT fresh ORDER BY chat, number LIMIT 1"
     ).fetchone()
@@ -58,9 +58,9 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
 
 @steps.of(Expire)
 def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
-    """Look at the next rows, and delete those that are old and over.
+    """Look at the next rows, and delete those that are old and finished. Return where to go on.
 
-    Rows are looked at in the order in which they came: behind a slice in which all are new come new ones.
+    Rows are in the order of their arrival: after a slice of new rows there are only new ones.
     """
     place = request.place
     table, age, over = _TABLES[place.table]

@@ -1,4 +1,4 @@
-"""Steps that keep sessions and what was said in them."""
+"""Steps that store sessions and their history."""
 
 import json
 from dataclasses import asdict
@@ -18,13 +18,13 @@ UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 @steps.of(Append)
 def append(request: Append, transaction: Transaction) -> None:
-    """More history."""
+    """Append entries to the history."""
     insert_history(transaction, request.chat, request.session, request.entries)
 
 
 @steps.of(NewSession)
 def new_session(request: NewSession, transaction: Transaction) -> int:
-    """End the session and begin another."""
+    """End the session and begin another; return its number."""
     chat = (request.chat,)
     transaction.db.execute(
         "UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (transaction.now(), *chat)
@@ -43,7 +43,7 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
 
 @steps.of(Summarize)
 def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
-    """A summary, or a cut, as long as the session lasts; and never for less than the one before."""
+    """Store a summary, or a cut, while the session lasts; never one that covers less than the one before."""
     summary, session = request.summary, (request.chat, request.session)
     (end,) = transaction.db.execute(
         "SELECT max(history.id) FROM history JOIN sessions USING (chat)"
@@ -69,7 +69,7 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
 
 @steps.of(LeftOut)
 def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
-    """Return what has to be summed up still."""
+    """Return the entries that prompts leave out and no summary covers."""
     session = (request.chat, request.session)
     told, upto = transaction.db.execute(
         "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
@@ -79,7 +79,7 @@ def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, 
 
 @steps.of(Shorten)
 def shorten(request: Shorten, transaction: Transaction) -> None:
-    """Note up to where."""
+    """Note up to which entry prompts show tool results shortened."""
     session = (request.chat, request.session)
     transaction.db.execute(
         "UPDATE sessions SET short = max(short, coalesce("
@@ -91,7 +91,7 @@ def shorten(request: Shorten, transaction: Transaction) -> None:
 
 @steps.of(MarkFiles)
 def mark_files(request: MarkFiles, transaction: Transaction) -> None:
-    """Set or remove the mark."""
+    """Note that something in the chat's files came from outside, or nothing any more."""
     if request.tainted:
         transaction.db.execute(
             "INSERT OR IGNORE INTO tainted_files (chat, since) VALUES (?, ?)",
@@ -112,9 +112,9 @@ def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, b
 
 
 def history_of(
-    transaction: Transaction, chat: str, session: int, limit: int, max_tokens: int | None = None
+    transaction: Transaction, chat: str, session: int, limit: int, max_tokens: int | None
 ) -> tuple[Summary | None, tuple[HistoryEntry, ...]]:
-    """The summary of a session's beginning, if there is one, and the latest entries of what follows.
+    """Return the summary of a session's beginning, if there is one, and the latest entries of what follows.
 
     Results are as prompts show them. No more than `limit` entries are read, and no more than take about
     `max_tokens`: a history may be longer than anything that memory should hold. What is before those is left
@@ -144,7 +144,7 @@ def _entries(
     limit: int,
     max_tokens: int | None,
 ) -> tuple[tuple[HistoryEntry, ...], str]:
-    """The latest history entries between two, in bounds, and the turn before them where there was no room.
+    """Return the latest entries between two, within the limits, and the turn before them that had no room.
 
     With `max_tokens` no exchange is read in part, unless it is the last one.
     """
@@ -188,7 +188,7 @@ def insert_history(
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
-    """The chat's session, opened if there is none, and when it is due to end."""
+    """Return the chat's session, opened if there is none, and when it is due to end."""
     row = transaction.db.execute(
         "SELECT number, due FROM sessions WHERE chat = ? AND ended IS NULL ORDER BY number DESC LIMIT 1",
         (chat,),
@@ -208,14 +208,14 @@ def _open_session(transaction: Transaction, chat: str) -> int:
 
 
 def dump_message(message: Message) -> str:
-    """A history message as JSON text. What a model thought on the way is not kept."""
+    """Return a history message as JSON text, without what a model thought on the way."""
     fields = asdict(message)
     del fields["reasoning"]
     return clean(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 
 def load_message(text: str) -> Message:
-    """The opposite of `dump_message`. What a disk has spoilt is one entry, and no reason to end anything."""
+    """Return the message that `dump_message` wrote; for a damaged text, a message that says so."""
     try:
         fields = json.loads(text)
         calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
@@ -225,7 +225,7 @@ def load_message(text: str) -> Message:
 
 
 def load_links(text: str) -> tuple[str, ...]:
-    """Addresses that were given; none where that cannot be read: then they are asked about once more."""
+    """Return addresses that were given; none from a damaged text: then users are asked about them again."""
     try:
         return tuple(map(str, json.loads(text)))
     except (ValueError, TypeError):

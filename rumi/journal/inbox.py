@@ -1,4 +1,4 @@
-"""Steps that store messages, and find those that nobody has replied to."""
+"""Steps that store messages, and find those without a reply."""
 
 import json
 from dataclasses import asdict, replace
@@ -35,7 +35,7 @@ _OPEN: Final = "messages INDEXED BY messages_open"
 
 @steps.of(Accept)
 def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, ...]:
-    """Store a batch without what was seen before."""
+    """Store a batch, without messages that were seen before."""
     for source in {message.update.source for message in request.batch if message.update is not None}:
         transaction.db.execute(
             "DELETE FROM updates WHERE source = ?1 AND seen < ?2 AND seen <="
@@ -85,7 +85,7 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
 
 @steps.of(Moved)
 def moved(request: Moved, transaction: Transaction) -> bool:
-    """Note a group's new chat id, unless a chat of that id has messages of its own."""
+    """Note a group's new chat id. Return False if a chat of that id has messages of its own."""
     known = transaction.db.execute(
         "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"
         " OR (chat > ?1 || '_' AND chat < ?1 || '`'))",
@@ -122,7 +122,7 @@ def moves(request: MovedGroups, transaction: Transaction) -> tuple[tuple[str, st
 
 @steps.of(Begin)
 def begin(request: Begin, transaction: Transaction) -> None:
-    """A message becomes a turn."""
+    """Note that a message became a turn, and store the turn's first entries."""
     transaction.db.execute(
         "UPDATE messages SET turn = ?, session = ? WHERE id = ?",
         (request.turn, request.session, request.message),
@@ -142,13 +142,13 @@ def begin(request: Begin, transaction: Transaction) -> None:
 
 @steps.of(Previewed)
 def previewed(request: Previewed, transaction: Transaction) -> None:
-    """Note where an answer grows."""
+    """Note the message in which an answer grows."""
     transaction.db.execute("UPDATE messages SET preview = ? WHERE id = ?", (request.preview, request.message))
 
 
 @steps.of(Load)
 def load(request: Load, transaction: Transaction) -> ChatRecord:
-    """All that is known of a chat."""
+    """Return all that is known of a chat."""
     session, due = session_of(transaction, request.chat)
     summary, history = history_of(transaction, request.chat, session, request.limit, request.max_tokens)
     tainted_session, tainted_files = taint_of(transaction, request.chat, session)
@@ -165,14 +165,14 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
 
 @steps.of(OpenMessages)
 def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Incoming, ...]:
-    """Return what lacks a final reply."""
+    """Return the chat's messages that lack a final reply."""
     found = f"{_OPEN} WHERE chat = ? AND reply IS NULL AND id > ? ORDER BY id"
     return _messages(transaction, found, request.chat, request.after)
 
 
 @steps.of(Retriable)
 def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
-    """Return what a retry would run."""
+    """Return the message that a retry would run."""
     session, _ = session_of(transaction, request.chat)
     found = (
         "messages WHERE chat = ? AND session = ? AND reply IS NOT NULL"
@@ -183,7 +183,7 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
 
 @steps.of(OpenChats)
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
-    """Return where somebody still waits for a reply."""
+    """Return the chats with messages that lack a final reply."""
     rows = transaction.db.execute("SELECT DISTINCT chat FROM messages WHERE reply IS NULL ORDER BY chat")
     return tuple(chat for (chat,) in rows)
 
@@ -201,7 +201,7 @@ def knows(request: Knows, transaction: Transaction) -> bool:
 
 @steps.of(Count)
 def count(request: Count, transaction: Transaction) -> Figures:
-    """Sizes."""
+    """Return sizes for the status."""
     last, waiting, undelivered = transaction.db.execute(
         "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
         " (SELECT count(*) FROM messages WHERE reply IS NULL),"
@@ -211,7 +211,7 @@ def count(request: Count, transaction: Transaction) -> Figures:
 
 
 def _messages(transaction: Transaction, found: str, *values: object) -> tuple[Incoming, ...]:
-    """Stored messages, as a query says behind its FROM."""
+    """Return the messages that a query finds; `found` is its text after FROM."""
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, coalesce(turn, '')"
         f" FROM {found}",

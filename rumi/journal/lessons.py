@@ -1,4 +1,4 @@
-"""Steps for learning from sessions: which are due, what was said in them, what becomes of them then."""
+"""Steps for learning from sessions: which are due, what was said in them, and what was learned from."""
 
 import math
 
@@ -18,7 +18,7 @@ FROM sessions WHERE fresh AND chat = coalesce(?, chat) ORDER BY since, chat, num
 
 @steps.of(ToLearn)
 def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
-    """Return what is due. Only sessions in which something was said since are looked at."""
+    """Return the sessions that are due. Only sessions with something new are looked at."""
     now, due, then = transaction.now(), [], math.inf
     for chat, number, since in transaction.db.execute(_DUE, (request.chat,)):
         if since > now and not request.going_on:
@@ -53,7 +53,7 @@ def study(request: Study, transaction: Transaction) -> Lesson:
 
 @steps.of(LearnedFrom)
 def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
-    """Done, up to there. What is to be forgotten goes with the next sweep."""
+    """Note up to which entry a session was learned from. The next sweep deletes what is to be forgotten."""
     transaction.db.execute(
         "UPDATE sessions SET learned = ?1, tries = 0, learn_after = 0, asked = 0,"
         " fresh = EXISTS (SELECT 1 FROM history WHERE chat = ?2 AND session = ?3 AND id > ?1"
@@ -65,7 +65,7 @@ def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
 
 @steps.of(PutOff)
 def put_off(request: PutOff, transaction: Transaction) -> None:
-    """Not now."""
+    """Note a failed attempt, and when the next one may be."""
     transaction.db.execute(
         "UPDATE sessions SET tries = tries + 1, learn_after = ? WHERE chat = ? AND number = ?",
         (request.until, request.chat, request.session),
@@ -74,7 +74,7 @@ def put_off(request: PutOff, transaction: Transaction) -> None:
 
 @steps.of(AskToLearn)
 def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
-    """Now, or at the next start."""
+    """Make sessions due at once, although they go on; this also holds after a restart."""
     also = ", learn_after = 0, tries = 0" if request.retry else ""
     transaction.db.execute(
         f"UPDATE sessions SET asked = 1{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
@@ -83,7 +83,7 @@ def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
 
 @steps.of(LearnNothing)
 def learn_nothing(request: LearnNothing, transaction: Transaction) -> None:
-    """What is to be forgotten may go."""
+    """Let the next sweep delete what is to be forgotten; with `ever`, mark everything as learned from."""
     if request.ever:
         transaction.db.execute(
             "UPDATE sessions SET fresh = 0, asked = 0, learned ="

@@ -28,7 +28,8 @@ SLICE = 250
 """Rows that one transaction deletes of what is forgotten: others wait for no more than that."""
 
 MOST_MOVED = 100_000
-"""Groups whose new numbers are remembered: more than one person's bot meets; strangers fill no disk."""
+"""How many moved groups are remembered: more than one bot meets, and few enough that strangers cannot fill
+the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Begin(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Append(Request[None]):
-    """More history, as it happens."""
+    """Append to a session's history, as it happens."""
 
     chat: str
     session: int
@@ -88,7 +89,7 @@ class Append(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Settle(Request[int]):
-    """The final reply to messages, and the state that goes with it, in one transaction.
+    """Store the final reply to messages, and the state that goes with it, in one transaction.
 
     The first of them is the one that was worked on, and `reason` how that ended. Replies with the
     delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
@@ -106,14 +107,14 @@ class Settle(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Delivered(Request[None]):
-    """A person has the reply."""
+    """Note that a person has the reply."""
 
     delivery: int
 
 
 @dataclass(frozen=True, slots=True)
 class PartSent(Request[None]):
-    """A person has the first `parts` parts of the reply."""
+    """Note that a person has the first `parts` parts of the reply."""
 
     delivery: int
     parts: int
@@ -121,7 +122,7 @@ class PartSent(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable(Request[None]):
-    """The chat's waiting replies, or only the one `delivery`, can reach nobody any more; `why` is kept."""
+    """Note that the chat's waiting replies, or only the one `delivery`, can reach nobody, and `why`."""
 
     chat: str
     why: str
@@ -132,7 +133,7 @@ class Undeliverable(Request[None]):
 class Previewed(Request[None]):
     """The answer to a message grows in what its source calls `preview`; None: it is not there any more.
 
-    Only who noted it knows which of its edits are still under way: to everybody else it has to go.
+    Only the sender that noted it knows which of its edits are still under way; another sender deletes it.
     """
 
     message: int
@@ -141,19 +142,19 @@ class Previewed(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Undelivered(Request[tuple[StoredReply, ...]]):
-    """The chat's replies that no one has yet, oldest first."""
+    """Return the chat's replies that no one has yet, oldest first."""
 
     chat: str
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Request[tuple[str, ...]]):
-    """The chats with replies that no one has yet."""
+    """Return the chats with replies that no one has yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load(Request[ChatRecord]):
-    """All that is known of a chat. `limit` is how many of the latest history entries are wanted.
+    """Return all that is known of a chat. `limit` is how many of the latest history entries are wanted.
 
     With `max_tokens` no more of them than take about so many in a prompt, but the latest in any case.
     """
@@ -165,7 +166,7 @@ class Load(Request[ChatRecord]):
 
 @dataclass(frozen=True, slots=True)
 class NewSession(Request[int]):
-    """End the chat's session and begin another; its number.
+    """End the chat's session and begin another. The reply is its number.
 
     `forget` deletes all history as well, in slices (`Sweep`): from now on, or, with `learn`, where there is
     something to learn from, as soon as that is done.
@@ -192,7 +193,7 @@ class Summarize(Request[Summary | None]):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut(Request[tuple[HistoryEntry, ...]]):
-    """What prompts leave out of a session, and no summary stands for: the latest, in about so many tokens."""
+    """Return what prompts leave out of a session and no summary covers: the latest, in about `max_tokens`."""
 
     chat: str
     session: int
@@ -224,7 +225,7 @@ class ToLearn(Request[DueSessions]):
 
 @dataclass(frozen=True, slots=True)
 class Study(Request[Lesson]):
-    """What was said in a session and was not learned from yet."""
+    """Return what was said in a session and was not learned from yet."""
 
     chat: str
     session: int
@@ -232,7 +233,7 @@ class Study(Request[Lesson]):
 
 @dataclass(frozen=True, slots=True)
 class LearnedFrom(Request[None]):
-    """A session was learned from, up to that entry of its history; what is to be forgotten goes now."""
+    """Note up to which entry a session was learned from; what is to be forgotten is deleted then."""
 
     chat: str
     session: int
@@ -241,7 +242,7 @@ class LearnedFrom(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class PutOff(Request[None]):
-    """To learn from a session has failed; it is not due again before `until`, in seconds since 1970."""
+    """Note that learning from a session failed; it is not due again before `until`, in seconds since 1970."""
 
     chat: str
     session: int
@@ -271,7 +272,7 @@ class LearnNothing(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class MarkFiles(Request[None]):
-    """Something in the chat's files came from outside from now on, or nothing any more."""
+    """Note that something in the chat's files came from outside, or nothing any more."""
 
     chat: str
     tainted: bool
@@ -279,19 +280,19 @@ class MarkFiles(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Retriable(Request[Incoming | None]):
-    """The last message of this session that became a turn, did not complete, and was not run again."""
+    """Return the last message of this session that became a turn, did not complete, and was not run again."""
 
     chat: str
 
 
 @dataclass(frozen=True, slots=True)
 class OpenChats(Request[tuple[str, ...]]):
-    """The chats with messages that lack a final reply."""
+    """Return the chats with messages that lack a final reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMessages(Request[tuple[Incoming, ...]]):
-    """The chat's messages that lack a final reply, of those numbered above `after`, in their order."""
+    """Return the chat's messages that lack a final reply, of those numbered above `after`, in their order."""
 
     chat: str
     after: int
@@ -299,19 +300,19 @@ class OpenMessages(Request[tuple[Incoming, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Knows(Request[bool]):
-    """Whether anything was ever said in the chat."""
+    """Ask if anything was ever said in the chat."""
 
     chat: str
 
 
 @dataclass(frozen=True, slots=True)
 class Count(Request[Figures]):
-    """Sizes for the status dump."""
+    """Return sizes for the status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep(Request[bool]):
-    """Delete a slice of what is to be forgotten; whether there may be more of it."""
+    """Delete a slice of what is to be forgotten. The reply is True if there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +332,7 @@ class Expire(Request[ExpiryCursor | None]):
     """
 
     before: float
-    place: ExpiryCursor = ExpiryCursor()
+    place: ExpiryCursor
 
 
 JournalMessage: TypeAlias = (

@@ -11,7 +11,7 @@ from rumi.steps import Transaction
 
 @steps.of(Settle)
 def settle(request: Settle, transaction: Transaction) -> int:
-    """The final reply to messages, with the state that goes with it."""
+    """Store the final reply to messages, with the state that goes with it. Return its delivery's number."""
     replied = [_reply_of(transaction, message) for message in request.messages]
     if all(replied):  # exactly one final reply: a second one is dropped
         return int(replied[0] or 0)
@@ -40,7 +40,7 @@ def settle(request: Settle, transaction: Transaction) -> int:
 
 
 def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
-    """Put a reply into the outbox; its delivery's number."""
+    """Put a reply into the outbox; return its delivery's number."""
     cursor = transaction.db.execute(
         "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?)", (chat, clean(text), transaction.now())
     )
@@ -55,7 +55,7 @@ def _reply_of(transaction: Transaction, message: int) -> int | None:
 
 @steps.of(Delivered)
 def delivered(request: Delivered, transaction: Transaction) -> None:
-    """A person has the reply."""
+    """Note that a person has the reply."""
     transaction.db.execute(
         "UPDATE outbox SET delivered = ? WHERE id = ? AND delivered IS NULL",
         (transaction.now(), request.delivery),
@@ -64,13 +64,13 @@ def delivered(request: Delivered, transaction: Transaction) -> None:
 
 @steps.of(PartSent)
 def part_sent(request: PartSent, transaction: Transaction) -> None:
-    """A person has a part of the reply."""
+    """Note how many parts of the reply a person has."""
     transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (request.parts, request.delivery))
 
 
 @steps.of(Undeliverable)
 def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
-    """Nobody will ever have these replies."""
+    """Note that nobody will ever have these replies, and why."""
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?, failure = ?"
         " WHERE chat = ? AND delivered IS NULL AND id = coalesce(?, id)",
@@ -80,14 +80,14 @@ def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
 
 @steps.of(Waiting)
 def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
-    """The chats with replies that no one has."""
+    """Return the chats with replies that no one has."""
     rows = transaction.db.execute("SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL ORDER BY chat")
     return tuple(chat for (chat,) in rows)
 
 
 @steps.of(Undelivered)
 def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredReply, ...]:
-    """The chat's replies that no one has."""
+    """Return the chat's replies that no one has, oldest first."""
     rows = transaction.db.execute(
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id"

@@ -143,7 +143,7 @@ class ChatRecord:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Sizes for the status dump."""
+    """Sizes for the status. `last_message` is the highest number of a message, `bytes` the file's size."""
 
     last_message: int
     open_messages: int

@@ -105,7 +105,7 @@ class Store:
         return replies
 
     def read(self, requests: Sequence[Request[Any]]) -> list[object]:
-        """The answers that can be had without writing anything; `NOT_NOW` in place of the others."""
+        """Return the answers that need no writing; `NOT_NOW` in place of the others."""
         self._db.execute("PRAGMA query_only = ON")
         try:
             return [self._read(request) for request in requests]

@@ -9,8 +9,6 @@ from rumi.memory.schema import MEMORY
 from rumi.memory.serving import check, memory_calls
 from rumi.memory.types import (
     MAX_FACTS,
-    MAX_KEY_CHARS,
-    MAX_VALUE_CHARS,
     Fact,
     FactRefused,
     Facts,
@@ -28,8 +26,6 @@ from rumi.memory.writing import checked, written
 __all__ = [
     "LOCAL",
     "MAX_FACTS",
-    "MAX_KEY_CHARS",
-    "MAX_VALUE_CHARS",
     "MEMORY",
     "Ask",
     "Block",
