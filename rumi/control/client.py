@@ -12,7 +12,7 @@ from rumi.control.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, LastWords, Wire, Wi
 from rumi.errors import RumiError, error_of
 
 TIMEOUT_S = 65.0
-"""Longer than the other side waits for a chat: what it has to say about that is better than our guess."""
+"""Longer than the other side waits for a chat, because its own message is more exact than a timeout."""
 
 HOST = "rumi"
 """A name for the handshake's Host header; there is no host behind a Unix socket."""

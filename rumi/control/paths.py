@@ -9,7 +9,7 @@ LONGEST = 100
 
 
 def socket_path(run: Path, installation: str) -> Path:
-    """`run/control.sock` in the home, or, where that is too long, a name in the user's runtime folder."""
+    """Return `run/control.sock` in the home, or, if that is too long, a name in the user's runtime folder."""
     path = run / "control.sock"
     if len(os.fsencode(path)) <= LONGEST:
         return path

@@ -171,7 +171,7 @@ NO_STREAM = _refusal("A line can only be a call. Open the stream over a WebSocke
 
 
 def _listen(path: Path) -> socket.socket:
-    """A listening Unix socket whose file has mode 0600 from its first moment."""
+    """Return a listening Unix socket whose file has mode 0600 from its first moment."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = path.parent.stat()
     if owner.st_uid != os.getuid() or stat.S_IMODE(owner.st_mode) & 0o022:

@@ -17,7 +17,7 @@ FRAMES = 30
 
 
 def stacks() -> list[dict[str, object]]:
-    """All tasks and where each of them stands, the outermost first; `depth` is that in the tree of tasks."""
+    """Return all tasks with their stacks, the outermost first; `depth` is that in the tree of tasks."""
     root = trio.lowlevel.current_root_task()
     return list(_below(root, 0)) if root is not None else []
 

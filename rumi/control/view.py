@@ -31,7 +31,7 @@ MOST_OTHERS = 5
 """The same of those that are no chats: what a sandbox does stands with its chat."""
 
 SLOW_S = 60.0
-"""What takes longer is worth a colour."""
+"""Work that takes longer is coloured."""
 
 Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
@@ -54,7 +54,7 @@ class Choice:
 
 
 def render(status: Item, choice: Choice | None = None) -> RenderableType:
-    """A headline, a line on the sandbox, and the tree."""
+    """Return a headline, lines on what is not in order, and the tree."""
     choice = choice or Choice()
 
     def say(text: str) -> str:
@@ -120,7 +120,7 @@ def _at_work(status: Item) -> str:
 
 
 def chats_of(status: Item, choice: Choice) -> list[Item]:
-    """The chats that are shown, in their order."""
+    """Return the chats that are shown, in their order."""
     return [
         item
         for _, item in _walk(status["tree"], "", "", choice)
@@ -139,7 +139,7 @@ def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[s
 
 
 def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
-    """The children to show, and the others in words. Static children are few, and in the tree's own order."""
+    """Return the children to show, and a text on the others. Static children keep the tree's order."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
         shown = [child for child in children if _matters(child)] if choice.terse else children

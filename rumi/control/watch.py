@@ -27,7 +27,7 @@ EVERY_S = 1.0
 Lines: TypeAlias = list[list[Segment]]
 
 STATUS_S = 10.0
-"""The status waits for no actor: who does not answer in this time is halted."""
+"""The status waits for no actor: a process that does not answer in this time is suspended."""
 
 KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
 
@@ -36,8 +36,8 @@ UP, DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 QUIT = ("q", "\x03", "\x04")
 
 
-async def watch(path: Path, as_json: bool, language: Language = "en") -> int:
-    """Show the status every second until the person leaves; the exit code.
+async def watch(path: Path, as_json: bool, language: Language) -> int:
+    """Show the status every second until the person leaves; return the exit code.
 
     Raises:
         RumiError: the process that is watched has ended.
@@ -63,7 +63,7 @@ async def _status(client: ControlClient) -> dict[str, Any]:
 class Watch:
     """The screen, what is selected on it, and what was asked of the chat that is."""
 
-    def __init__(self, console: Console, client: ControlClient, language: Language = "en") -> None:
+    def __init__(self, console: Console, client: ControlClient, language: Language) -> None:
         self._console = console
         self._client = client
         self._choice = Choice(language=language)
@@ -106,7 +106,7 @@ class Watch:
         return SegmentLines([*self._tree(room)[:room], *foot], new_lines=True)
 
     def _tree(self, room: int) -> Lines:
-        """The tree in that many lines: where it has more, what has to do with chats."""
+        """Return the tree in that many lines; of a longer tree, what has to do with chats."""
         whole = self._lines(render(self._status, self._choice))
         if len(whole) <= room:
             return whole
@@ -147,7 +147,7 @@ class Watch:
         self._choice = replace(self._choice, selected=chats[max(0, min(at, len(chats) - 1))])
 
     async def _do(self, call: str, chat: str) -> None:
-        """Ask for it on a connection of its own: the status goes on meanwhile."""
+        """Make the call on a connection of its own, so that the status goes on meanwhile."""
         self._said = f"{chat}: {call}…"
         try:
             async with connect(self._client.path) as client:
@@ -160,7 +160,7 @@ class Watch:
 
 @asynccontextmanager
 async def _keys() -> AsyncIterator[AsyncIterator[str]]:
-    """What is pressed, key by key, while the terminal neither echoes nor waits for a line."""
+    """Yield the pressed keys one by one, while the terminal neither echoes nor waits for a line."""
     descriptor = sys.stdin.fileno()
 
     async def pressed() -> AsyncIterator[str]:

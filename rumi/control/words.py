@@ -8,7 +8,7 @@ Item = dict[str, Any]
 
 
 def duration(seconds: float) -> str:
-    """A duration in its largest two units: `42 s`, `3 min 5 s`, `2 h 10 min`, `4 d 1 h`."""
+    """Return a duration in its largest two units: `42 s`, `3 min 5 s`, `2 h 10 min`, `4 d 1 h`."""
     whole = int(seconds)
     for size, name, smaller, smaller_name in (
         (86_400, "d", 3600, "h"),
@@ -34,7 +34,7 @@ def works(item: Item) -> bool:
 
 
 def age_of(item: Item) -> float:
-    """For how long it has been at what it does, in seconds: a chat's longest tool call before its turn."""
+    """Return for how long it has been at work, in seconds: a chat's longest tool call before its turn."""
     metrics = item["figures"]
     if is_chat(item):
         tools = metrics.get("tools") or ()
@@ -42,7 +42,7 @@ def age_of(item: Item) -> float:
     return float(item["age_s"] or 0.0) if item["doing"] else 0.0
 
 
-def activity_of(item: Item, language: Language = "en") -> str:
+def activity_of(item: Item, language: Language) -> str:
     """Return what it does and for how long; where it does nothing, its last error."""
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):

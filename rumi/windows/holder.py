@@ -28,29 +28,29 @@ from rumi.windows.shape import words_from_json
 logger = logging.getLogger(__name__)
 
 STUCK_S = 300.0
-"""A window that takes nothing for so long is let go."""
+"""A window that takes nothing for so long is closed."""
 
 LEARN_S = 5.0
-"""How long it is waited for what is learned from a person who has left. It goes on behind."""
+"""How long to wait for the facts from a person who has left; the extraction continues in the background."""
 
 BREATH_S = 3.0
-"""A program's window that said nothing for so long is at nothing."""
+"""A program's window that was silent for so long counts as idle."""
 
 LATEST = 64
-"""So many of a window's messages are remembered as its own when they have their replies."""
+"""How many of a window's messages are remembered as its own after their replies."""
 
 MOST_DELIVERY = 1 << 63
-"""No database counts further: a larger number is none of ours."""
+"""A larger number cannot be a delivery's, because no database counts further."""
 
 LOOK_S = 0.02
-"""How often it is looked whether the windows have been told everything, when the program is about to end."""
+"""How often to check if the windows have been told everything, when the program is about to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What this process is, for its windows. `project` is the folder whose skills count, if one's do.
+    """What this process is, for its windows. `project` is the folder whose skills count, empty if none do.
 
-    A `service` that ends is about to be back: nobody is to take the home in between.
+    `service`: after its end it will be back, so that no window may take the home in between.
     """
 
     model: str
@@ -59,7 +59,7 @@ class About:
     service: bool = False
 
     def check(self, option: str, wanted: object, own: str) -> None:
-        """Refuse what a window cannot have."""
+        """Raise `UsageError` if a window wants something other than this process's own."""
         if wanted not in (None, "auto", own):
             raise UsageError(
                 f"{option} {wanted} cannot take effect: the running Rumi uses {own}.",
@@ -93,11 +93,11 @@ class Windows:
         self._ending = False
 
     def open(self) -> None:
-        """Take windows: this process is there to stay."""
+        """Begin to accept windows: this process is there to stay."""
         self._taking = True
 
     def wind_down(self) -> None:
-        """The program is about to end: no window is opened any more, and no turn begun."""
+        """Open no more windows and begin no more turns, because the program is about to end."""
         self._taking, self._ending = False, True
 
     def at_work(self) -> int:
@@ -105,7 +105,7 @@ class Windows:
         return sum(self._works(window) for window in self._open)
 
     async def done(self) -> None:
-        """Return when none has, and all of them have been told everything."""
+        """Return when no window waits for anything, and all have been told everything."""
         while self.at_work():  # noqa: ASYNC110  # at the end of the program, of things in several places
             await trio.sleep(LOOK_S)
 
@@ -164,7 +164,7 @@ class Windows:
         return window
 
     async def _gone(self, window: _Window) -> None:
-        """Stop what it began, and learn from what a person said who has left."""
+        """Stop the turns that the window began; if a person has left, learn from what they said."""
         with suppress(ActorError):
             await self._inbox.withdraw(window.chat, window.sent)
             if window.person and all(other.chat != window.chat for other in self._open):
@@ -173,7 +173,7 @@ class Windows:
                     await self._inbox.learn_now(window.chat)
 
     async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
-        """Send what the chat tells. One that does not read holds up nobody, and not for ever."""
+        """Send the chat's events. One that does not read delays no other; after `STUCK_S` it is closed."""
         while True:
             window.telling = False
             event = await window.events.receive()
@@ -228,7 +228,7 @@ class Windows:
         return {"number": number}
 
     async def _undelivered(self, window: _Window, chat: LocalChat) -> Mapping[str, object]:
-        """Return what nobody has read; what another window is just being told is that one's."""
+        """Return replies that nobody has read, without those to another window's latest messages."""
         try:
             replies = await chat.undelivered()
         except RumiError as error:

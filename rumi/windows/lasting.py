@@ -14,18 +14,18 @@ from rumi.texts import Language
 from rumi.windows.remote import Gone, NotThere
 
 ACKNOWLEDGED = 64
-"""So many replies that were read last are acknowledged again: the process may have ended before it knew."""
+"""How many of the last read replies are acknowledged again: the process may have ended before it knew."""
 
 
 class LastingChat:
     """A `ChatPort` over one process after the other.
 
     Its owner calls `move` with each process's port and `lose` when that process is gone; until the next one,
-    calls wait. `leave` says that the front end is done. What was told of a turn ends with its process:
+    calls wait. `left` is set when the front end is done. The events of a turn end with its process:
     listeners get a `Moved` then.
     """
 
-    def __init__(self, chat: str, language: Language = "en") -> None:
+    def __init__(self, chat: str, language: Language) -> None:
         self.chat = chat
         self._language = language
         self.left = trio.Event()
@@ -38,34 +38,34 @@ class LastingChat:
     # For its owner
 
     def move(self, port: ChatPort, note: str = "") -> None:
-        """Go on by this port. The `note` is for who reads."""
+        """Continue with this port. Listeners get the `note`."""
         self._port = port
         for follower in self._followers:
             follower.notes.append(Moved(note, back=True))
         self._has_changed()
 
     def lose(self, note: str) -> None:
-        """The process is gone."""
+        """Note that the process is gone. Listeners get the `note`."""
         self._port = None
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
         self._has_changed()
 
     def tell(self, note: str) -> None:
-        """Tell who reads something about the move."""
+        """Tell the listeners something about the move."""
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
         self._has_changed()
 
     def end(self, gone: Gone) -> None:
-        """The process is gone, and there will be no other one: whatever is called or waits raises this."""
+        """Note that the process is gone and no other one comes: calls and waits raise this from now on."""
         self._over = gone
         self._has_changed()
 
     # As a front end uses it
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message and hand it to the chat; its number. Between two processes this waits.
+        """Store a message and hand it to the chat; return its number. Between two processes this waits.
 
         Raises:
             RumiError: it was not stored; or the process ended, and whether it was stored is not known.
@@ -88,7 +88,7 @@ class LastingChat:
         return follower
 
     async def undelivered(self) -> list[Replied]:
-        """Replies that no one has acknowledged, oldest first, without those that were read here."""
+        """Return replies that no one has acknowledged, oldest first, without those that were read here."""
         while True:
             port = await self._now()
             try:
@@ -99,12 +99,12 @@ class LastingChat:
                 await self._other_than(port)
 
     def shown(self, question: str) -> None:
-        """A person can read the question. One of a process that is gone is void."""
+        """Note that a person can read the question. Between two processes this does nothing."""
         if self._port is not None:
             self._port.shown(question)
 
     async def delivered(self, delivery: int) -> None:
-        """A person has it."""
+        """Note that a person has it."""
         self._read.append(delivery)
         if self._port is None:
             await trio.lowlevel.checkpoint()
@@ -140,7 +140,7 @@ class _Following:
         self._events: Subscription | None = self._port.subscribe() if self._port is not None else None
 
     async def receive(self) -> ChatEvent:
-        """The next event. Cancelled, it loses nothing."""
+        """Return the next event. Cancelled, it loses nothing."""
         while True:
             if self._events is not None:
                 try:

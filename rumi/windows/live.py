@@ -22,13 +22,13 @@ MOST_WAITING = 2000
 """Events that a reader may be behind; of one that is further behind the oldest are lost, and counted."""
 
 STUCK_S = 300.0
-"""A reader that takes nothing for so long is let go."""
+"""A reader that takes nothing for so long is disconnected."""
 
 Item = dict[str, Any]
 
 
 def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
-    """Return what a reader wants to hear of."""
+    """Return a function that is True for what a reader wants to hear of."""
     chats, events = _names(request.get("chats")), _names(request.get("events"))
     return lambda item: (not chats or item["chat"] in chats) and (not events or item["event"] in events)
 
@@ -36,9 +36,8 @@ def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
 class Live:
     """Serves readers: `serve` is the stream `events` of the control socket."""
 
-    def __init__(self, hub: Hub, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._now = now
         self._topic: Topic[str, Item] = Topic(Backlog(most=MOST_WAITING))
 
     def tree_happened(self, event: TreeEvent) -> None:
@@ -46,11 +45,11 @@ class Live:
         told = of_the_tree(event)
         if told is not None:
             name, chat, more = told
-            self._topic.publish(chat, _item(self._now(), name, chat, "", **more))
+            self._topic.publish(chat, _item(time.time(), name, chat, "", **more))
 
     def storage_changed(self, trouble: str | None) -> None:
         """Tell what keeps the databases from being written; None when they are written again."""
-        self._topic.publish("", _item(self._now(), "storage", "", "", trouble=trouble))
+        self._topic.publish("", _item(time.time(), "storage", "", "", trouble=trouble))
 
     async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
         """Send what happens from now on, until the reader goes."""
@@ -94,7 +93,7 @@ async def _until_it_goes(wire: Wire, scope: trio.CancelScope) -> None:
 
 
 def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:
-    """An event of the tree that is worth telling: its name, the chat that it is about, and more."""
+    """Return the name, the chat and the fields of an event of the tree; None if it is not worth telling."""
     names = {"crashed": "crashed", "restarted": "restarted", "limit_reached": "failed"}
     name = names.get(event.kind)
     if name is None:
@@ -108,7 +107,7 @@ def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:
 
 
 def _chat_of(path: str) -> str:
-    """The chat that an actor belongs to, empty for those of the whole process."""
+    """Return the chat that an actor belongs to, empty for those of the whole process."""
     match path.split("/")[1:]:
         case ["chats", chat]:
             return chat

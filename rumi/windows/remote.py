@@ -31,11 +31,11 @@ OTHER_VERSION = (
 )
 
 LAST_WORDS_S = 0.05
-"""Between the last event and the news that there will be no more: what was told is to be settled first."""
+"""The pause between the last event and `Gone`, in which the listener handles that event."""
 
 
 class NotThere(RumiError):
-    """Nobody takes windows on this home now: it is held by nobody, or by a process that starts or ends."""
+    """No process accepts windows on this home now: none holds it, or its holder starts or ends."""
 
 
 class Gone(RumiError):
@@ -60,14 +60,14 @@ class Wish:
 
 
 class _Listening:
-    """What was told so far, and then that there will be no more."""
+    """The events of the chat; after the last one, `receive` raises `Gone`."""
 
     def __init__(self, chat: "RemoteChat", events: HubSubscription) -> None:
         self._chat = chat
         self._events = events
 
     async def receive(self) -> ChatEvent:
-        """The next event. Cancelled, it loses nothing.
+        """Return the next event. Cancelled, it loses nothing.
 
         Raises:
             Gone: there will be no more.
@@ -110,7 +110,7 @@ class RemoteChat:
         self._answers: dict[int, trio.MemorySendChannel[Mapping[str, Any]]] = {}
 
     def gone(self) -> Gone:
-        """The news that the process has ended."""
+        """Return the error that says that the process has ended."""
         return Gone(*self._gone)
 
     def over(self) -> Gone | None:
@@ -151,7 +151,7 @@ class RemoteChat:
                 answer.close()
 
     async def write(self) -> None:
-        """Send what there is to send, until there will be no more."""
+        """Send the queued messages, until `leave` is called."""
         try:
             with suppress(WireClosed):
                 async for message in self._to_send:
@@ -160,7 +160,7 @@ class RemoteChat:
             self._written.set()
 
     async def leave(self) -> None:
-        """There will be no more to send; what there is goes out."""
+        """Send what is queued, for at most `LEAVE_S`; nothing can be queued after that."""
         self._out.close()
         with trio.move_on_after(LEAVE_S, shield=True):
             await self._written.wait()
@@ -194,7 +194,7 @@ class RemoteChat:
     # As a front end uses it
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message or a command and hand it to the chat; its number.
+        """Store a message or a command and hand it to the chat; return its number.
 
         Raises:
             RumiError: it was not stored.
@@ -204,20 +204,20 @@ class RemoteChat:
         return number
 
     def subscribe(self) -> _Listening:
-        """Listen; the first who does gets what was told since the window was opened."""
+        """Listen. The first listener also gets the events since the window was opened."""
         events, self._early = self._early or self._hub.subscribe(self.chat), None
         return _Listening(self, events)
 
     async def undelivered(self) -> list[Replied]:
-        """Replies that no one has acknowledged, oldest first."""
+        """Return the replies that no one has acknowledged, oldest first."""
         return [made(Replied, reply) for reply in (await self._ask("undelivered"))["replies"]]
 
     def shown(self, question: str) -> None:
-        """A person can read the question."""
+        """Tell the process that a person can read the question."""
         self._out.send_nowait({"do": "shown", "question": question})
 
     async def delivered(self, delivery: int) -> None:
-        """A person has read it. Without this, the next window would show it again."""
+        """Tell the process that a person has read it; otherwise the next window shows it again."""
         self._out.send_nowait({"do": "delivered", "delivery": delivery})
         await trio.lowlevel.checkpoint()
 
@@ -256,7 +256,7 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
 
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:
-    """Return what the process has against it; a process without windows is another version."""
+    """Return the error of a refusal; a process that knows no windows is of another version."""
     if message.get("later"):
         return NotThere(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # as to any request that it does not know

@@ -9,12 +9,12 @@ MOST_WORDS = 10
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
-    """Others' words that a window hands on; it sends no files."""
+    """Return others' words as JSON; a window sends no files."""
     return [{"source": each.source, "text": each.text, "cut": each.cut} for each in attachments]
 
 
 def words_from_json(data: object) -> tuple[Attachment, ...]:
-    """The words.
+    """Return the words.
 
     Raises:
         KeyError, TypeError, ValueError: they are not what this version knows.

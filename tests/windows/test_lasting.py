@@ -18,7 +18,7 @@ WISH = Wish("cli", True, "en")
 
 
 async def test_what_is_sent_to_a_holder_that_ends_goes_to_the_next_one(tmp_path: Path) -> None:
-    chat = LastingChat("cli")
+    chat = LastingChat("cli", "en")
     numbers: list[int] = []
 
     async def send() -> None:
@@ -50,7 +50,7 @@ async def test_what_was_sent_when_the_holder_died_is_said_to_be_perhaps_lost(tmp
         await wire.send({"opened": {}})
         await wire.receive()
 
-    chat, path = LastingChat("cli"), tmp_path / "dying.sock"
+    chat, path = LastingChat("cli", "en"), tmp_path / "dying.sock"
     dying = Supervisor("dying")
     dying.add(ChildSpec("control", lambda: ControlServer(path, {}, {"window": dies_when_asked})))
     async with dying.running(), holding(tmp_path) as next_one, trio.open_nursery() as nursery:
@@ -72,7 +72,7 @@ async def test_what_was_sent_when_the_holder_died_is_said_to_be_perhaps_lost(tmp
 
 
 async def test_a_service_that_ends_takes_its_windows_along(tmp_path: Path) -> None:
-    chat = LastingChat("cli")
+    chat = LastingChat("cli", "en")
     events = chat.subscribe()
     gone = Gone("rumi telegram has ended, and this window with it.")
     chat.end(gone)

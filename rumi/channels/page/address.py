@@ -23,7 +23,7 @@ class Bound:
 
     @property
     def port(self) -> int:
-        """The port; where 0 was asked for, the one that was free."""
+        """Return the port; if 0 was asked for, the one that was free."""
         return int(self.listener.getsockname()[1])
 
     @property
@@ -56,13 +56,13 @@ class Bound:
 
 
 def authority(host: str, port: int) -> str:
-    """Host and port as a browser writes them."""
+    """Return host and port as a browser writes them."""
     shown = f"[{host}]" if ":" in host else host
     return shown if port == 80 else f"{shown}:{port}"
 
 
 def plain(address: str) -> str:
-    """An IP address as a browser writes it: of an IPv4 connection to an IPv6 socket the IPv4 address."""
+    """Return an IP address as a browser writes it: without a zone, and an IPv4 address not as an IPv6 one."""
     return address.partition("%")[0].removeprefix("::ffff:")
 
 

@@ -20,7 +20,7 @@ MINUTES = 60
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 TOOLS: Final = frozenset({"bash", "web_fetch", "web_search", "remember", "forget", "use_skill", "send_file"})
-"""Tools by their names; what else a model calls is counted together: it invents names."""
+"""Tools by their names; other names are counted together, because a model invents names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,11 @@ class Board:
     `revisions` goes up, topic by topic, when there is something new to see.
     """
 
-    def __init__(
-        self, dump: Callable[[], Mapping[str, object]], now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, dump: Callable[[], Mapping[str, object]]) -> None:
         self.dump = dump
         self.counts = Counts()
         self.topics: dict[str, dict[str, object]] = {"board": {}, "history": {}}
         self.revisions: Counter[str] = Counter()
-        self._now = now
         self._turns: deque[Turn] = deque(maxlen=MOST_TURNS)
         self._begun: dict[str, _Begun] = {}  # by chat: it has one turn at a time
         self._restarts: deque[dict[str, object]] = deque(maxlen=MOST_RESTARTS)
@@ -80,7 +77,7 @@ class Board:
         return self._put("board", view_of(self.dump())) | self.look_back()
 
     def look_back(self) -> bool:
-        """Sum up turns and restarts; whether there was something new. The process itself is not looked at."""
+        """Sum up turns and restarts, without a look at the tree. Return True if something has changed."""
         return self._put("history", self._history())
 
     def chat_happened(self, event: ChatEvent) -> None:
@@ -114,11 +111,11 @@ class Board:
                 pass
 
     def tree_happened(self, event: TreeEvent) -> bool:
-        """Follow an event of the tree; whether it is worth a look. Must be quick: the tree tells it in the
-        middle of its work."""
+        """Follow an event of the tree. Return True if it is worth a look. Must be quick: the tree tells it in
+        the middle of its work."""
         if event.kind not in ("restarted", "limit_reached"):
             return False
-        now = self._now()
+        now = time.time()
         actor = event.path.split("/")[1:2]
         if event.kind == "restarted":
             self.counts.restarts[actor[0] if actor else event.path] += 1
@@ -135,7 +132,7 @@ class Board:
         self.counts.buckets[next((edge for edge in BUCKETS_S if seconds <= edge), float("inf"))] += 1
 
     def _history(self) -> dict[str, object]:
-        this = int(self._now() // 60)
+        this = int(time.time() // 60)
         return {
             "turns": [
                 asdict(turn) | {"began": round(turn.began, 3), "seconds": round(turn.seconds, 3)}

@@ -22,10 +22,10 @@ class Entrance:
     door: Door
     language: Language
     say: Callable[[str], None]
-    ask_browsers: bool = False
+    ask_browsers: bool
 
     def language_of(self, request: HTTPConnection) -> Language:
-        """The language that a browser is answered in: the configuration's, or with `auto` its own."""
+        """Return the language that a browser is answered in: the configuration's, or with `auto` its own."""
         if not self.ask_browsers:
             return self.language
         return texts.language_of_browser(request.headers.get("accept-language", ""), self.language)

@@ -30,14 +30,14 @@ HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-"""What every answer says, whatever it is."""
+"""The headers of every answer."""
 
 
 _FOREIGN = PlainTextResponse("403: this request is not from this page.\n", 403)
 
 
 class Guard:
-    """Lets through to `app` what may pass; `refuse` answers who is in the right place and not logged in.
+    """Passes allowed requests on to `app`; `refuse` answers requests to this page without a login.
 
     A request passes if its Host names this page, its Origin (where the browser says one, and always when it
     would change something) is this page's, the browser does not say that another site made it, and its
@@ -94,12 +94,12 @@ class Guard:
 
 
 def cookie_name(bound: Bound) -> str:
-    """The session cookie's name. Cookies know no ports, so that of another Rumi here has another one."""
+    """Return the session cookie's name. Cookies ignore ports, so each Rumi of a host has its own name."""
     return f"rumi_{bound.port}"
 
 
 def session_of(scope: Scope, bound: Bound) -> str:
-    """The session's secret that a request brings, empty where it brings none."""
+    """Return the session's secret that a request brings, empty if it brings none."""
     for line in _all(scope["headers"], b"cookie"):
         for pair in line.split(";"):
             name, _, value = pair.strip().partition("=")
@@ -109,7 +109,7 @@ def session_of(scope: Scope, bound: Bound) -> str:
 
 
 def with_headers(send: Send) -> Send:
-    """Send as `send` does, with the headers that every answer has."""
+    """Return a function that sends as `send` does, with the headers that every answer has."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -52,21 +52,21 @@ class Door:
         self._sessions = _read(kept)
 
     def offer(self) -> None:
-        """See to it that there is a link that may be used."""
+        """Make a link, unless there is one that may be used."""
         if self._link is None or self._now() >= self._link.until:
             code = secrets.token_urlsafe(SECRET_BYTES)
             self._link = _Link(_digest(code), self._now() + LINK_S)
             self._announce(code)
 
     def fits(self, code: str) -> bool:
-        """Return True if a link could be used; it is not used by that."""
+        """Return True if a link could be used; this does not use it."""
         link = self._link
         if link is None or self._now() >= link.until:
             return False
         return hmac.compare_digest(link.digest, _digest(code))
 
     def enter(self, code: str) -> str | None:
-        """Use a link: the secret of a new session, or None where the link may not be used (any more)."""
+        """Use a link. Return the secret of a new session, or None if the link may not be used (any more)."""
         if not self.fits(code):
             return None
         self._link = None
@@ -103,7 +103,7 @@ class Door:
 
 
 def _read(kept: Path) -> dict[str, float]:
-    """The sessions of an earlier process; none where the file is not one."""
+    """Return the sessions that an earlier process stored; none if the file cannot be read."""
     try:
         found = json.loads(kept.read_bytes())
         return {str(digest): float(until) for digest, until in list(found.items())[-MOST_SESSIONS:]}
@@ -112,5 +112,5 @@ def _read(kept: Path) -> dict[str, float]:
 
 
 def _digest(secret: str) -> bytes:
-    """Return what is kept of a secret. Looking it up tells no clock how much of a guess was right."""
+    """Return the digest that is kept of a secret: how long its look-up takes does not depend on a guess."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()

@@ -14,7 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics(dump: Mapping[str, Any], counts: Counts, windows: int) -> str:
-    """All of it, as Prometheus reads it. docs/page.md lists the names."""
+    """Return all counts and gauges, as Prometheus reads them. docs/page.md lists the names."""
     return "".join(f"{line}\n" for line in _lines(dump, counts, windows))
 
 
@@ -94,7 +94,7 @@ def _histogram(counts: Counts) -> Iterator[str]:
 
 
 def _process(dump: Mapping[str, Any]) -> Iterator[str]:
-    """Under the names that all of Prometheus' own clients use."""
+    """Yield the process's figures under the names that all of Prometheus' own clients use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     began = time.time() - dump["uptime_s"]
     with open("/proc/self/statm", encoding="ascii") as statm:

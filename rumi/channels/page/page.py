@@ -26,10 +26,10 @@ LOOK_S: Final = 0.5
 """How often the page reads the tree while somebody watches; less often where reading takes long."""
 
 SHARE: Final = 20
-"""Looking takes at most one part in so many of the time."""
+"""Looking takes at most 1 / SHARE of the time."""
 
 STIR_S: Final = 0.1
-"""Between two looks at what was restarted."""
+"""The pause between two looks at restarts."""
 
 MOST_WINDOWS: Final = 32
 
@@ -78,7 +78,7 @@ class Page(Channel):
         own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
 
     def chat_of(self, request: HTTPConnection) -> LocalChat:
-        """The chat, for what a browser sends: it is answered in the browser's language."""
+        """Return the chat for a browser's request, which is answered in the browser's language."""
         return replace(self.chat, language=self.entrance.language_of(request))
 
     def tree_happened(self, event: TreeEvent) -> None:
@@ -95,7 +95,7 @@ class Page(Channel):
         self.ending = True
 
     async def new_window(self, session: str) -> Window | None:
-        """A window for a browser that is logged in; None where there are too many.
+        """Return a window for a browser that is logged in; None where there are too many.
 
         Raises:
             ActorError: the chat or the journal cannot be asked.
@@ -113,18 +113,18 @@ class Page(Channel):
         return Window(self.board, self.transcript, partial(self.entrance.door.knows, session), self._offload)
 
     def enter(self, window: Window) -> None:
-        """Somebody begins to look."""
+        """Add a window in which somebody looks."""
         self.windows.add(window)
         self.transcript.watchers.add(window)
         self.watched.set()
 
     def leave(self, window: Window) -> None:
-        """Somebody looks no longer."""
+        """Remove a window in which nobody looks any more."""
         self.windows.discard(window)
         self.transcript.watchers.discard(window)
 
     def wake(self) -> None:
-        """Have all windows look whether there is something new for them."""
+        """Make all windows check for news."""
         for window in self.windows:
             window.wake()
 
@@ -142,12 +142,12 @@ class PageServer(Actor[Never]):
         await self.start(self._serve)
 
     def activity(self) -> str:
-        """Who looks."""
+        """Return how many windows are open."""
         windows = len(self._page.windows)
         return f"{windows} window{'s' if windows != 1 else ''}" if windows else ""
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many look, and where."""
+        """Return how many windows are open, and the address of the page."""
         return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:

@@ -26,7 +26,7 @@ from rumi.channels.page.windows import Window
 from rumi.errors import RumiError
 
 MOST_BYTES = 100_000
-"""Of a request's body."""
+"""The largest body of a request."""
 
 BODY_S = 10.0
 """How long a body may take to come."""
@@ -35,7 +35,7 @@ TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def make_app(page: Page) -> ASGIApp:
-    """The page as an ASGI application."""
+    """Return the page as an ASGI application."""
     handlers = Handlers(page)
     app = Starlette(
         routes=[
@@ -70,11 +70,11 @@ class Handlers:
     # Coming in
 
     async def index(self, request: Request) -> Response:
-        """The page."""
+        """Answer with the page."""
         return self._html(request, "index.html")
 
     async def login(self, request: Request) -> Response:
-        """Use a link. Who only looks at it, as a browser does that loads ahead, does not use it up."""
+        """Use a login link. A request that only looks, such as a browser's preload, does not use it up."""
         code = request.query_params.get("code", "")
         if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
             return Response(status_code=204) if self._door.fits(code) else self._closed(request)
@@ -96,7 +96,7 @@ class Handlers:
         return response
 
     async def logout(self, request: Request) -> Response:
-        """Forget the session; its windows close."""
+        """End the session, which closes its windows."""
         self._door.leave(session_of(request.scope, self._bound))
         self._page.wake()
         response = Response(status_code=204)
@@ -104,7 +104,7 @@ class Handlers:
         return response
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """No session: the link is in the terminal."""
+        """Answer a request without a session: the link is in the terminal."""
         await self._closed(Request(scope))(scope, receive, send)
 
     def _closed(self, request: Request) -> Response:
@@ -120,7 +120,7 @@ class Handlers:
     # The process and the chat
 
     async def events(self, request: Request) -> Response:
-        """A window."""
+        """Open a window: a stream of server-sent events."""
         if request.method == "HEAD":
             return Response(status_code=204)
         try:
@@ -132,7 +132,7 @@ class Handlers:
         return _Opened(self._page, window)
 
     async def send(self, request: Request) -> Response:
-        """A message or a command."""
+        """Send a message or a command to the chat; answer with its number."""
         text = (await _fields(request)).get("text")
         if not isinstance(text, str) or not text.strip():
             raise HTTPException(400, "no text")
@@ -160,7 +160,7 @@ class Handlers:
             raise HTTPException(503, self._why(request, error)) from None
 
     async def answer(self, request: Request) -> Response:
-        """A yes or a no to the question that the turn asks; whether it counts."""
+        """Answer the turn's question with yes or no, and say if that counts."""
         fields = await _fields(request)
         id, yes = fields.get("id"), fields.get("yes")
         if not isinstance(id, str) or not isinstance(yes, bool):
@@ -168,7 +168,7 @@ class Handlers:
         return JSONResponse({"counts": await self._page.chat.inbox.answer(CHAT, id, yes)})
 
     async def seen(self, request: Request) -> Response:
-        """A person has a reply before them, or can read a question."""
+        """Note that a person sees a reply, or can read a question."""
         fields = await _fields(request)
         question, delivery = fields.get("question"), fields.get("delivery")
         if isinstance(question, str):
@@ -182,11 +182,11 @@ class Handlers:
     # For machines
 
     async def healthz(self, request: Request) -> Response:
-        """That it answers, and nothing else."""
+        """Say that the server answers, and nothing else."""
         return PlainTextResponse("ok\n")
 
     async def metrics(self, request: Request) -> Response:
-        """For Prometheus: without a login from this machine only."""
+        """Answer Prometheus; without a login only from this machine."""
         client = request.client.host if request.client else ""
         if not is_loopback(client) and not self._door.knows(session_of(request.scope, self._bound)):
             return self._closed(request)
@@ -195,7 +195,7 @@ class Handlers:
         return Response(text, media_type=CONTENT_TYPE)
 
     async def static(self, request: Request) -> Response:
-        """A file of the program's own."""
+        """Answer with one of the program's own files."""
         name = request.path_params["name"]
         kind = TYPES.get(name.rpartition(".")[2])
         if kind is None or name not in self._files:
@@ -203,7 +203,7 @@ class Handlers:
         return Response(self._files[name], media_type=kind)
 
     def _html(self, request: Request, name: str, status: int = 200) -> Response:
-        """A template of ours with its words; all of them are text, whatever is in them."""
+        """Answer with a template and its words, which are escaped."""
         text = self._files[name].decode()
         own = self._words(request)
         words = {"words": json.dumps(own), "lang": self._page.entrance.language_of(request), **own}
@@ -234,7 +234,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _fields(request: Request) -> Mapping[str, Any]:
-    """A JSON object. Forms of other sites cannot send one."""
+    """Return the JSON object of a request. Forms of other sites cannot send one."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "JSON only")
     try:

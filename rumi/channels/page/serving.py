@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rumi.channels.page.address import Bound
 
 MOST_CONNECTIONS: Final = 128
-"""At once."""
+"""The largest number of connections at once."""
 
 IDLE_S: Final = 5
 """How long a connection may take to send the head of a request, the first or the next."""
@@ -91,7 +91,7 @@ class _Connection(TCPServer):
 
 
 async def _close_at_the_end(streams: Mapping[object, trio.SocketStream]) -> None:
-    """Hypercorn sends shielded: a browser that reads nothing would hold up the end."""
+    """Close all connections when cancelled. Hypercorn's sends are shielded: one could delay the end."""
     try:
         await trio.sleep_forever()
     finally:

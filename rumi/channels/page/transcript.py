@@ -1,7 +1,7 @@
 """The talk in the chat `web` as all windows see it: what was said, and what grows."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Literal, Protocol
 
@@ -46,7 +46,7 @@ class TranscriptEntry:
     id: str
     kind: Literal["you", "answer", "reply"]
     state: Literal["sending", "sent", "failed", "running", "done"]
-    parts: list[dict[str, object]] = field(default_factory=list)
+    parts: list[dict[str, object]]
     began: float = 0.0
     turn: str = ""
     number: int = 0
@@ -55,7 +55,7 @@ class TranscriptEntry:
     revision: int = 0
 
     def shape(self) -> dict[str, object]:
-        """The entry as JSON knows it."""
+        """Return the entry as JSON."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -68,7 +68,7 @@ class TranscriptEntry:
 
     @property
     def growing(self) -> str:
-        """The last part's text, if it is a text."""
+        """Return the last part's text, empty if it is not a text."""
         last = self.parts[-1] if self.parts else {}
         return str(last["text"]) if last.get("kind") == "text" else ""
 
@@ -90,16 +90,16 @@ class Transcript:
     # What windows do
 
     def say(self, text: str, now: float) -> TranscriptEntry:
-        """A message that is about to be sent. It stands there before anything can come of it."""
+        """Add a message that is about to be sent, so that it stands before all that follows from it."""
         return self._add(TranscriptEntry(self._id(), "you", "sending", [_text(text)], now))
 
     def sent(self, entry: TranscriptEntry, number: int) -> None:
-        """The message is stored."""
+        """Note that the message is stored."""
         entry.number, entry.state = number, "sent"
         self._changed(entry)
 
     def failed(self, entry: TranscriptEntry, why: str) -> None:
-        """The message was not taken."""
+        """Note that the message was not taken."""
         entry.state = "failed"
         entry.parts.append({"kind": "note", "text": why})
         self._changed(entry)
@@ -107,7 +107,7 @@ class Transcript:
     # What was before
 
     def begin(self, history: Iterable[tuple[str, Message]]) -> None:
-        """What the journal knows of the session: turns and messages, before what has happened since."""
+        """Add what the journal knows of the session, turns and messages, before what has happened since."""
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
         for turn, message in history:
@@ -123,7 +123,7 @@ class Transcript:
             self._add(entry)
 
     def undelivered(self, reply: Replied) -> None:
-        """A reply that nobody has acknowledged; it may have been told as an event, or be in the history."""
+        """Add a reply that nobody has acknowledged, unless an event has told it or the history has it."""
         if any(entry.delivery == reply.delivery for entry in self.entries.values()):
             return
         last = next(reversed(self.entries.values()), None)
@@ -193,7 +193,7 @@ class Transcript:
                 pass
 
     def _finish(self, entry: TranscriptEntry, reason: str, answer: str) -> None:
-        """The answer stands in place of the words that grew into it."""
+        """Put the answer in place of the words that grew into it."""
         if entry.growing and answer.startswith(entry.growing.rstrip()):
             entry.parts.pop()
         entry.parts = [part for part in entry.parts if part.get("text") != ""]
@@ -208,7 +208,7 @@ class Transcript:
         self._changed(entry)
 
     def _said(self, text: str, number: int, at: float) -> None:
-        """The message that became a turn; it may have come by another window than these."""
+        """Add the message that became a turn, unless it came by one of these windows."""
         for entry in reversed(self.entries.values()):
             if entry.number == number or (entry.state == "sending" and entry.parts == [_text(text)]):
                 return

@@ -8,15 +8,17 @@ MOST_CHILDREN = 50
 
 
 def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
-    """Rows for the page. What changes by itself, such as an age, stands in rows only that do something; so a
-    quiet process looks the same twice."""
+    """Return the rows for the page. Only rows of what is at work have values that change by themselves, such
+    as an age; so a quiet process looks the same twice."""
     tree = dump["tree"]
     failed = dump.get("failed") or {}
     chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
     shown, left = _first(chats)
     rows = [_chat(chat, failed) for chat in sorted(shown, key=_rank)]
     known = {chat["id"] for chat in chats}
-    rows.extend(_gone(chat, why) for chat, why in failed.items() if chat not in known)
+    # Chats that reached their restart limit and have no actor.
+    gone = ({"id": chat, "figures": {}, "restarts": 0} for chat in failed if chat not in known)
+    rows.extend(_chat(chat, failed) for chat in gone)
     sandbox = dump.get("sandbox") or {}
     return {
         "program": dump.get("program", ""),
@@ -39,7 +41,7 @@ def _first(children: list[Any]) -> tuple[list[Any], int]:
 
 
 def _rank(child: Mapping[str, Any]) -> tuple[bool, float]:
-    """Those that do something come first, and of them those that have been at it for longest."""
+    """Return the sort key: those at work come first, and of them those that have been at it for longest."""
     return not child["doing"], -(child["figures"].get("age_s") or 0.0)
 
 
@@ -81,14 +83,6 @@ def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, objec
 
 
 def _call(tool: Mapping[str, Any]) -> str:
-    """A running call in a line: a command by itself, another tool by its name."""
+    """Return a running call on one line: a command by itself, another tool by its name."""
     name, what = tool.get("name", ""), tool.get("what", "")
     return f"$ {what}" if name == "bash" and what else " ".join(filter(None, (name, what)))
-
-
-def _gone(chat: str, why: Mapping[str, Any]) -> dict[str, object]:
-    """A chat that reached its restart limit and has no actor."""
-    return {
-        "id": chat, "phase": "", "age": 0, "tool": "", "tool_age": 0, "container": "", "history": 0,
-        "asks": False, "working": False, "restarts": 0, "failed": why.get("error", ""),
-    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Windows: what a browser that looks is sent, as server-sent events, and never more than it takes.
+"""Windows: what a browser is sent, as server-sent events, and never more than it takes.
 
 A window has no queue of events. It remembers which entries have changed and what it told last; when the
 browser takes something, it gets how things are then. So a slow one sees less of what was in between, holds
@@ -22,10 +22,10 @@ PIECE_BYTES = 32_768
 """Written at once: the end of a window waits for no more than the piece in hand."""
 
 QUIET_S = 10.0
-"""How often a window that is told nothing is told that. The browser knows by it that we are there."""
+"""How often a window without news gets a sign of life, so that the browser knows that we are there."""
 
 BREATH_S = 0.03
-"""Between two tellings: words that come one by one are told together."""
+"""The pause between two sends: words that come one by one are sent together."""
 
 
 class Window:
@@ -48,16 +48,16 @@ class Window:
         self._woken = trio.Event()
 
     def changed(self, entry: str) -> None:
-        """An entry of the talk has changed."""
+        """Note that an entry of the talk has changed."""
         self._marks[entry] = None
         self._woken.set()
 
     def wake(self) -> None:
-        """There may be something new, or it is time to go."""
+        """Check for news, and if the browser may still look."""
         self._woken.set()
 
     def take(self) -> Iterator[tuple[str, object]]:
-        """What there is to tell now, by event; from then on it counts as told."""
+        """Yield what there is to tell now, by event, and count it as told."""
         for topic, revision in self._board.revisions.items():
             if self._seen.get(topic) != revision:
                 self._seen[topic] = revision
