@@ -244,7 +244,6 @@ async def _hold(
     from rumi.chats import leave
     from rumi.settings import require_chosen_model
     from rumi.texts import saving, told, windows_at_work
-    from rumi.windows import let_windows_finish
 
     require_chosen_model(loaded)
     if again is None:
@@ -262,9 +261,7 @@ async def _hold(
 
         async def left(code: int) -> None:
             patience_s = 0 if code == INTERRUPTED else app.services.limits.turn.timeout_s
-            await let_windows_finish(
-                app.windows, app.inbox, lambda count: _say(windows_at_work(wish.language, count)), patience_s
-            )
+            await app.windows.finish(lambda count: _say(windows_at_work(wish.language, count)), patience_s)
             tell, for_now = partial(_say, saving(wish.language)), options["prompt"] is not None
             await leave(app.inbox, wish.chat, tell, person=wish.person, for_now=for_now)
 

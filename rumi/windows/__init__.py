@@ -15,7 +15,6 @@ one process after the other. What it is too slow to take is bounded as for every
 nobody. `live` is the other thing that can be followed: what happens in the whole process.
 """
 
-from rumi.windows.ending import let_windows_finish
 from rumi.windows.holder import About, Windows
 from rumi.windows.lasting import LastingChat
 from rumi.windows.live import Live, of_the_tree
@@ -31,6 +30,5 @@ __all__ = [
     "Windows",
     "Wish",
     "attach",
-    "let_windows_finish",
     "of_the_tree",
 ]

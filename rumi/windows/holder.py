@@ -1,8 +1,9 @@
 """The holder's side: windows of other processes on the chats of this one."""
 
 import logging
+import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +24,7 @@ from rumi.chats import (
 from rumi.control import Wire, WireClosed
 from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.texts import Language
-from rumi.windows.shape import words_from_json
+from rumi.windows.shape import OTHER_VERSION, words_from_json
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,15 @@ MOST_DELIVERY = 1 << 63
 
 LOOK_S = 0.02
 """How often to check if the windows have been told everything, when the program is about to end."""
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+INTERRUPT_S = 5.0
+"""How long the turns that are cut off may take to end."""
+
+LAST_WORDS_S = 1.0
+"""How long it may take to tell the windows the last replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,32 @@ class Windows:
         while self.at_work():  # noqa: ASYNC110  # at the end of the program, of things in several places
             await trio.sleep(LOOK_S)
 
+    async def finish(self, waiting: Callable[[int], object], patience_s: float) -> None:
+        """Wind down, and let windows finish what they are at; a signal ends the wait.
+
+        Turns that are left then are ended as interrupted, and the windows are told that. `waiting` is called
+        with the number of windows before a wait. Must be called in the main thread.
+        """
+        self.wind_down()
+        if not self.at_work():
+            return
+        if patience_s > 0:
+            waiting(self.at_work())
+            with trio.open_signal_receiver(*SIGNALS) as signals:
+                async with trio.open_nursery() as nursery:
+                    nursery.cancel_scope.deadline = trio.current_time() + patience_s
+                    nursery.start_soon(self._cancel_when_done, nursery.cancel_scope)
+                    await anext(signals)
+                    nursery.cancel_scope.cancel()
+        if self.at_work():
+            await self._inbox.wind_down(0, INTERRUPT_S)
+            with trio.move_on_after(LAST_WORDS_S):
+                await self.done()
+
+    async def _cancel_when_done(self, scope: trio.CancelScope) -> None:
+        await self.done()
+        scope.cancel()
+
     def _works(self, window: _Window) -> bool:
         window.sent &= self._services.pending.untold.get(window.chat, set())
         if window.sent or window.events.behind or window.telling:
@@ -145,9 +181,7 @@ class Windows:
 
     async def _opened(self, request: Mapping[str, object]) -> _Window:
         if request.get("version") != VERSION:
-            raise RumiError(
-                "The running Rumi has another version than this one.", "Restart it, then try again."
-            )
+            raise RumiError(*OTHER_VERSION)
         if not self._taking:
             raise _Ending
         chat = self._services.ids.check_chosen(str(request.get("chat")))

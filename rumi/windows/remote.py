@@ -15,7 +15,7 @@ from rumi.control import NoAnswer, NotRunning, Wire, WireClosed, connect
 from rumi.errors import RumiError, error_of
 from rumi.journal import Attachment
 from rumi.texts import Language
-from rumi.windows.shape import words_to_json
+from rumi.windows.shape import OTHER_VERSION, words_to_json
 
 logger = logging.getLogger(__name__)
 
@@ -24,11 +24,6 @@ OPEN_S = 20.0
 
 LEAVE_S = 1.0
 """How long a leaving window waits until its last messages are sent, such as a read receipt."""
-
-OTHER_VERSION = (
-    "The running Rumi has another version than this one.",
-    "Restart it, then try again.",
-)
 
 LAST_WORDS_S = 0.05
 """The pause between the last event and `Gone`, in which the listener handles that event."""

@@ -1,11 +1,13 @@
-"""Others' words that a window hands on, as JSON: written by the window, read by its holder."""
+"""What a window and its holder share: others' words as JSON, and the refusal of another version."""
 
 from collections.abc import Sequence
 
 from rumi.journal import Attachment
 
+OTHER_VERSION = ("The running Rumi has another version than this one.", "Restart it, then try again.")
+
 MOST_WORDS = 10
-"""Others' words that one message may hand on; the chat bounds how long they are."""
+"""How many of others' words one message may hand on; the chat bounds their length."""
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:

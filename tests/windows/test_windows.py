@@ -19,7 +19,7 @@ from rumi.control import ControlServer, WireClosed
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Attachment, Count
 from rumi.models import Emit, ModelRequest, Reply
-from rumi.windows import About, Gone, NotThere, Windows, Wish, attach, let_windows_finish
+from rumi.windows import About, Gone, NotThere, Windows, Wish, attach
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
 from tests.windows.holding import HOLDER, holding
@@ -257,7 +257,7 @@ async def test_before_the_end_windows_finish_what_they_are_at(tmp_path: Path) ->
         async with holder.window("idle"), holder.window("pipe", person=False), holder.window("one") as one:
             await one.send("sleep 1")
             await holder.until_running("one", 1)
-            await let_windows_finish(holder.windows, holder.home.inbox, told.append, 30)
+            await holder.windows.finish(told.append, 30)
             assert (await one.until(Replied)).text == "you said sleep 1"
         assert told == [2], "the pipe has just begun"
 
@@ -266,7 +266,7 @@ async def test_a_second_signal_interrupts_them_and_they_are_told(tmp_path: Path)
     async with holding(tmp_path) as holder, holder.window() as one:
         await one.send("sleep 60")
         await holder.until_running("cli", 1)
-        await let_windows_finish(holder.windows, holder.home.inbox, lambda count: None, 0)
+        await holder.windows.finish(lambda count: None, 0)
         assert (await one.until(TurnFinished)).reason == "interrupted"
         assert "I was restarted while working on: “sleep 60”" in (await one.until(Replied)).text
 
