@@ -7,21 +7,16 @@ imported at their first use.
 from typing import TYPE_CHECKING
 
 from rumi.config.files import find_home, home_from
-from rumi.config.secrets import Secret, Secrets
+from rumi.config.secrets import Secret
 
 if TYPE_CHECKING:
-    from rumi.config.cascade import Loaded, Row, load_settings
-    from rumi.config.schema import Settings
+    from rumi.config.cascade import Loaded, load_settings
 
-__all__ = ["Loaded", "Row", "Secret", "Secrets", "Settings", "find_home", "home_from", "load_settings"]
+__all__ = ["Loaded", "Secret", "find_home", "home_from", "load_settings"]
 
 
 def __getattr__(name: str) -> object:
-    if name == "Settings":
-        from rumi.config import schema
-
-        return schema.Settings
-    if name in ("Loaded", "Row", "load_settings"):
+    if name in ("Loaded", "load_settings"):
         from rumi.config import cascade
 
         return getattr(cascade, name)

@@ -36,7 +36,7 @@ class Loaded:
     settings: Settings
     origins: Mapping[str, str]
     secrets: Secrets = field(repr=False)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
 
     def custom_key(self, name: str) -> Secret | None:
         """Return the key of `[model.custom.NAME]`, None if it has none.

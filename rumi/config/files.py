@@ -5,7 +5,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from rumi.errors import ConfigError
@@ -15,11 +15,10 @@ from rumi.texts import detect_language, told
 _MOST_BYTES = 1_000_000
 
 
-def home_from(environment: Mapping[str, str], tell: Callable[[str], None] | None = None) -> Path:
+def home_from(environment: Mapping[str, str]) -> Path:
     """Return the home that a command may use: `find_home`, if only its owner can use it.
 
-    A home that others can only read is closed, and `tell` gets a sentence about it. By default the sentence
-    goes to standard error.
+    A home that others can only read is closed, and a sentence on standard error says so.
 
     Raises:
         ConfigError: The path is not a folder, or the folder cannot be made.
@@ -28,14 +27,10 @@ def home_from(environment: Mapping[str, str], tell: Callable[[str], None] | None
     home = find_home(environment)
     if Home(home).refuse_if_unsafe():
         sentence = f"Others could read {home}: now only its owner can use it (mode 700)."
-        (tell or _to_stderr)(told(detect_language("auto", environment), sentence))
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{told(detect_language('auto', environment), sentence)}\n")
+            sys.stderr.flush()
     return home
-
-
-def _to_stderr(line: str) -> None:
-    with contextlib.suppress(OSError):
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
 
 
 def find_home(environment: Mapping[str, str]) -> Path:

@@ -37,15 +37,15 @@ class Secrets:
     secrets are sent.
     """
 
-    groq_api_key: Secret | None = None
-    groq_base_url: str | None = None
-    telegram_token: Secret | None = None
-    telegram_base_url: str | None = None
-    tavily_api_key: Secret | None = None
-    kagi_api_key: Secret | None = None
-    referenced: Mapping[str, Secret] = field(default_factory=dict)
+    groq_api_key: Secret | None
+    groq_base_url: str | None
+    telegram_token: Secret | None
+    telegram_base_url: str | None
+    tavily_api_key: Secret | None
+    kagi_api_key: Secret | None
+    referenced: Mapping[str, Secret]
     """The variables that custom servers refer to, if they are set."""
-    origins: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str]
 
     def values(self) -> Iterator[str]:
         """Yield every secret value, for the redactor."""

@@ -40,7 +40,7 @@ def memory_block(
     `told_facts`), the block has only new facts and facts that no longer hold.
     """
     ordered = sorted(facts, key=lambda fact: (fact.source == "auto", -fact.updated))
-    lines = [_line(fact) for fact in ordered]
+    lines = [line_of(fact) for fact in ordered]
     shown = _with_room(language, lines, max_facts, max_tokens)
     visible = {*shown, *(told or ())}
     tainted = any(fact.tainted for line, fact in zip(lines, ordered, strict=True) if line in visible)
@@ -83,9 +83,11 @@ def _with_room(language: Language, lines: Sequence[str], max_facts: int, max_tok
     return kept
 
 
-def _line(fact: Fact) -> str:
-    return f"{_escape(fact.key)}: {_escape(fact.value)}"
+def line_of(fact: Fact) -> str:
+    """Return the fact as one line of a prompt."""
+    return f"{escaped(fact.key)}: {escaped(fact.value)}"
 
 
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return the text on one line, without a character that could begin or end a block of a prompt."""
     return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from rumi.memory.block import escaped, line_of
 from rumi.memory.filter import worth_keeping
 from rumi.memory.types import Fact, NewFact
 from rumi.models import Message, Model, ModelEvent, ModelRequest, context_of, prompt_share, text_tokens
@@ -109,7 +110,7 @@ def _conversation(language: Language, messages: Sequence[Message], max_tokens: i
         if message.role not in ("user", "assistant") or not message.content.strip():
             continue
         speaker = user if message.role == "user" else assistant
-        line = f"{speaker}: {_escape(message.content)}"
+        line = f"{speaker}: {escaped(message.content)}"
         left -= text_tokens(line) + 1
         if left < 0 and lines:
             break
@@ -126,16 +127,12 @@ def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
     lines: list[str] = []
     left = max_tokens
     for fact in (each for each in known if not each.tainted):
-        line = f"- {_escape(fact.key)}: {_escape(fact.value)}"
+        line = f"- {line_of(fact)}"
         left -= text_tokens(line) + 1
         if left < 0:
             break
         lines.append(line)
     return "\n".join([_KNOWN[language], *lines, "", ""]) if lines else ""
-
-
-def _escape(text: str) -> str:
-    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _read(text: str) -> tuple[NewFact, ...] | None:

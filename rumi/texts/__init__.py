@@ -56,9 +56,8 @@ from rumi.texts.operating import (
     windows_at_work,
 )
 from rumi.texts.page import page_is_open, page_link, page_words
-from rumi.texts.questions import SHOWN_CHARS, Deed, Verdict, question, verdict, yes_or_no
+from rumi.texts.questions import Deed, Verdict, question, verdict, yes_or_no
 from rumi.texts.replies import (
-    QUOTED_CHARS,
     Breaker,
     breaker,
     busy,
@@ -120,8 +119,6 @@ from rumi.texts.telegram import (
 from rumi.texts.told import told, told_error
 
 __all__ = [
-    "QUOTED_CHARS",
-    "SHOWN_CHARS",
     "Breaker",
     "Deed",
     "Language",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rumi.texts.language import Language, pick
 
 
-def not_stored(language: Language, trouble: str, what: str = "state.db") -> str:
+def not_stored(language: Language, trouble: str) -> str:
     """New messages cannot be taken, because nothing can be written."""
     match trouble:
         case "full":
@@ -17,22 +17,22 @@ def not_stored(language: Language, trouble: str, what: str = "state.db") -> str:
         case "locked":
             return pick(
                 language,
-                f"Otro programa tiene bloqueado {what}: no puedo tomar mensajes hasta que lo suelte.",
-                f"Another program has locked {what}: no message can be taken until it lets go.",
+                "Otro programa tiene bloqueado state.db: no puedo tomar mensajes hasta que lo suelte.",
+                "Another program has locked state.db: no message can be taken until it lets go.",
             )
         case "replaced":
             return pick(
                 language,
-                f"Alguien borró o reemplazó {what} mientras estaba en uso: no puedo tomar mensajes."
+                "Alguien borró o reemplazó state.db mientras estaba en uso: no puedo tomar mensajes."
                 " Terminá este Rumi, poné el archivo que corresponde y arrancalo de nuevo.",
-                f"{what} was deleted or replaced while it was in use: no message can be taken."
+                "state.db was deleted or replaced while it was in use: no message can be taken."
                 " End this Rumi, put the right file there and start it again.",
             )
         case _:
             return pick(
                 language,
-                f"El disco no deja escribir {what}: no puedo tomar mensajes hasta que se pueda.",
-                f"The disk refuses to write {what}: no message can be taken until it does.",
+                "El disco no deja escribir state.db: no puedo tomar mensajes hasta que se pueda.",
+                "The disk refuses to write state.db: no message can be taken until it does.",
             )
 
 

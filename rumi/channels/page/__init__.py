@@ -4,7 +4,7 @@ An ASGI server (hypercorn, on trio) is kept by one actor; what it may show and w
 actor's incarnations. Only this room knows the server and its framework.
 """
 
-from rumi.channels.page.entrance import Entrance, open_entrance
+from rumi.channels.page.entrance import open_entrance
 from rumi.channels.page.page import Page
 
-__all__ = ["Entrance", "Page", "open_entrance"]
+__all__ = ["Page", "open_entrance"]
