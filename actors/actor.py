@@ -107,12 +107,12 @@ class Actor(Generic[M_contra]):
 
     @property
     def ref(self) -> ActorRef[M_contra]:
-        """The reference under which this child is known, the same for all incarnations."""
+        """Return the reference of this child, the same for all incarnations."""
         return self._bound.ref
 
     @property
     def id(self) -> str:
-        """The id of the child's spec."""
+        """Return the id of the child's spec."""
         return self._bound.ref.id
 
     @property

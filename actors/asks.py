@@ -31,7 +31,7 @@ class PendingAsk:
 
 
 def pending_asks(root: BaseSupervisor) -> tuple[PendingAsk, ...]:
-    """All asks that are under way in the tree, by the order of the tree. Never waits."""
+    """Return all asks that are under way in the tree, in the order of the tree. Never waits."""
     cells = list(_cells(root))
     owners: dict[Task, str] = {task: cell.path for cell in cells for task in cell.tasks()}
 

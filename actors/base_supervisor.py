@@ -158,7 +158,7 @@ class BaseSupervisor(Node):
                 logger.exception("%s: observe() raised", self.path)
 
     def _ended(self, child: Node, outcome: Outcome) -> float | None:
-        """Judge a child's end: seconds until it restarts by itself, or None."""
+        """Judge a child's end. Return the seconds until it restarts by itself, or None."""
         if outcome.error is not None and not isinstance(outcome.error, Exception):
             self._fail(outcome.error)  # KeyboardInterrupt and its like end the tree
             return None
@@ -191,7 +191,7 @@ class BaseSupervisor(Node):
 
     @abstractmethod
     def children(self) -> Iterable[Node]:
-        """The nodes below, in order."""
+        """Return the nodes below, in order."""
 
     def _status(self, kind: NodeKind, dead_letters: int) -> NodeStatus:
         return NodeStatus(

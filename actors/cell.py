@@ -36,7 +36,7 @@ class Cell(Node, Generic[M]):
         return outcome
 
     def _ends(self, outcome: Outcome) -> None:
-        """An incarnation's tasks have ended. Where no other can follow, nothing more is taken.
+        """Note that an incarnation's tasks have ended. Close the mailbox if no other can follow.
 
         One that was stopped for a while, because of what it depends on, is begun again by its supervisor,
         and so is one whose supervisor failed because this one did not start.
@@ -80,15 +80,15 @@ class Cell(Node, Generic[M]):
         return True
 
     def in_hand(self) -> list[Item]:
-        """The messages that are being handled."""
+        """Return the messages that are being handled."""
         return self._life.in_hand() if self._life is not None else []
 
     def tasks(self) -> list[trio.lowlevel.Task]:
-        """The tasks of the incarnation that lives here: its hooks and handlers, and its own."""
+        """Return the current incarnation's tasks: its hooks and handlers, and what the actor started."""
         return self._life.all_tasks() if self._life is not None else []
 
     def is_idle(self) -> bool:
-        """Up, nothing queued, nothing in hand, not busy."""
+        """Return True if it is up and not busy, and no message is queued or in hand."""
         return (
             self.phase is Phase.RUNNING
             and not self.mailbox.queue

@@ -68,12 +68,12 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         self._dead_letters = 0
 
     def lookup(self, key: str) -> ActorRef[M] | None:
-        """The reference of a child that is up (or between two incarnations), otherwise None."""
+        """Return the reference of a child that is up (or between two incarnations), otherwise None."""
         cell = self._cells.get(key)
         return cell.ref if cell is not None and cell.settled is None and not cell.over else None
 
     async def get_or_start(self, key: str) -> ActorRef[M]:
-        """The child of this key, started if there is none. A checkpoint.
+        """Return the child of this key, started if there is none. A checkpoint.
 
         No two are ever started for one key: all who come while it starts wait for the same start, and get
         the same error when that fails; who comes while it stops waits for its end first. A `tell` or `ask`
@@ -213,11 +213,11 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return cell.look_at
 
     def keys(self) -> tuple[str, ...]:
-        """The keys that have a child, whatever its state."""
+        """Return the keys that have a child, whatever its state."""
         return tuple(self._cells)
 
     def children(self) -> Iterable[Node]:
-        """The nodes below, in the order in which their keys came."""
+        """Return the nodes below, in the order in which their keys came."""
         return self._cells.values()
 
     def status(self) -> NodeStatus:

@@ -109,7 +109,7 @@ class Incarnation(Generic[M]):
             self._failed(error)
 
     async def _serve(self, actor: Actor[M]) -> None:
-        """A message at a time, in the incarnation's own task, with exactly one checkpoint for each.
+        """Handle a message at a time, in the incarnation's own task, with exactly one checkpoint for each.
 
         The work scope is what an asker that gives up cancels. Many messages share one: it is replaced only
         after it was used.
@@ -200,7 +200,7 @@ class Incarnation(Generic[M]):
                 item.fail(ActorStopped(path, "the actor had to stop before it could answer"))
 
     def _failed(self, error: BaseException, work: trio.CancelScope | None = None) -> None:
-        """The actor's code raised: a crash, unless a cancellation came first."""
+        """Note that the actor's code raised: that is a crash, unless a cancellation came first."""
         assert self._tasks is not None
         if self._tasks.nursery.cancel_scope.cancel_called or (work is not None and work.cancel_called):
             self._log_cleanup(error)
@@ -210,14 +210,14 @@ class Incarnation(Generic[M]):
             self._cancel_tasks()
 
     def _cancel_tasks(self) -> None:
-        """Cancel what runs beside the caller. Said by the incarnation's only task it would be for nothing,
-        and unwinding a nursery that was cancelled costs a good part of a restart."""
+        """Cancel the tasks beside the caller. An incarnation's only task cancels nothing: that would change
+        nothing, and unwinding a cancelled nursery costs a good part of a restart."""
         assert self._tasks is not None
         if self._tasks.any or trio.lowlevel.current_task() is not self._task:
             self._tasks.nursery.cancel_scope.cancel()
 
     def _sort_out(self, group: BaseExceptionGroup[BaseException]) -> None:
-        """What came out of the nursery beside our own cancellation."""
+        """Sort the nursery's errors: a crash, or a failed cleanup, which is logged; raise cancellations."""
         cancelled, rest = group.split(trio.Cancelled)
         if rest is not None and not isinstance(rest, Exception):
             self.crash = _alone(rest)  # KeyboardInterrupt and its like: not the actor's, ends the tree
@@ -260,7 +260,7 @@ class Incarnation(Generic[M]):
             self._mailbox.wake()
 
     def request_stop(self, shutdown: float) -> None:
-        """The supervisor's stop: what is in hand has `shutdown` seconds, a start none at all."""
+        """Stop, as the supervisor asks: work in hand has `shutdown` seconds, a start is cancelled at once."""
         assert self._tasks is not None, "an incarnation opens its nursery without waiting"
         if not self._ending:
             self._reason = "stopped"
@@ -300,7 +300,7 @@ class Incarnation(Generic[M]):
             return False
 
     def in_hand(self) -> list[Item]:
-        """The messages that are being handled."""
+        """Return the messages that are being handled."""
         items = [self._in_hand, *(handling.item for handling in self._in_hands or ())]
         return [item for item in items if item is not NOTHING]
 
@@ -313,7 +313,7 @@ class Incarnation(Generic[M]):
         return tasks
 
     def activity(self) -> str:
-        """The actor's own words, or the types of the messages in hand."""
+        """Return the actor's own words, or the types of the messages in hand."""
         try:
             words = self._actor.activity() if self._actor is not None and self._started else ""
         except Exception as error:  # noqa: BLE001  # status must not fail because one actor cannot say
@@ -324,7 +324,7 @@ class Incarnation(Generic[M]):
         return ", ".join(type(message).__name__ for message in messages)
 
     def metrics(self) -> Mapping[str, object]:
-        """The actor's own figures."""
+        """Return the actor's own figures."""
         try:
             return self._actor.metrics() if self._actor is not None and self._started else {}
         except Exception as error:  # noqa: BLE001  # as above
@@ -342,7 +342,7 @@ def _refused(error: Exception, item: Item) -> bool:
 
 
 def _alone(group: BaseException) -> BaseException:
-    """The error of a group of one, however deep; otherwise the group."""
+    """Return the error of a group of one, however deep; otherwise the group."""
     while isinstance(group, BaseExceptionGroup) and len(group.exceptions) == 1:
         group = group.exceptions[0]
     return group

@@ -57,7 +57,7 @@ class Mailbox:
         return len(self._senders) if self._senders else 0
 
     def waiting(self) -> tuple[tuple[Task, Item], ...]:
-        """The tasks that wait for room, with what they send."""
+        """Return the tasks that wait for room, with what they send."""
         return tuple(self._senders.items()) if self._senders else ()
 
     def put_nowait(self, item: Item) -> None:

@@ -85,7 +85,7 @@ class Parent(Protocol):
         ...
 
     def _changed(self, child: Node) -> None:
-        """The child came up, or its task ended."""
+        """Note that the child came up, or that its task ended."""
         ...
 
     @property
@@ -139,7 +139,7 @@ class Node(ABC):
 
     @property
     def state(self) -> NodeState:
-        """The phase as the status tree shows it."""
+        """Return the phase as the status tree shows it."""
         return _SHOWN[self.phase]
 
     @property
@@ -149,7 +149,7 @@ class Node(ABC):
 
     @property
     def over(self) -> bool:
-        """The final stop has come, or is certain to come."""
+        """Return True if the final stop has come, or is certain to come."""
         return self.phase is Phase.ENDING or self.phase is Phase.STOPPED
 
     @property
@@ -163,7 +163,7 @@ class Node(ABC):
         return self._parent
 
     def _renew(self) -> None:
-        """The supervisor itself comes up again: the next start counts as the first."""
+        """Prepare for a supervisor that comes up again: the next start counts as the first."""
         if self.phase is Phase.SUSPENDED:
             self.phase = Phase.UNSTARTED
 
@@ -209,7 +209,7 @@ class Node(ABC):
         """One incarnation, from its start to its end."""
 
     def _up(self) -> None:
-        """The incarnation has started."""
+        """Note that the incarnation has started."""
         if self.phase in _STARTS:
             self._enter(Phase.RUNNING)
         self._tell("started" if self.incarnation == 1 else "restarted")
@@ -234,7 +234,7 @@ class Node(ABC):
         """Let the current incarnation end; the phase says whether the node does too."""
 
     def _finalise(self, reason: StopReason) -> None:
-        """The final stop: nothing runs here any more. Twice is once."""
+        """Make the stop final: nothing runs here any more. A second call does nothing."""
         if self.phase is Phase.STOPPED:
             return
         self._stop_reason = reason

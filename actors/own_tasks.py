@@ -55,7 +55,7 @@ async def _run(failed: Failed, fn: Task, args: tuple[object, ...]) -> None:
 async def _run_with_start(
     failed: Failed, fn: Task, args: tuple[object, ...], task_status: trio.TaskStatus[Any]
 ) -> None:
-    """The same for a task that says when it is ready: before that, errors are its starter's."""
+    """Run a task that says when it is ready; errors before that are raised where it was started."""
     reported = _Reported(task_status)
     try:
         await fn(*args, task_status=reported)

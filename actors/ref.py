@@ -33,7 +33,7 @@ class ActorRef(Generic[M_contra]):
 
     @property
     def id(self) -> str:
-        """The id of the child's spec."""
+        """Return the id of the child's spec."""
         return self._node.id
 
     @property
@@ -101,5 +101,5 @@ class ActorRef(Generic[M_contra]):
         return await self._node.wait_stopped()
 
     def statistics(self) -> MailboxStatistics:
-        """The mailbox at this moment."""
+        """Return the mailbox's current numbers."""
         return self._mailbox.statistics()

@@ -50,11 +50,11 @@ class Ask(Generic[R]):
 
     @property
     def task(self) -> Task | None:
-        """The task that waits for it, if it waits now."""
+        """Return the task that waits for it, if one waits now."""
         return self._task
 
     def take(self, scope: trio.CancelScope) -> None:
-        """A handler begins to work on it, inside of `scope`."""
+        """Note that a handler begins to work on it, inside of `scope`."""
         self.stage = Stage.HANDLED
         self.scope = scope
 
@@ -78,13 +78,13 @@ class Ask(Generic[R]):
             trio.lowlevel.reschedule(task, result)
 
     def give_up(self) -> None:
-        """The asker leaves: cancel the work. Only while the stage is HANDLED."""
+        """Cancel the work, because the asker leaves. Only while the stage is HANDLED."""
         self.given_up = True
         if self.scope is not None:
             self.scope.cancel()
 
     async def ended(self) -> None:
-        """Wait until it is settled, however that may be."""
+        """Wait until it is settled, by a reply or by an error."""
         if self.stage is not Stage.SETTLED:
             self._task = trio.lowlevel.current_task()
             with suppress(ActorError):

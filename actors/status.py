@@ -76,7 +76,7 @@ class Outcome:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's type and text on one line; a group of one error is that error."""
+    """Return an error's type and text on one line; a group of one error is that error."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     text = " ".join(str(error).split())

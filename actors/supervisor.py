@@ -85,7 +85,7 @@ class Supervisor(BaseSupervisor):
             await self._restart_groups()
 
     async def _start_missing(self) -> None:
-        """Start, in order, what is down; stop trying when that no longer makes sense."""
+        """Start the children that are down, in order, until one fails or a restart is due."""
         assert self._nursery is not None
         for child in self._children:
             if not child.down or child.over:
@@ -134,7 +134,7 @@ class Supervisor(BaseSupervisor):
         return self._intensity.allow(now)
 
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """Escalate."""
+        """Escalate: the supervisor itself fails."""
         error = RestartLimitExceeded(self.path, self.max_restarts, self.within, cause)
         self._tell("limit_reached", error=error)
         self._fail(error)
@@ -152,7 +152,7 @@ class Supervisor(BaseSupervisor):
         super()._finalise(reason)
 
     def children(self) -> Iterable[Node]:
-        """The nodes below, in the order in which they start."""
+        """Return the nodes below, in the order in which they start."""
         return self._children
 
     def status(self) -> NodeStatus:

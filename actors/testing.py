@@ -30,7 +30,7 @@ FOREVER_S = 1e9
 
 
 def run(fn: Callable[[], Awaitable[T]], *, instruments: Sequence[trio.abc.Instrument] = ()) -> T:
-    """`trio.run`, with a clock that jumps to the next deadline when every task waits.
+    """Run as `trio.run` does, with a clock that jumps to the next deadline when every task waits.
 
     The last deadline is this function's own: then everything is cancelled, what is shielded too, and
     TooSlowError says so.
@@ -45,7 +45,7 @@ def run(fn: Callable[[], Awaitable[T]], *, instruments: Sequence[trio.abc.Instru
 
 
 def virtual_clock() -> trio.testing.MockClock:
-    """A clock that jumps. It is asked some thousand times a second, so it only looks its time up."""
+    """Return a clock that jumps. It is asked some thousand times a second, so it only looks its time up."""
     clock = trio.testing.MockClock(autojump_threshold=0)
     clock.current_time = lambda: clock._virtual_base  # type: ignore[method-assign]
     clock._autojump = partial(_jump, clock)  # type: ignore[method-assign]
@@ -60,7 +60,7 @@ def _jump(clock: trio.testing.MockClock) -> None:
 
 
 async def _break_shields_in_the_end() -> None:
-    """A test may not hang, so this reaches into trio for what no program should do."""
+    """Remove all shields when the time is over, so that no test hangs. No program should do this."""
     await trio.sleep(FOREVER_S * 2)
     tasks = [trio.lowlevel.current_root_task()]
     while tasks:
@@ -102,16 +102,16 @@ class Tree:
                 yield
 
     def node(self, *path: str) -> NodeStatus:
-        """A node's status, by ids below the root."""
+        """Return a node's status, by ids below the root."""
         return node(self.root, *path)
 
     def told(self, kind: str) -> list[str]:
-        """The paths of the events of this kind, in order."""
+        """Return the paths of the events of this kind, in order."""
         return [event.path for event in self.events if event.kind == kind]
 
 
 def node(root: Supervisor | DynamicSupervisor[Any], *path: str) -> NodeStatus:
-    """The status of a node below `root`, by ids. Raises LookupError where there is none."""
+    """Return the status of a node below `root`, by ids. Raises LookupError if there is none."""
     found = root.status()
     for id in path:
         children = {child.id: child for child in found.children}

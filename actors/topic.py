@@ -55,7 +55,7 @@ class Subscription(Generic[E]):
         self.lost = 0
 
     async def receive(self) -> E:
-        """The next event. Cancelled, it loses nothing. Other tasks run when it waits, and now and then."""
+        """Return the next event. Cancelled, it loses nothing. A checkpoint if it waits, and now and then."""
         while not self._queue:
             self._in_a_row = 0
             await self._arrived.wait()
@@ -137,7 +137,7 @@ class Topic(Generic[K, E]):
             subscription.close()
 
     def subscribed(self) -> tuple[K | None, ...]:
-        """The keys that have subscribers; None stands for all keys."""
+        """Return the keys that have subscribers; None stands for all keys."""
         return tuple(self._subscriptions)
 
     def _forget(self, key: K | None, subscription: Subscription[E]) -> None:
