@@ -9,7 +9,7 @@ LanguageSetting: TypeAlias = Literal["auto", "es", "en"]
 
 
 def detect_language(setting: LanguageSetting, environment: Mapping[str, str]) -> Language:
-    """The language of the configuration; with `auto` that of the environment's locale, otherwise English.
+    """Return the configuration's language; with `auto` that of the environment's locale, otherwise English.
 
     The C locale says nothing about a person: servers set it so that programs agree.
     """
@@ -38,7 +38,7 @@ def language_of_browser(accepted: str, default: Language) -> Language:
 
 
 def pick(language: Language, es: str, en: str) -> str:
-    """The one of two texts that is in that language."""
+    """Return the one of two texts that is in that language."""
     return es if language == "es" else en
 
 

@@ -6,12 +6,12 @@ from rumi.texts.language import Language, pick
 
 
 def memory_title(language: Language) -> str:
-    """The line above the facts in the prompt."""
+    """Return the line above the facts in the prompt."""
     return pick(language, "Lo que sabés del usuario:", "What you know about the user:")
 
 
 def memory_changed(language: Language) -> str:
-    """The line above what has changed since the facts were told."""
+    """Return the line above what has changed since the facts were told."""
     return pick(
         language,
         "Lo que cambió en lo que sabés del usuario (+ vale ahora, × ya no vale):",
@@ -20,7 +20,7 @@ def memory_changed(language: Language) -> str:
 
 
 def facts_left_out(language: Language, count: int) -> str:
-    """The line below them where there was no room for all. It does not look like a fact."""
+    """Return the line below facts of which some had no room. It does not look like a fact."""
     if count == 1:
         return pick(language, "(1 hecho más que no entra acá)", "(1 more fact that has no room here)")
     return pick(
@@ -29,7 +29,7 @@ def facts_left_out(language: Language, count: int) -> str:
 
 
 def remembered(language: Language, key: str, value: str, others: Sequence[str]) -> str:
-    """A fact was stored; `others` are the other values of its key."""
+    """Say that a fact was stored; `others` are the other values of its key."""
     done = pick(language, f"📝 Guardado: {key}: {value}.", f"📝 Saved: {key}: {value}.")
     if not others:
         return done
@@ -38,7 +38,7 @@ def remembered(language: Language, key: str, value: str, others: Sequence[str]) 
 
 
 def forgotten(language: Language, key: str, count: int) -> str:
-    """Facts were deleted, or there were none."""
+    """Say that facts were deleted, or that there were none."""
     if count == 0:
         return pick(language, f"No sé nada en {key}.", f"I know nothing under {key}.")
     return pick(
@@ -49,14 +49,14 @@ def forgotten(language: Language, key: str, count: int) -> str:
 
 
 def facts_known(language: Language, count: int) -> str:
-    """The line above a list of facts that a person reads."""
+    """Return the line above a list of facts that a person reads."""
     if count == 0:
         return pick(language, "Todavía no sé nada de vos.", "I know nothing about you yet.")
     return pick(language, "Lo que sé de vos:", "What I know about you:")
 
 
 def facts_more(language: Language, count: int) -> str:
-    """The line below it where it was cut."""
+    """Return the line below a list that was cut."""
     return pick(language, f"… y {count} más.", f"… and {count} more.")
 
 
@@ -70,7 +70,7 @@ def how_to_forget(language: Language) -> str:
 
 
 def memory_usage(language: Language) -> str:
-    """`/memory` was followed by something else."""
+    """Return how to use `/memory`."""
     return pick(
         language,
         "`/memory` muestra lo que sé de vos; `/memory forget CLAVE` olvida una clave.",
@@ -79,7 +79,7 @@ def memory_usage(language: Language) -> str:
 
 
 def facts_learned(language: Language, count: int) -> str:
-    """Facts were drawn from sessions that had ended."""
+    """Say how many facts were extracted."""
     if count == 0:
         return pick(language, "No había nada nuevo para guardar.", "There was nothing new to save.")
     return pick(
@@ -90,7 +90,7 @@ def facts_learned(language: Language, count: int) -> str:
 
 
 def still_learning(language: Language) -> str:
-    """Drawing facts takes longer than anybody waits."""
+    """Say that the extraction continues in the background."""
     return pick(
         language,
         "Sigo leyendo lo que se habló; va a tardar un poco más.",
@@ -99,7 +99,7 @@ def still_learning(language: Language) -> str:
 
 
 def fact_columns(language: Language) -> tuple[str, str, str, str]:
-    """The headings of the facts' table: key, value, how it is known, since when."""
+    """Return the headings of the facts' table: key, value, how it is known, since when."""
     return ("clave", "valor", "cómo", "cuándo") if language == "es" else ("key", "value", "how", "when")
 
 
@@ -110,5 +110,5 @@ def fact_origin(language: Language, explicit: bool, tainted: bool) -> str:
 
 
 def saving(language: Language) -> str:
-    """Somebody leaves, and what is worth remembering of their session is still being saved."""
+    """Say, to somebody who leaves, that facts of their session are still being saved."""
     return pick(language, "Guardando lo que conviene recordar…", "Saving what is worth remembering…")

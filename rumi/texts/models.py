@@ -32,7 +32,7 @@ _ADVICE_ES: Final[Mapping[str, str]] = {
 
 
 def model_reason(language: Language, kind: str, model: str, message: str, detail: str) -> str:
-    """Why a model did not answer: a sentence without its full stop.
+    """Return why a model did not answer: a sentence without its full stop.
 
     `message` is the error's own sentence, `detail` what the server said, in its own words.
     """
@@ -50,17 +50,17 @@ def model_advice(language: Language, kind: str, advice: str) -> str:
 
 
 def model_retrying(language: Language, why: str) -> str:
-    """Why there is a pause before the next attempt."""
+    """Say why there is a pause before the next attempt."""
     return pick(language, f"{why}; lo intento de nuevo", f"{why}; trying again")
 
 
 def model_falls_back(language: Language, why: str, model: str) -> str:
-    """Why another model answers."""
+    """Say why another model answers."""
     return pick(language, f"{why}; pruebo con {model}", f"{why}; trying {model} instead")
 
 
 def model_takes_less(language: Language, model: str) -> str:
-    """A request was too large, and a shorter one follows."""
+    """Say that a request was too large, and that a shorter one follows."""
     return pick(
         language,
         f"{model} no admite tanto de una vez; lo acorto y pruebo de nuevo",
@@ -69,7 +69,7 @@ def model_takes_less(language: Language, model: str) -> str:
 
 
 def model_queues(language: Language, cause: Literal["busy", "cool_down", "budget"], model: str) -> str:
-    """Why a call does not begin yet."""
+    """Say why a call does not begin yet."""
     return {
         "busy": pick(language, f"{model} está ocupado con otros chats", f"{model} is busy with other chats"),
         "cool_down": pick(
@@ -92,7 +92,7 @@ def models_failed(language: Language, reasons: Sequence[str]) -> str:
 
 
 def cut_off(language: Language) -> str:
-    """The answer was longer than the model may write, also in several pieces."""
+    """Say that the answer was longer than the model may write, also in several pieces."""
     return pick(
         language,
         "⚠️ La respuesta quedó cortada: es más larga de lo que el modelo puede escribir. Pedime que siga.",

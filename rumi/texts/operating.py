@@ -5,7 +5,7 @@ from rumi.texts.replies import shortened
 
 
 def gave_up(language: Language) -> str:
-    """The reply to what a chat was at when it crashed once too often."""
+    """Return the reply to the message on which a chat worked when it reached its restart limit."""
     return pick(
         language,
         "❌ Este chat falló varias veces seguidas y lo detuve. Tu próximo mensaje lo empieza de nuevo;"
@@ -16,12 +16,12 @@ def gave_up(language: Language) -> str:
 
 
 def attached(language: Language, holder: str, model: str) -> str:
-    """The first line of a window on another process."""
+    """Return the first line of a window on another process."""
     return pick(language, f"Ventana de {holder} · modelo {model}", f"A window on {holder} · model {model}")
 
 
 def holder_gone(language: Language) -> str:
-    """The process that a window was on has ended."""
+    """Say that the process of a window has ended."""
     return pick(
         language,
         "El Rumi que atendía este chat terminó. Sigo sin él…",
@@ -30,7 +30,7 @@ def holder_gone(language: Language) -> str:
 
 
 def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
-    """The process ended while it was sent a message, and what to do."""
+    """Say that the process ended while it was sent a message, and what to do."""
     quoted = shortened(text)
     return pick(
         language, f"No se sabe si llegó: «{quoted}».", f"It is not known whether this arrived: “{quoted}”."
@@ -38,12 +38,12 @@ def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
 
 
 def moved(language: Language, model: str) -> str:
-    """Another process serves the chat from now on: this one, or that of another window."""
+    """Say that another process serves the chat from now on: this one, or that of another window."""
     return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
 
 
 def other_project(language: Language) -> str:
-    """The skills of the folder in which a window was opened do not count."""
+    """Say that the skills of the folder in which a window was opened do not count."""
     return pick(
         language,
         "Las habilidades de esta carpeta (.rumi/skills) no cuentan acá: ese Rumi empezó en otra.",
@@ -52,12 +52,12 @@ def other_project(language: Language) -> str:
 
 
 def waiting_for(language: Language, holder: str) -> str:
-    """The home is held by something that takes no windows, or not yet."""
+    """Say which process holds the home and accepts no windows, or none yet."""
     return pick(language, f"Esperando a {holder}…", f"Waiting for {holder}…")
 
 
 def windows_at_work(language: Language, count: int) -> str:
-    """Leaving would end the work of other windows."""
+    """Say that the command waits for the work of other windows."""
     if count == 1:
         return pick(
             language,
@@ -72,17 +72,17 @@ def windows_at_work(language: Language, count: int) -> str:
 
 
 def log_waiting(language: Language, seconds: float, why: str) -> str:
-    """A line of the log: the model is waited for."""
+    """Return a line of the log: a turn waits for the model."""
     return pick(language, f"espera {seconds:.0f} s: {why}", f"waits {seconds:.0f} s: {why}")
 
 
 def log_turn_started(language: Language, turn: str) -> str:
-    """A line of the log."""
+    """Return the log's line for the start of a turn."""
     return pick(language, f"empieza el turno {turn}", f"turn {turn} begins")
 
 
 def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, cached: int) -> str:
-    """A line of the log. `reason` is the log's own word, so that people can filter by it."""
+    """Return the log's line for the end of a turn. `reason` is the log's own word: people filter by it."""
     text = pick(
         language,
         f"termina el turno {turn}: {reason}, {tokens} tokens",
@@ -92,12 +92,12 @@ def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, c
 
 
 def log_confirm(language: Language, text: str) -> str:
-    """A line of the log."""
+    """Return the log's line for a question."""
     return pick(language, f"pregunta: {text}", f"asks: {text}")
 
 
 def log_confirmed(language: Language, verdict: str) -> str:
-    """A line of the log."""
+    """Return the log's line for the answer to a question."""
     words = {
         "yes": pick(language, "respuesta: sí", "answered: yes"),
         "no": pick(language, "respuesta: no", "answered: no"),
@@ -107,12 +107,12 @@ def log_confirmed(language: Language, verdict: str) -> str:
 
 
 def log_replied(language: Language) -> str:
-    """A line of the log: a reply that was no turn's."""
+    """Return the log's line for a reply that ends no turn."""
     return pick(language, "responde", "replies")
 
 
 def log_actor(language: Language, event: str, actor: str, error: str) -> str:
-    """A line of the log: what happened to a part of the program."""
+    """Return the log's line for a crash, a restart or the end of an actor."""
     words = {
         "crashed": pick(language, f"{actor} se cayó", f"{actor} crashed"),
         "restarted": pick(language, f"{actor} empezó de nuevo", f"{actor} was restarted"),
@@ -123,19 +123,19 @@ def log_actor(language: Language, event: str, actor: str, error: str) -> str:
 
 
 def log_columns(language: Language) -> tuple[str, ...]:
-    """The heads of the summary's columns: day, chat, turns, tools, failures, tokens, time, longest turn."""
+    """Return the summary's headings: day, chat, turns, tools, failures, tokens, time, longest turn."""
     if language == "es":
         return ("día", "chat", "turnos", "herr.", "fallos", "tokens", "tiempo", "el mayor")
     return ("day", "chat", "turns", "tools", "failed", "tokens", "time", "longest")
 
 
 def log_empty(language: Language, path: str) -> str:
-    """Nothing in the log is what was asked for."""
+    """Say that no entry of the log was selected."""
     return pick(language, f"No hay nada de eso en {path}.", f"Nothing of that kind is in {path}.")
 
 
 def short_duration(seconds: float) -> str:
-    """`12 ms`, `3.2 s`, `2 min 05 s`."""
+    """Return a duration such as `12 ms`, `3.2 s` or `2 min 05 s`."""
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
@@ -145,7 +145,7 @@ def short_duration(seconds: float) -> str:
 
 
 def short_size(count: float) -> str:
-    """Bytes in the unit that fits: `812 B`, `4.1 MB`."""
+    """Return bytes in the unit that fits: `812 B`, `4.1 MB`."""
     for unit in ("B", "KB", "MB"):
         if count < 1000:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"

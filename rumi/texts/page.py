@@ -4,7 +4,7 @@ from rumi.texts.language import Language, in_language, pick
 
 
 def page_link(language: Language, link: str, minutes: int) -> str:
-    """Return how to come in."""
+    """Return the line with the login link."""
     return pick(
         language,
         f"La página: {link}\n(sirve una vez, {minutes} minutos; pedir la página después imprime otro)",
@@ -13,7 +13,7 @@ def page_link(language: Language, link: str, minutes: int) -> str:
 
 
 def page_is_open(language: Language, url: str) -> str:
-    """The page can be reached from elsewhere."""
+    """Warn that other machines can reach the page."""
     return pick(
         language,
         f"⚠️ La página {url} se alcanza desde otras máquinas, sin TLS: quien esté en el camino puede leerla y"
@@ -112,5 +112,5 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 
 def page_words(language: Language) -> dict[str, str]:
-    """The page's words by their names. What stands in braces is filled in by its script."""
+    """Return the page's words by their names. The page's script fills in what stands in braces."""
     return in_language(language, _WORDS)

@@ -59,7 +59,7 @@ def _detail(language: Language, name: str) -> str:
 
 
 def _shown(language: Language, value: str) -> str:
-    """On one line, without anything that moves a cursor, hides, or turns the direction of reading."""
+    """Return a text on one line, without what moves a cursor, hides, or turns the direction of reading."""
     plain = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in value)
     more = len(plain) - SHOWN_CHARS
     if more <= 0:
@@ -76,7 +76,7 @@ _NO = frozenset({"no", "n"})
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Return what a short word means where a yes or a no is awaited; None for anything else."""
+    """Return True for a yes, False for a no; None for anything else."""
     # Some systems write í as an i and an accent.
     word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
     return True if word in _YES else False if word in _NO else None

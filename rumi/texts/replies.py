@@ -13,13 +13,13 @@ QUOTED_CHARS = 120
 
 
 def shortened(message: str) -> str:
-    """A message as it is quoted back: one line, and not all of a long one."""
+    """Return a message as a reply quotes it: on one line, a long one cut."""
     quoted = " ".join(message.split())
     return quoted if len(quoted) <= QUOTED_CHARS else quoted[: QUOTED_CHARS - 1] + "…"
 
 
 def busy(language: Language) -> str:
-    """A message came while a turn runs."""
+    """Say that a turn runs, so that the message is not taken."""
     return pick(
         language,
         "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop.",
@@ -28,17 +28,17 @@ def busy(language: Language) -> str:
 
 
 def stopped(language: Language) -> str:
-    """The turn was stopped."""
+    """Say that the turn was stopped."""
     return pick(language, "⏹ Operación cancelada.", "⏹ Stopped.")
 
 
 def nothing_running(language: Language) -> str:
-    """There was nothing to stop."""
+    """Say that there was nothing to stop."""
     return pick(language, "No hay ninguna operación en curso.", "Nothing is running.")
 
 
 def reset(language: Language, facts: int, *, files: bool = False) -> str:
-    """The session was reset, its `files` too; `facts` were saved before."""
+    """Say that the session was reset, its `files` too; `facts` were saved before."""
     saved = pick(language, f"📝 Guardé {facts} hechos en memoria.", f"📝 Saved {facts} facts to memory.")
     done = pick(
         language,
@@ -55,7 +55,7 @@ def reset(language: Language, facts: int, *, files: bool = False) -> str:
 
 
 def may_delete_files(language: Language, files: int, size: str) -> str:
-    """Return what is asked before a reset that deletes the files too."""
+    """Return the question before a reset that deletes the files too."""
     es, en = ("un archivo", "1 file") if files == 1 else (f"{files} archivos", f"{files} files")
     return pick(
         language,
@@ -65,14 +65,14 @@ def may_delete_files(language: Language, files: int, size: str) -> str:
 
 
 def nothing_deleted(language: Language, *, answered: bool) -> str:
-    """There was no yes to that."""
+    """Say that nothing was deleted, because there was no yes."""
     if answered:
         return pick(language, "No borré nada.", "Nothing was deleted.")
     return pick(language, "No borré nada: nadie contestó.", "Nothing was deleted: nobody answered.")
 
 
 def reset_needs_yes(language: Language) -> tuple[str, str]:
-    """A single turn is to delete the files, where nobody can be asked; and what to do."""
+    """Say that a single turn cannot ask if the files may be deleted, and what to do."""
     return pick(
         language,
         "/reset files borra los archivos del chat, y acá nadie puede confirmarlo.",
@@ -81,7 +81,7 @@ def reset_needs_yes(language: Language) -> tuple[str, str]:
 
 
 def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
-    """A circuit breaker or the turn's time limit tripped."""
+    """Say which circuit breaker or limit ended the turn."""
     return {
         "max_turns": pick(
             language,
@@ -95,7 +95,7 @@ def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
 
 
 def model_failed(language: Language, why: str) -> str:
-    """The model could not be reached or refused."""
+    """Say that the model could not be reached or refused."""
     why = why.strip().rstrip(".")
     return pick(
         language,
@@ -105,7 +105,7 @@ def model_failed(language: Language, why: str) -> str:
 
 
 def crashed(language: Language) -> str:
-    """The chat crashed during a turn."""
+    """Say that the chat crashed during a turn."""
     return pick(
         language,
         "❌ Algo falló y lo reinicié. Mandá /retry para intentarlo de nuevo.",
@@ -114,7 +114,7 @@ def crashed(language: Language) -> str:
 
 
 def restarted(language: Language, message: str) -> str:
-    """The program was restarted while it worked on a message."""
+    """Say that the program was restarted while it worked on a message."""
     quoted = shortened(message)
     return pick(
         language,
@@ -124,7 +124,7 @@ def restarted(language: Language, message: str) -> str:
 
 
 def lost_command(language: Language, command: str) -> str:
-    """A command was not done before a crash or a restart."""
+    """Say that a command was not done before a crash or a restart."""
     return pick(
         language,
         f"⚠️ Me reinicié antes de terminar con {command}. Mandalo de nuevo.",
@@ -133,12 +133,12 @@ def lost_command(language: Language, command: str) -> str:
 
 
 def not_confirmed(text: str, why: str) -> str:
-    """Behind what was done, what is not known to be done."""
+    """Return a text followed by `why` a part of it is not known to be done."""
     return f"{text}\n⚠️ {why}"
 
 
 def unknown_command(language: Language, name: str) -> str:
-    """Something that looks like a command and is none."""
+    """Say that there is no such command."""
     return pick(
         language,
         f"No conozco el comando {name}. Con /help ves los que hay.",
@@ -147,7 +147,7 @@ def unknown_command(language: Language, name: str) -> str:
 
 
 def not_yet(language: Language, name: str) -> str:
-    """A command that this version does not serve."""
+    """Say that this version does not serve a command."""
     return pick(
         language,
         f"{name} todavía no hace nada en esta versión.",
@@ -156,12 +156,12 @@ def not_yet(language: Language, name: str) -> str:
 
 
 def nothing_to_retry(language: Language) -> str:
-    """Every turn of the session completed."""
+    """Say that every turn of the session has completed."""
     return pick(language, "No hay nada para reintentar.", "There is nothing to retry.")
 
 
 def greeting(language: Language) -> str:
-    """The first words."""
+    """Return the first words."""
     return pick(
         language,
         "Hola, soy Rumi. Pedime algo y lo hago en un entorno aislado: archivos, comandos, cuentas. "
@@ -185,12 +185,12 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
 
 
 def commands(language: Language) -> list[tuple[str, str]]:
-    """The chat commands, each with what it does."""
+    """Return the chat commands, each with what it does."""
     return [(name, es if language == "es" else en) for name, es, en in _COMMANDS]
 
 
 def help_text(language: Language) -> str:
-    """Return what can be said here."""
+    """Return the list of the chat commands."""
     first = pick(
         language,
         "Escribí lo que necesitás con tus palabras. Comandos:",
@@ -202,7 +202,7 @@ def help_text(language: Language) -> str:
 def chat_status(
     language: Language, *, chat: str, phase: str | None, seconds: float, container: str, messages: int
 ) -> str:
-    """One chat in a line or two. `phase` is None when nothing runs; a tool's call stands as it is."""
+    """Describe one chat in two lines. `phase` is None when nothing runs; a tool's call stays as it is."""
     phase = phase and told(language, phase)
     activity = (
         pick(language, "libre", "idle")
@@ -220,7 +220,7 @@ def chat_status(
 
 
 def no_key(language: Language) -> str:
-    """There is no key for the model of the configuration."""
+    """Say that there is no key for the model of the configuration."""
     return pick(
         language,
         "Sin GROQ_API_KEY: uso el modelo offline (escribí «ayuda» para ver qué entiende).",

@@ -4,7 +4,7 @@ from rumi.texts.language import Language, pick
 
 
 def skills_known(language: Language, count: int) -> str:
-    """The line above the skills that are on."""
+    """Return the line above the skills that are on."""
     if count == 0:
         return pick(language, "No hay ninguna habilidad activa.", "No skill is on.")
     if count == 1:
@@ -13,17 +13,17 @@ def skills_known(language: Language, count: int) -> str:
 
 
 def skills_more(language: Language, count: int) -> str:
-    """Return how many there was no room for."""
+    """Say how many skills had no room in the list."""
     return pick(language, f"(y {count} más)", f"(and {count} more)")
 
 
 def skills_off(language: Language, names: str) -> str:
-    """Those that are switched off, by name."""
+    """Return the line with the names of skills that are switched off."""
     return pick(language, f"Desactivadas: {names}.", f"Switched off: {names}.")
 
 
 def skills_wrong(language: Language, count: int) -> str:
-    """Some cannot be loaded; who runs Rumi sees which."""
+    """Say that some skills cannot be loaded; `rumi skills` says which."""
     if count == 1:
         return pick(
             language,
@@ -38,7 +38,7 @@ def skills_wrong(language: Language, count: int) -> str:
 
 
 def how_to_use_skills(language: Language) -> str:
-    """Return what can be done with them in a chat."""
+    """Return what can be done with skills in a chat."""
     return pick(
         language,
         "Pedime algo que encaje con una, o nombrala. `/skills NOMBRE` la muestra.",
@@ -47,7 +47,7 @@ def how_to_use_skills(language: Language) -> str:
 
 
 def skill_unknown(language: Language, name: str) -> str:
-    """There is none of the name."""
+    """Say that there is no skill of that name."""
     return pick(
         language,
         f"No conozco la habilidad {name}. Con /skills ves las que hay.",

@@ -6,7 +6,7 @@ from rumi.texts.language import Language, pick
 
 
 def not_stored(language: Language, trouble: str) -> str:
-    """New messages cannot be taken, because nothing can be written."""
+    """Say that new messages cannot be taken, because nothing can be written."""
     match trouble:
         case "full":
             return pick(
@@ -90,7 +90,7 @@ def make_room(language: Language, wanted_mb: float, large: Sequence[tuple[str, f
 
 
 def started_on_full_disk(language: Language) -> str:
-    """The start has used the reserve."""
+    """Say that the start has used the reserve."""
     return pick(
         language,
         "⚠️ El disco está lleno. Arranqué con la reserva; no tomo mensajes hasta que haya lugar.",
@@ -99,12 +99,12 @@ def started_on_full_disk(language: Language) -> str:
 
 
 def cannot_start_on_full_disk(language: Language, home: object) -> str:
-    """There is no reserve either."""
+    """Say that the disk is full and there is no reserve either."""
     return pick(language, f"El disco de {home} está lleno.", f"The disk of {home} is full.")
 
 
 def log_storage(language: Language, trouble: str | None) -> str:
-    """A line of the log: nothing can be stored, or it can again."""
+    """Return the log's line for a file that cannot be written, or can be again."""
     if not trouble:
         return pick(language, "se guarda de nuevo", "stores again")
     why = waits_for_the_disk(language, trouble)

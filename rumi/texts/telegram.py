@@ -4,7 +4,7 @@ from rumi.texts.language import Language, pick
 
 
 def stranger(language: Language, user: int) -> str:
-    """Someone who is not on the list wrote."""
+    """Tell a user who is not on the list their id."""
     return pick(
         language,
         f"No te conozco todavía. Tu id es {user}; pedile al dueño que lo agregue a allowed_users.",
@@ -13,7 +13,7 @@ def stranger(language: Language, user: int) -> str:
 
 
 def unsupported(language: Language, what: str) -> str:
-    """A message of a kind that cannot be worked on. `what` is a key of `_KINDS_OF_MESSAGES`, or else any."""
+    """Say that Rumi cannot use such a message. `what` is a key of `_KINDS_OF_MESSAGES`, or another kind."""
     es, en = _KINDS_OF_MESSAGES.get(what, ("este tipo de mensaje", "this kind of message"))
     return pick(
         language,
@@ -36,7 +36,7 @@ _KINDS_OF_MESSAGES = {
 
 
 def file_too_large(language: Language, name: str, limit_mb: float) -> str:
-    """A file that came is larger than what is taken."""
+    """Say that a file is larger than the limit."""
     return pick(
         language,
         f"El archivo {name} es demasiado grande: puedo recibir hasta {limit_mb:g} MB.",
@@ -45,7 +45,7 @@ def file_too_large(language: Language, name: str, limit_mb: float) -> str:
 
 
 def no_ears(language: Language) -> str:
-    """A voice message came, and there is nothing that could write it down."""
+    """Say that voice messages cannot be transcribed."""
     return pick(
         language,
         "No puedo escuchar mensajes de voz: falta GROQ_API_KEY. Escribime, por favor.",
@@ -54,7 +54,7 @@ def no_ears(language: Language) -> str:
 
 
 def not_brought(language: Language, why: str) -> str:
-    """Say that what came with a message could not be had."""
+    """Say that an attachment of a message could not be fetched."""
     why = why.strip().rstrip(".")
     return pick(
         language,
@@ -64,17 +64,19 @@ def not_brought(language: Language, why: str) -> str:
 
 
 def tool_runs(language: Language, what: str) -> str:
-    """The line below a growing answer while a tool works."""
+    """Return the line below a growing answer while a tool works."""
     return pick(language, f"🔧 trabajando: {what}", f"🔧 working: {what}")
 
 
 def thinking(language: Language) -> str:
-    """Return where an answer will grow, before its first word."""
+    """Return the text in the place of an answer before its first word."""
     return pick(language, "💭 pensando…", "💭 thinking…")
 
 
 def serving(language: Language, bot: str, users: int) -> str:
-    """The bot is there. `bot` is its name, empty while Telegram cannot be reached; `users` may talk to it."""
+    """Say that the bot serves. `bot` is its name, empty while Telegram cannot be reached; so many
+    `users` may talk to it.
+    """
     if not bot:
         return pick(
             language,
@@ -89,7 +91,7 @@ def serving(language: Language, bot: str, users: int) -> str:
 
 
 def nobody_allowed(language: Language) -> str:
-    """The list of users is empty."""
+    """Say that the list of users is empty."""
     return pick(
         language,
         "Nadie puede hablarle todavía. Escribile al bot: te dice tu id. Ponelo en config.toml: "
@@ -100,7 +102,7 @@ def nobody_allowed(language: Language) -> str:
 
 
 def winding_down(language: Language, patience_s: float) -> str:
-    """The program was told to end."""
+    """Say that the program is about to end."""
     return pick(
         language,
         f"Termino: espero hasta {patience_s:.0f} s a que acabe lo que está en marcha. Otro Ctrl-C lo corta.",
@@ -109,22 +111,22 @@ def winding_down(language: Language, patience_s: float) -> str:
 
 
 def answer_button(language: Language, yes: bool) -> str:
-    """Return what stands on the two buttons below a question."""
+    """Return the text of a button below a question."""
     return pick(language, "✅ Sí", "✅ Yes") if yes else "❌ No"
 
 
 def question_closed(language: Language) -> str:
-    """A button was pressed, and its question waits no more."""
+    """Say that the question of a pressed button no longer waits."""
     return pick(language, "Esta pregunta ya no está abierta.", "This question is no longer open.")
 
 
 def not_your_question(language: Language) -> str:
-    """A button was pressed by somebody else than whom the question was for."""
+    """Say that the question of a pressed button is for somebody else."""
     return pick(language, "Esta pregunta es para otra persona.", "This question is for somebody else.")
 
 
 def left_out(language: Language, characters: int) -> str:
-    """Stands in the middle of a question that is longer than a message."""
+    """Return the note in the middle of a question that is longer than a message."""
     return pick(
         language,
         f"… (acá faltan {characters} caracteres) …",

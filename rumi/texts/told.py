@@ -44,7 +44,7 @@ class _Template(NamedTuple):
 
 
 def told(language: Language, text: str) -> str:
-    """The text in that language; as it is, where it is none of the catalogue's."""
+    """Return the text in that language; unchanged if the catalogue does not have it."""
     if language == "en" or not text or len(text) > MOST_CHARS:
         return text
     return "\n".join(_line(line, DEEPEST) for line in text.split("\n"))
@@ -77,7 +77,7 @@ def _line(line: str, depth: int) -> str:
 
 
 def _whole(text: str, depth: int) -> str | None:
-    """The text where all of it is one entry of the catalogue: of several, the one with the most own words."""
+    """Return the translation of one entry of the catalogue: of several, that with the most own words."""
     exact, templates = _catalogue()
     if (known := exact.get(text)) is not None:
         return known
