@@ -115,7 +115,7 @@ async def wind_down(channels: Sequence[Channel], inbox: Inbox) -> None:
 
 @contextmanager
 def _as_far_as_possible(what: str, seconds: float) -> Iterator[None]:
-    """A step of the shutdown. If an actor fails in it, the next step still runs."""
+    """Run a step of the shutdown. If an actor fails in it, log that, so that the next step still runs."""
     try:
         with trio.move_on_after(seconds):
             yield

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def main() -> None:
-    """The console script. It answers frequent calls of scripts without loading the other commands."""
+    """Run the console script. It answers frequent calls of scripts without loading the other commands."""
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"rumi, version {__version__}\n")
         return

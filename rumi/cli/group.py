@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
     context_class = _Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order in which the help shows them."""
+        """Return the commands, in the order in which the help shows them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -29,7 +29,7 @@ class Since(click.ParamType[datetime]):
     name = "when"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The moment, with its zone."""
+        """Return the moment, with its zone."""
         text = str(value).strip()
         try:
             if text[:-1].isdecimal() and text[-1:] in UNITS:

@@ -175,7 +175,7 @@ class SandboxSection(Section):
 
     @property
     def memory_bytes(self) -> int:
-        """`memory` in bytes."""
+        """Return `memory` in bytes."""
         return memory_bytes(self.memory)
 
 

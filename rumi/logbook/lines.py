@@ -102,7 +102,7 @@ def _tool(what: str, entry: Entry) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`12 ms`, `3.2 s`, `2 min 05 s`, `3 h 20 min`."""
+    """Return a duration such as `12 ms`, `3.2 s`, `2 min 05 s` or `3 h 20 min`."""
     if round(seconds) < 3600:
         return texts.short_duration(seconds)
     minutes = round(seconds) // 60

@@ -94,7 +94,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _short(count: int) -> str:
-    """`812`, `4.1k`, `2.3M`."""
+    """Return a count such as `812`, `41k` or `2.3M`."""
     if count < 10_000:
         return str(count)
     return f"{count / 1000:.0f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"

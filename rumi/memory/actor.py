@@ -75,7 +75,7 @@ class Ask(Protocol):
 
 @asynccontextmanager
 async def open_memory(path: Path) -> AsyncIterator[Ask]:
-    """A memory without a tree around it, for a process that only works on the home's files.
+    """Open a memory without a tree around it, for a process that only works on the home's files.
 
     Raises:
         MemoryUnavailable: The file cannot be opened.
@@ -93,7 +93,7 @@ async def open_memory(path: Path) -> AsyncIterator[Ask]:
 
 
 def asking(memory: ActorRef[Any]) -> Ask:
-    """Ask the actor; a memory that does not answer is unavailable."""
+    """Return a function that asks the actor; a memory that does not answer is unavailable."""
 
     async def ask(request: Request[R]) -> R:
         try:

@@ -249,7 +249,7 @@ def lets_the_time_run(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_the_buttons(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Question, "_mend", nothing)
+    patch.setattr(Question, "_show_verdict", nothing)
 
 
 def takes_old_buttons_for_nothing(patch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,12 @@ class Address:
 
     @property
     def chat(self) -> str:
-        """The chat's id in Rumi: `tg123`, `tg-100777_5`."""
+        """Return the chat's id in Rumi: `tg123`, `tg-100777_5`."""
         return f"{TELEGRAM.text}{self.number}" + ("" if self.topic is None else f"_{self.topic}")
 
     @property
     def group(self) -> bool:
-        """True for a group: more than one person may read there."""
+        """Return True for a group: more than one person may read there."""
         return self.number < 0
 
 

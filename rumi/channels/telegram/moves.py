@@ -44,14 +44,14 @@ class Moves:
         return replace(address, number=number)
 
     def learn(self, old: int, new: int) -> None:
-        """A group has another number: messages from there belong to its chat, and its replies go there."""
+        """Note that a group has another number: its messages belong to the chat, and replies go there."""
         old = self._chat.get(old, old)
         if old != new and new not in self._chat and len(self._chat) < MOST_MOVED:
             self._chat[new] = old
             self.refused(old, new)
 
     def refused(self, old: int, new: int) -> None:
-        """Telegram refuses the old number: replies go to the new one."""
+        """Note that Telegram refuses the old number: replies go to the new one."""
         old = self._chat.get(old, old)
         if old != new and self._now.get(old) != new:
             self._now[old] = new

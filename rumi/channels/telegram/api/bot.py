@@ -69,7 +69,7 @@ class Me:
 
 @asynccontextmanager
 async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot]:
-    """A bot that is ready for calls until the block ends. It asks Telegram nothing yet.
+    """Open a bot that is ready for calls until the block ends. It asks Telegram nothing yet.
 
     `base_url` is the root of a Bot API server, the official one by default. `rumi.http` describes proxies and
     certificates. Closing is bounded, also when cancelled.

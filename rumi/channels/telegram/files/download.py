@@ -68,7 +68,7 @@ class Landing:
 
     @property
     def file(self) -> BinaryIO:
-        """The open file, after `end` was called."""
+        """Return the open file; call `end` first."""
         assert self._file is not None
         return self._file
 
@@ -257,6 +257,6 @@ class Downloads:
 
 
 def let_cancellation_through() -> None:
-    """In a worker thread: raise the cancellation of the task that waits for it. Elsewhere: do nothing."""
+    """Raise the cancellation of the task that waits for this worker thread; do nothing in other threads."""
     with suppress(RuntimeError):
         trio.from_thread.check_cancelled()

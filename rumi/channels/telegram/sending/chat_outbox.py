@@ -55,7 +55,7 @@ class Resting:
 
 
 class ChatOutbox:
-    """One chat's lane.
+    """The ordered output of one chat.
 
     `changed` is called when it may have become idle, `start` starts a task of the sender, `gone` is called
     when the chat cannot be reached any more, `shown` gets the question that can be read, and its message.
@@ -106,18 +106,18 @@ class ChatOutbox:
     # Incoming events
 
     def look(self) -> None:
-        """There may be replies in the outbox."""
+        """Send all replies that are in the outbox, if there are any."""
         self._expect(inf)
 
     def replied(self, reply: Replied) -> None:
-        """A final reply is in the outbox."""
+        """Send the replies up to this one, which is in the outbox."""
         if self._turn is not None and self._turn.message in reply.messages:
             self._finish_turn()
         self._told += 1
         self._expect(reply.delivery)
 
     def begin(self, event: ChatEvent) -> None:
-        """A turn begins."""
+        """Begin to show a turn."""
         self._finish_turn()
         self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace))
 
@@ -127,7 +127,7 @@ class ChatOutbox:
         self._wake()
 
     def happened(self, event: ChatEvent) -> None:
-        """Something happened in a turn."""
+        """Show an event of a turn."""
         preview = self._turn
         if preview is None or preview.turn != event.turn:
             return
@@ -141,7 +141,7 @@ class ChatOutbox:
                 pass
 
     def finished(self, turn: str) -> None:
-        """A turn has ended; its reply is about to be announced."""
+        """End the preview of a turn, whose reply is about to be announced."""
         if self._turn is not None and self._turn.turn == turn:
             self._turn.end()
 
@@ -166,17 +166,17 @@ class ChatOutbox:
 
     @property
     def waiting(self) -> int:
-        """The number of final replies that are known to wait."""
+        """Return the number of final replies that are known to wait."""
         return self._told + len(self._replies)
 
     @property
     def sendable(self) -> bool:
-        """True if there is a reply that could be sent now, or a verdict that could be shown."""
+        """Return True if there is a reply that could be sent now, or a verdict that could be shown."""
         return (self._busy or bool(self._queue) or self.questions.settling) and self.rests is None
 
     @property
     def rests(self) -> Resting | None:
-        """Until when nothing is sent, and why; None if it may send."""
+        """Return until when nothing is sent, and why; None if it may send."""
         closed = self._to.closed_until
         if closed > trio.current_time():
             return Resting(closed, LIMIT)
@@ -254,7 +254,7 @@ class ChatOutbox:
                 return None
 
     async def _give_up(self, why: str) -> None:
-        """The chat cannot be reached."""
+        """Record that the chat cannot be reached, and report it."""
         logger.warning("nobody can be reached in %s: %s", self.chat, why)
         if self._turn is not None:
             self._turn.end()

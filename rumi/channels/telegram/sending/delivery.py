@@ -230,7 +230,7 @@ class Delivery:
                 await self._refused(error)
 
     async def _trouble(self, error: TelegramError) -> None:
-        """A network error: try again later, without a limit of attempts."""
+        """Wait after a network error, before the next attempt; there is no limit of attempts."""
         self._failures += 1
         pause = self._patience.backoff_s(self._failures, self._random)
         if isinstance(error, InvalidToken):
@@ -243,7 +243,7 @@ class Delivery:
         self._pieces[0] = self._pieces[0].plain()
 
     async def _refused(self, error: TelegramError) -> None:
-        """Telegram refuses it without a known reason: send it again, then plain, then in shorter pieces."""
+        """Choose another form after a refusal of unknown reason: a new message, plain, in shorter pieces."""
         logger.warning("Telegram refuses a part of a reply: %s", in_words(error))
         piece = self._pieces[0]
         if self._shown is not None:

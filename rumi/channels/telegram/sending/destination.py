@@ -90,7 +90,7 @@ class Destination:
 
     @property
     def number(self) -> int:
-        """Telegram's number of the chat, which changes when a group becomes a supergroup."""
+        """Return Telegram's number of the chat, which changes when a group becomes a supergroup."""
         return self.wire.moves.now(self._number)
 
     def found(self, message: int) -> Sent:
@@ -103,7 +103,7 @@ class Destination:
 
     @property
     def closed_until(self) -> float:
-        """Until when Telegram accepts nothing for the chat, on trio's clock."""
+        """Return until when Telegram accepts nothing for the chat, on trio's clock."""
         return self.wire.limits.closed_until(self.number)
 
     async def turn(self) -> None:

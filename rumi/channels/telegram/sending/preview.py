@@ -94,14 +94,14 @@ class Preview:
         self._news.set()
 
     def end(self) -> None:
-        """The turn is over: begin nothing more. Await a running call that cannot be undone."""
+        """Begin nothing more, because the turn is over. A running call that cannot be undone continues."""
         self._over = True
         self._typing.cancel()
         self._waiting.cancel()
 
     @property
     def silent(self) -> bool:
-        """True if there were no events of the turn for so long that its end must have been missed."""
+        """Return True if the turn had no events for so long that its end must have been missed."""
         return trio.current_time() - self._told_at >= self._pace.silence_s
 
     async def ended(self) -> None:

@@ -77,11 +77,11 @@ class Questions:
 
     @property
     def settling(self) -> bool:
-        """True if there is a verdict that could be shown."""
+        """Return True if there is a verdict that could be shown."""
         return any(not question.open for question in self._questions.values())
 
     def ask(self, asked: ConfirmationAsked, above: Preview) -> None:
-        """Ask. A turn asks one question at a time: an earlier one no longer waits."""
+        """Ask a question. A turn asks one at a time: an earlier one no longer waits."""
         self.close()
         question = Question(
             self._to,
@@ -96,7 +96,7 @@ class Questions:
         self._start(partial(self._see_through, question))
 
     def settle(self, id: str, verdict: Verdict) -> bool:
-        """A question has its answer. Return True if it is one of these."""
+        """End a question with its answer. Return True if it is one of these."""
         question = self._questions.get(id)
         if question is not None:
             question.end(verdict)
@@ -108,7 +108,7 @@ class Questions:
             question.end("no")
 
     def moved(self) -> None:
-        """The group has another number: messages there come after each question that was sent by now."""
+        """Note that the group has another number: messages there come after each question sent by now."""
         for question in self._questions.values():
             if question.open and question.sent:
                 self._shown(question.id, 0)
@@ -155,16 +155,16 @@ class Question:
 
     @property
     def open(self) -> bool:
-        """True if it waits for an answer."""
+        """Return True if it waits for an answer."""
         return self._verdict is None
 
     @property
     def sent(self) -> bool:
-        """True if a message shows it."""
+        """Return True if a message shows it."""
         return bool(self._armed)
 
     def end(self, verdict: Verdict) -> None:
-        """It waits no more. If it is not in the chat by now, it is not sent any more."""
+        """End the wait for an answer. If the question is not in the chat by now, it is not sent any more."""
         if self._verdict is None:
             self._verdict = verdict
             self._ended.set()
@@ -184,7 +184,7 @@ class Question:
                 if not cleared:
                     nursery.start_soon(self._clear)
                 await self._ended.wait()
-                await self._mend()
+                await self._show_verdict()
         except Exception:
             logger.exception("a question failed")
 
@@ -240,7 +240,7 @@ class Question:
                 with trio.CancelScope() as self._waiting:
                     await self._pause(failures)
 
-    async def _mend(self) -> None:
+    async def _show_verdict(self) -> None:
         """Remove the buttons and show the verdict, in every copy. Failures are retried a few times."""
         assert self._verdict is not None
         ending = f"\n\n{texts.verdict(self._language, self._verdict)}"

@@ -146,7 +146,7 @@ class Sender(Actor[SenderMessage]):
                 self._take(await events.receive())
 
     def _take(self, event: ChatEvent) -> None:
-        """Give an event to its chat's lane. Only a beginning and a reply open one."""
+        """Give an event to its chat's outbox. Only a turn's beginning and a reply open one."""
         match event.what:
             case Replied() as replied:
                 if (outbox := self._outbox(event.chat)) is not None:
@@ -168,7 +168,7 @@ class Sender(Actor[SenderMessage]):
                 outbox.look()
 
     def _outbox(self, chat: str) -> ChatOutbox | None:
-        """Return the chat's lane; open one if there is none; None for a chat that is not on Telegram."""
+        """Return the chat's outbox, opened if there is none; None for a chat that is not on Telegram."""
         outbox = self._outboxes.get(chat)
         if outbox is None and (to := self._destination(chat)) is not None:
             outbox = self._outboxes[chat] = ChatOutbox(
@@ -227,7 +227,7 @@ class Sender(Actor[SenderMessage]):
             self.start_soon(self._end, chat)
 
     async def _end(self, chat: str) -> None:
-        """Report that the chat is gone. Its last reply comes back here, so no lane may wait for this."""
+        """Report that the chat is gone. Its last reply comes back here, so no outbox may wait for this."""
         try:
             await self._ended(chat)
         except Exception:
