@@ -15,8 +15,8 @@ from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Supervisor
 from rumi.channels.telegram.callback import answer_in, data_of
-from rumi.channels.telegram.messages import Pressed, Toast
-from rumi.channels.telegram.polling.presses import ANSWER_S, MOST, Press, Presses, read_press, read_presses
+from rumi.channels.telegram.messages import Press, Pressed, Toast
+from rumi.channels.telegram.polling.presses import ANSWER_S, MOST, Presses, read_press, read_presses
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.polling.updates import update_of
@@ -229,7 +229,7 @@ async def test_a_press_is_asked_for_whom_made_it_and_told_to_the_sender(autojump
         at.press(yes=False)
         await trio.sleep(1)
         assert at.door.asked == [("tg11", ID, False, ANA)]
-        assert at.heard == [Pressed("tg11", 11, 7, "q1", ID, False, True, "en")]
+        assert at.heard == [Pressed(Press(1, "q1", ANA, True, "tg11", 11, 7, ID, False, "en"), True)]
 
 
 async def test_presses_of_a_chat_are_judged_in_their_order(autojump_clock: MockClock) -> None:
@@ -238,7 +238,7 @@ async def test_presses_of_a_chat_are_judged_in_their_order(autojump_clock: MockC
             at.press(yes=bool(number % 3))
         await trio.sleep(1)
         assert [yes for _, _, yes, _ in at.door.asked] == [bool(number % 3) for number in range(20)]
-        assert [said.query for said in at.heard] == [f"q{number + 1}" for number in range(20)]
+        assert [said.press.query for said in at.heard] == [f"q{number + 1}" for number in range(20)]
 
 
 async def test_a_chat_that_does_not_answer_holds_up_no_other(autojump_clock: MockClock) -> None:
@@ -249,7 +249,7 @@ async def test_a_chat_that_does_not_answer_holds_up_no_other(autojump_clock: Moc
         await trio.sleep(0.1)
         assert [chat for chat, *_ in at.door.asked] == ["tg2"]
         await trio.sleep(ANSWER_S)
-        assert [(said.chat, said.counts) for said in at.heard] == [("tg2", True), ("tg1", False)]
+        assert [(said.press.chat, said.counts) for said in at.heard] == [("tg2", True), ("tg1", False)]
 
 
 async def test_a_flood_of_presses_is_bounded(autojump_clock: MockClock) -> None:

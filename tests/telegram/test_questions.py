@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from rumi import texts
 from rumi.agent import ConfirmationAsked, ConfirmationEnded
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
-from rumi.channels.telegram.messages import Pressed, Toast
+from rumi.channels.telegram.messages import Press, Pressed, Toast
 from rumi.channels.telegram.sending.questions import FINISH_S, ROOM_UNITS, question_part
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.texts import Verdict
@@ -62,7 +62,8 @@ def press_of(api: BotApi, message: Message, *, counts: bool, id: str = ID) -> tu
     """A press, and what the poller makes of it."""
     query = api.press(api.people[1], message, f"{id}:y")
     chat = f"tg{message.chat.id}"
-    return query, Pressed(chat, message.chat.id, message.id, query.id, id, True, counts, "en")
+    press = Press(1, query.id, api.people[1].id, True, chat, message.chat.id, message.id, id, True, "en")
+    return query, Pressed(press, counts)
 
 
 # As it looks

@@ -44,21 +44,34 @@ class Toast:
 
 
 @dataclass(frozen=True, slots=True)
-class Pressed:
-    """A person pressed a button of `question` on a message: show them the result.
+class Press:
+    """A person pressed a button of a question. `query` is Telegram's id of the press.
 
-    `number` is the chat's number on Telegram at that time. `counts`: the press was the answer. A question
-    that no longer waits loses its buttons.
+    `message` is the message with the button, in the chat `chat`, whose Telegram number is then `number`.
+    `known`: the person may talk to the bot.
     """
 
+    update: int
+    query: str
+    user: int
+    known: bool
     chat: str
     number: int
     message: int
-    query: str
     question: str
     yes: bool
-    counts: bool
     language: Language
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """Show a person the result of their press. `counts`: the press was the answer.
+
+    A question that no longer waits loses its buttons.
+    """
+
+    press: Press
+    counts: bool
 
 
 SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed

@@ -7,7 +7,6 @@ only in the chat of the question, and only for the person who was asked.
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -16,12 +15,11 @@ import trio
 from actors import ActorRef, ActorStopped, MailboxFull
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.callback import answer_in
-from rumi.channels.telegram.messages import Pressed, Toast
+from rumi.channels.telegram.messages import Press, Pressed, Toast
 from rumi.channels.telegram.polling.fields import OddField, flag, number, record, record_or_none, text_or_none
 from rumi.channels.telegram.polling.reading import Here, Who
 from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.polling.updates import RawUpdate, number_of
-from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
@@ -30,26 +28,6 @@ ANSWER_S: Final = 5.0
 
 MOST: Final = 256
 """The maximum number of waiting presses; further ones are lost, and may be repeated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Press:
-    """A person pressed a button of a question. `query` is Telegram's id of the press.
-
-    `message` is the message with the button, in the chat `chat`, whose Telegram number is `number`. `known`:
-    the person may talk to the bot.
-    """
-
-    update: int
-    query: str
-    user: int
-    known: bool
-    chat: str
-    number: int
-    message: int
-    question: str
-    yes: bool
-    language: Language
 
 
 class Answers(Protocol):
@@ -152,17 +130,7 @@ class Presses:
         counts = False
         with trio.move_on_after(ANSWER_S):
             counts = await self._inbox.answer(press.chat, press.question, press.yes, press.user)
-        said = Pressed(
-            chat=press.chat,
-            number=press.number,
-            message=press.message,
-            query=press.query,
-            question=press.question,
-            yes=press.yes,
-            counts=counts,
-            language=press.language,
-        )
         try:
-            self._sender.tell_nowait(said)
+            self._sender.tell_nowait(Pressed(press, counts))
         except (MailboxFull, ActorStopped):
             logger.info("nothing was said to a press: the sender has no room")

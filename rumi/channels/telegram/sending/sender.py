@@ -16,7 +16,7 @@ from rumi.agent import TurnFinished
 from rumi.channels.telegram.address import Address, address_of
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.formatting import Part
-from rumi.channels.telegram.messages import Flush, Pressed, Say, SenderMessage, SendFile, Toast
+from rumi.channels.telegram.messages import Flush, Press, Pressed, Say, SenderMessage, SendFile, Toast
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
 from rumi.channels.telegram.sending.delivery import Patience
@@ -113,8 +113,8 @@ class Sender(Actor[SenderMessage]):
                 await self._say(message)
             case Toast(query, text):
                 await self._toasts.say(query, text)
-            case Pressed():
-                await self._answer(message)
+            case Pressed(press, counts):
+                await self._answer(press, counts)
 
     def activity(self) -> str:
         """Return how many replies wait, and which chats wait for what."""
@@ -256,14 +256,14 @@ class Sender(Actor[SenderMessage]):
         except Exception:  # words that may be lost must not cause other losses
             logger.exception("words were not said")
 
-    async def _answer(self, press: Pressed) -> None:
+    async def _answer(self, press: Press, counts: bool) -> None:
         """Show the result of a press. A question that no turn waits for loses its buttons; an earlier
         process left it.
         """
         outbox, to = self._outboxes.get(press.chat), self._destination(press.chat)
         message = Sent(press.number, press.message)
         question = None if outbox is None else outbox.questions.find(press.question)
-        if press.counts:
+        if counts:
             words = texts.verdict(press.language, "yes" if press.yes else "no")
         elif question is not None and question.open:
             words = texts.not_your_question(press.language)
