@@ -39,7 +39,7 @@ class App:
 
     def chat(self, chat_id: str) -> LocalChat:
         """Return a chat for a front end."""
-        return LocalChat(chat_id, self.inbox, self.services)
+        return LocalChat(chat_id, self.inbox, self.services.hub, self.services.journal)
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def open_app(
                 tree = Tree(
                     home, loaded, models, engine, language, redactor, channels, ids, project, full=full
                 )
-                stack.enter_context(closing(tree.services.audit))
+                stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(tree.root.running())
                 told = tuple(notes)
                 yield App(home, tree.services, tree.inbox, engine, models, tree.status, tree.windows, told)

@@ -30,7 +30,17 @@ from rumi.audit import AuditLog
 from rumi.building import sandbox_limits
 from rumi.channels import Channel
 from rumi.chat_ids import ChatIds
-from rumi.chats import ChatServices, Hub, Inbox, PendingMessages, add_chats
+from rumi.chats import (
+    ChatContext,
+    ChatServices,
+    Hub,
+    Inbox,
+    PendingMessages,
+    Publisher,
+    Workspaces,
+    add_chats,
+    add_lessons,
+)
 from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
@@ -108,36 +118,44 @@ class Tree:
             model_for=model_for,
             of_channel=lambda chat: self._channel_of(chat).tools_for(chat),
         )
-        self.services = ChatServices(
-            journal=journal,
-            sandboxes=sandboxes,
+        self.audit = AuditLog(
+            home.logs / "audit.jsonl",
+            max_mb=settings.log.max_mb,
+            keep=settings.log.keep,
+            redact=redactor,
+        )
+        context = ChatContext(
             model_for=model_for,
-            hub=hub,
-            audit=AuditLog(
-                home.logs / "audit.jsonl",
-                max_mb=settings.log.max_mb,
-                keep=settings.log.keep,
-                redact=redactor,
-            ),
-            pending=PendingMessages(),
             limits=chat_limits_of(loaded, models.context_tokens),
             language=language,
             ids=ids,
-            workspaces=home.workspaces,
             now=time.time,
-            offload=Threads(),
-            how_to_make_room=self._how_to_make_room,
-            whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
+            bring=lambda chat, attachment: self._channel_of(chat).bring(chat, attachment),
             tools_for=toolbox.tools_for,
-            thinks=models.name != OFFLINE,
             memory=asking(memory),
             skills=skills.ask,
-            extract=extract if settings.memory.extract else None,
-            bring=lambda chat, attachment: self._channel_of(chat).bring(chat, attachment),
+            thinks=models.name != OFFLINE,
         )
-        self.inbox = add_chats(self.root, self.services)
+        pending = PendingMessages()
+        lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
+        self.services = ChatServices(
+            journal=journal,
+            sandboxes=sandboxes,
+            workspaces=Workspaces(home.workspaces, Threads()),
+            hub=hub,
+            publisher=Publisher(hub, self.audit, pending, time.time, sandboxes.container_id),
+            pending=pending,
+            context=context,
+            lessons=lessons,
+        )
+        self.inbox = add_chats(
+            self.root,
+            self.services,
+            how_to_make_room=self._how_to_make_room,
+            whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
+        )
         for channel in channels:
-            channel.add_receiver(self.root, self.inbox, self.services)
+            channel.add_receiver(self.root, self.inbox, journal, hub)
         self.status = StatusSource(
             self.root.status,
             {
@@ -146,19 +164,19 @@ class Tree:
                 "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded), "files": "watched"},
             },
             files=(home.state_db, home.memory_db),
-            failed=lambda: {chat: (each.time, each.error) for chat, each in self.services.failed.items()},
+            failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
         )
-        more = {"memory": memory_calls(asking(memory), self.inbox.learn_of, ids)}
+        more = {"memory": memory_calls(asking(memory), lessons.learn_of, ids)}
         calls = Switchboard(self.status, self.inbox, more).calls()
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
         about = About(models.name, engine.kind, str(project or ""), service=bool(channels))
-        self.windows = Windows(self.inbox, self.services, about)
+        self.windows = Windows(self.inbox, lessons, journal, hub, pending, ids, about)
         self._live = Live(hub)
         streams = {"window": self.windows.serve, "events": self._live.serve}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         for channel in channels:
-            channel.add_view(self.root, self.inbox, self.services, self.status.dump)
+            channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)
 
     def _channel_of(self, chat: str) -> Channel:
         """Return the channel that the chat belongs to; one that does nothing for the chats of no channel."""
@@ -170,19 +188,19 @@ class Tree:
         _log(event)
         if (told := of_the_tree(event)) is not None:
             name, chat, more = told
-            self.services.audit.write(name, chat_id=chat, **more)
+            self.audit.write(name, chat_id=chat, **more)
         self._live.tree_happened(event)
         for channel in self._channels:
             channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
         """Report that nothing can be written, or that writing works again: running turns wait for it."""
-        self.services.audit.write("storage", chat_id="", trouble=trouble)
+        self.audit.write("storage", chat_id="", trouble=trouble)
         self._live.storage_changed(trouble)
         if trouble is not None:
             self.services.hub.tell_running(
                 lambda language: Waiting(0.0, texts.waits_for_the_disk(language, trouble)),
-                self.services.now(),
+                time.time(),
             )
 
     def _how_to_make_room(self, trouble: str, language: texts.Language) -> str:

@@ -10,7 +10,7 @@ from rumi.errors import RumiError
 if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.chat_ids import Prefix
-    from rumi.chats import ChatServices, Hub, Inbox
+    from rumi.chats import Hub, Inbox
     from rumi.config import Loaded
     from rumi.home import Home
     from rumi.journal import Attachment, JournalMessage
@@ -65,14 +65,17 @@ class Channel:
         `ended` ends a chat that nobody can reach any more.
         """
 
-    def add_receiver(self, root: "Supervisor", inbox: "Inbox", services: "ChatServices") -> None:
+    def add_receiver(
+        self, root: "Supervisor", inbox: "Inbox", journal: "ActorRef[JournalMessage]", hub: "Hub"
+    ) -> None:
         """Add what receives messages, below the chats: it ends before them."""
 
     def add_view(
         self,
         root: "Supervisor",
         inbox: "Inbox",
-        services: "ChatServices",
+        journal: "ActorRef[JournalMessage]",
+        hub: "Hub",
         status: Callable[[], Mapping[str, object]],
     ) -> None:
         """Add what shows the whole process, below everything else. `status` returns the status dump."""

@@ -12,7 +12,7 @@ import trio
 from actors import ActorError
 from rumi import texts
 from rumi.channels.channel import Channel
-from rumi.chats import Inbox
+from rumi.chats import Inbox, Lessons
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ async def listening_to_signals() -> AsyncIterator[Told]:
 async def serve(
     channels: Sequence[Channel],
     inbox: Inbox,
+    lessons: Lessons,
     language: Language,
     say: Callable[[str], None],
     told: Told,
@@ -85,7 +86,7 @@ async def serve(
     ending()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cut_short, told, nursery.cancel_scope)
-        await wind_down(channels, inbox)
+        await wind_down(channels, inbox, lessons)
         nursery.cancel_scope.cancel()
 
 
@@ -94,7 +95,7 @@ async def _cut_short(told: Told, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def wind_down(channels: Sequence[Channel], inbox: Inbox) -> None:
+async def wind_down(channels: Sequence[Channel], inbox: Inbox, lessons: Lessons) -> None:
     """Take no more messages, let turns finish or report them, send the last replies, extract facts. All
     bounded.
 
@@ -109,8 +110,8 @@ async def wind_down(channels: Sequence[Channel], inbox: Inbox) -> None:
         with _as_far_as_possible(channel.name, FLUSH_S):
             await channel.flush()
     with _as_far_as_possible("facts", LEARN_S):  # the rest at the next start
-        if await inbox.ask_to_learn():
-            await inbox.learn_now()
+        if await lessons.ask_to_learn():
+            await lessons.learn_now()
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
 
-from rumi.chats.calls import gist, title_of
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.commands import asks_first
+from rumi.chats.context import ChatContext, ChatLimits, ChatView
 from rumi.chats.events import (
     VERSION,
     ChatEvent,
@@ -21,16 +21,17 @@ from rumi.chats.events import (
 )
 from rumi.chats.hub import Hub, HubSubscription, reply_to
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.leaving import leave
+from rumi.chats.lessons import Lessons, add_lessons, leave
 from rumi.chats.local import ChatPort, LocalChat, Subscription
-from rumi.chats.pending import PendingMessages
-from rumi.chats.publishing import recorded
-from rumi.chats.services import ChatLimits, ChatServices, ChatView, Sandboxes
+from rumi.chats.publishing import PendingMessages, Publisher, recorded
+from rumi.chats.services import ChatServices, Sandboxes, Workspaces
 from rumi.chats.session import ended
+from rumi.chats.status import gist, title_of
 
 __all__ = [
     "COMMAND_NAMES",
     "VERSION",
+    "ChatContext",
     "ChatEvent",
     "ChatLimits",
     "ChatPort",
@@ -40,16 +41,20 @@ __all__ = [
     "Hub",
     "HubSubscription",
     "Inbox",
+    "Lessons",
     "LocalChat",
     "Moved",
     "NotUnderstood",
     "PendingMessages",
+    "Publisher",
     "Replied",
     "Sandboxes",
     "Subscription",
     "TurnStarted",
     "TurnState",
+    "Workspaces",
     "add_chats",
+    "add_lessons",
     "asks_first",
     "ended",
     "from_json",

@@ -19,12 +19,10 @@ import trio
 from actors import Actor, Request, answers
 from rumi import texts
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
-from rumi.chats.context import about_memory, about_skills
-from rumi.chats.events import Replied
+from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind
 from rumi.chats.outside import fetched
-from rumi.chats.publishing import publish, publish_reply
-from rumi.chats.recovery import recover, tell_again
+from rumi.chats.recovery import CrashReplies
 from rumi.chats.services import ChatServices
 from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
@@ -61,16 +59,24 @@ Text: TypeAlias = str | Callable[[], Awaitable[str]]
 
 
 class Chat(Actor[ChatMessage]):
-    """One chat: its mailbox, its history, its sandbox, and at most one job."""
+    """One chat: its mailbox, its history, its sandbox, and at most one job.
 
-    def __init__(self, chat_id: str, services: ChatServices) -> None:
+    `whole_status` returns how the whole process is.
+    """
+
+    def __init__(
+        self, chat_id: str, services: ChatServices, replies: CrashReplies, whole_status: Callable[[], str]
+    ) -> None:
+        context, journal = services.context, services.journal
+        max_tokens = context.limits.context_tokens
         self._chat = chat_id
         self._services = services
-        self._session = ChatSession(
-            chat_id, services.journal, services.limits.context_tokens, self.start_soon
-        )
-        self._worker = Worker(chat_id, services, self._session, partial(publish, services, chat_id))
-        self._summing = Summing(chat_id, services, self._session)
+        self._context = context
+        self._crash_replies = replies
+        self._whole_status = whole_status
+        self._session = ChatSession(chat_id, journal, max_tokens, self.start_soon)
+        self._worker = Worker(chat_id, services, self._session)
+        self._summing = Summing(self._session, journal, context.model_for, max_tokens)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
         self._withdrawn: frozenset[int] = frozenset()
@@ -83,8 +89,8 @@ class Chat(Actor[ChatMessage]):
     async def started(self) -> None:
         """Read the history and the open messages, reply to those of an earlier start, and park the worker."""
         record = await self._session.load()
-        self._session.remember(*await recover(self._services, self._chat, record))
-        await tell_again(self._services, self._chat)
+        self._session.remember(*await self._crash_replies.recover(self._chat, record))
+        await self._crash_replies.tell_again(self._chat)
         self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker waits at its channel: the first message must not find it busy.
@@ -101,19 +107,27 @@ class Chat(Actor[ChatMessage]):
     def busy(self) -> bool:
         """A chat with work, with a message that has no reply, or with a sandbox is not idle."""
         unanswered = self._chat in self._services.pending.untold
-        return self._job is not None or unanswered or bool(self._services.sandboxes.container_id(self._chat))
+        return self._job is not None or unanswered or bool(self._container())
 
     def activity(self) -> str:
         """The job, its phase and its age."""
         job = self._job
         if job is None:
             return ""
-        phase = phase_of(self._services, self._chat, job)
-        return f"{job.kind} {job.turn}: {phase}, {self._services.now() - job.since:.0f} s"
+        phase = phase_of(job, self._state())
+        return f"{job.kind} {job.turn}: {phase}, {self._context.now() - job.since:.0f} s"
 
     def metrics(self) -> Mapping[str, object]:
         """Return what it works on, for how long, and what it has."""
-        return metrics_of(self._services, self._chat, self._session, self._job)
+        return metrics_of(self._session, self._container(), self._job, self._state(), self._context.now())
+
+    def _state(self) -> TurnState:
+        """What the job's turn is at; of an earlier job's turn nothing."""
+        state = self._services.hub.turn(self._chat)
+        return state if self._job is not None and state.turn == self._job.turn else TurnState()
+
+    def _container(self) -> str:
+        return self._services.sandboxes.container_id(self._chat)
 
     # The mailbox loop: nothing is awaited here.
 
@@ -163,7 +177,7 @@ class Chat(Actor[ChatMessage]):
         """Judge the next message. If the chat crashes over it, recovery replies to it."""
         self._cursor.judged = message.id
         self._services.pending.add(self._chat, message.id)
-        self._services.failed.pop(self._chat, None)  # what is left of a failure is its reply
+        self._crash_replies.failed.pop(self._chat, None)  # what is left of a failure is its reply
         self._judge(message)
         if message.id in self._withdrawn:
             self._end("stopped", self._withdrawn)
@@ -200,11 +214,10 @@ class Chat(Actor[ChatMessage]):
             case "help":
                 self._reply(message, texts.help_text(self._language(message)))
             case "memory":
-                self._reply(
-                    message, partial(about_memory, self._services, self._chat, self._language(message), rest)
-                )
+                about_memory = self._context.about_memory
+                self._reply(message, partial(about_memory, self._chat, self._language(message), rest))
             case "skills":
-                self._reply(message, partial(about_skills, self._services, self._language(message), rest))
+                self._reply(message, partial(self._context.about_skills, self._language(message), rest))
 
     def _answers(self, message: Incoming) -> bool:
         """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.
@@ -223,10 +236,10 @@ class Chat(Actor[ChatMessage]):
 
     def _new_job(self, kind: JobKind, message: Incoming, text: str) -> Job:
         language = self._language(message)
-        return Job(kind, replace(message, text=text), self._services.now(), language)
+        return Job(kind, replace(message, text=text), self._context.now(), language)
 
     def _language(self, message: Incoming) -> Language:
-        return message.language or self._services.language
+        return message.language or self._context.language
 
     def _offer(self, job: Job) -> None:
         """Hand the job to the worker if it waits for one; otherwise the chat is busy."""
@@ -276,12 +289,12 @@ class Chat(Actor[ChatMessage]):
         own = texts.chat_status(
             self._language(message),
             chat=self._chat,
-            phase=phase_of(self._services, self._chat, job) if job else None,
-            seconds=self._services.now() - job.since if job else 0.0,
-            container=self._services.sandboxes.container_id(self._chat),
+            phase=phase_of(job, self._state()) if job else None,
+            seconds=self._context.now() - job.since if job else 0.0,
+            container=self._container(),
             messages=self._session.said,
         )
-        return f"{own}\n\n{self._services.whole_status()}" if message.admin else own
+        return f"{own}\n\n{self._whole_status()}" if message.admin else own
 
     def _reply(self, message: Incoming, text: Text) -> None:
         """Reply. Later replies wait for a text that has to be looked up."""
@@ -292,7 +305,8 @@ class Chat(Actor[ChatMessage]):
         async for message, text in self._unsent:
             settle = Settle(self._chat, (message,), text if isinstance(text, str) else await text())
             delivery = await self._services.journal.ask(settle)
-            publish_reply(self._services, self._chat, "", Replied(delivery, settle.messages, settle.text))
+            replied = Replied(delivery, settle.messages, settle.text)
+            self._services.publisher.reply(self._chat, "", replied)
 
     # The worker
 
@@ -307,12 +321,12 @@ class Chat(Actor[ChatMessage]):
                 plain = job.kind == "reset" and done.finished is None
                 turn, reset, language = "" if plain else job.turn, job.kind == "reset", job.language
                 job = self._job = job.then
-                publish_reply(self._services, self._chat, turn, done.replied, done.finished)
+                self._services.publisher.reply(self._chat, turn, done.replied, done.finished)
                 self._sum_up(language, reset=reset)
 
     def _sum_up(self, language: Language, *, reset: bool) -> None:
         """Behind a turn, have what no longer fits summed up; behind a reset there is nothing."""
         if reset:
             self._summing.stop()
-        elif self._summing.begin():
+        elif self._context.thinks and self._summing.begin():
             self.start_soon(self._summing.run, language)

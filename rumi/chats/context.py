@@ -1,20 +1,32 @@
-"""What is known about the user, and which skills there are: for a turn, and for themselves."""
+"""What a turn begins with: instructions, what is known about the user, skills, tools, and the history.
+
+A prompt begins with all of the one before. Only a summary, or a cut where there is none, makes a new
+beginning; see `rumi.chats.session`.
+"""
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import trio
 
 from actors import ActorError
 from rumi import texts
+from rumi.agent import Confirm, Surroundings, TurnInput, TurnLimits, build_prompt, complete
+from rumi.chat_ids import ChatIds
 from rumi.chats.noting import Told, note
-from rumi.chats.services import ChatServices
+from rumi.chats.noting import shown as shown_entries
+from rumi.chats.session import ChatSession, HistoryRoom
+from rumi.chats.summing import shown
 from rumi.errors import RumiError
-from rumi.memory import Block, Facts, memory_block, memory_command
-from rumi.models import context_of
+from rumi.journal import Attachment
+from rumi.memory import Ask, Block, Facts, memory_block, memory_command
+from rumi.models import Message, Model, ModelRequest, context_of, prompt_share, request_tokens
+from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
+from rumi.tools import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +42,38 @@ SKILLS_SHARE = 1 / 6
 
 
 @dataclass(frozen=True, slots=True)
+class ChatLimits:
+    """What holds for every chat. Times in seconds. `history_messages` bounds nothing where it is None."""
+
+    turn: TurnLimits
+    session_ttl_s: float
+    history_messages: int | None
+    context_tokens: int
+    command_timeout_s: float
+    confirm_timeout_s: float = 600.0
+    max_facts: int = 50
+    max_skills: int = 20
+    handed_chars: int = 50_000
+    """How much of what a message hands on, in others' words, is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatView:
+    """What tools may know of the chat that they act for; they are made once, and ask when they are called.
+
+    `tainted`: something from outside has been read in the session; `files_tainted`: something in the chat's
+    files may be. `language` is that of the last message.
+    """
+
+    chat: str
+    tainted: Callable[[], bool]
+    language: Callable[[], Language]
+    files_tainted: Callable[[], bool] = lambda: False
+    touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """Called around what may change the chat's files and is not a command: they may take on the mark."""
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """A note for the prompt on the date, facts about the user, and skills; empty where all of it is told.
 
@@ -40,74 +84,138 @@ class Known:
     tainted: bool
 
 
-async def what_is_known(
-    services: ChatServices, chat: str, language: Language, said: str, told: Told
-) -> Known:
-    """Return what a turn about what was `said` is told, besides what it is `told` already. Never raises.
+@dataclass(frozen=True, slots=True)
+class ChatContext:
+    """What turns of all chats work with, and what they are told."""
 
-    What does not answer is left out, and told when it does.
-    """
-    tokens = context_of(services.model_for(chat, language), services.limits.context_tokens)
-    facts = await _facts(services, chat, language, tokens, told)
-    skills, outside = await _skills(services, chat, said, tokens, told)
-    today = datetime.fromtimestamp(services.now()).astimezone().date()
-    return Known(note(told, today, facts.text, skills), facts.tainted or outside)
+    model_for: Callable[[str, Language], Model]
+    limits: ChatLimits
+    language: Language
+    """The configured one, for messages that say none."""
+    ids: ChatIds
+    now: Callable[[], float]
+    bring: Callable[[str, Attachment], Awaitable[str]]
+    """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
+    tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
+    """The tools that a chat has besides its sandbox."""
+    memory: Ask | None = None
+    """Facts that last. Without, turns know none."""
+    skills: AskSkills | None = None
+    """Ways of working that somebody has written down. Without, turns know none."""
+    thinks: bool = False
+    """Whether the model thinks: otherwise nothing is learned from sessions, and no summary is made."""
 
+    async def what_is_known(self, chat: str, language: Language, said: str, told: Told) -> Known:
+        """Return what a turn about what was `said` is told, besides what it is `told` already. Never raises.
 
-async def _facts(
-    services: ChatServices, chat: str, language: Language, context_tokens: int, told: Told
-) -> Block:
-    if services.memory is None:
+        What does not answer is left out, and told when it does.
+        """
+        tokens = context_of(self.model_for(chat, language), self.limits.context_tokens)
+        facts = await self._facts(chat, language, tokens, told)
+        skills, outside = await self._skills(chat, said, tokens, told)
+        today = datetime.fromtimestamp(self.now()).astimezone().date()
+        return Known(note(told, today, facts.text, skills), facts.tainted or outside)
+
+    async def _facts(self, chat: str, language: Language, context_tokens: int, told: Told) -> Block:
+        if self.memory is None:
+            return Block()
+        try:
+            with trio.move_on_after(FACTS_S):
+                facts = await self.memory(Facts(self.ids.owner_of(chat)))
+                most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
+                return memory_block(
+                    language, facts, max_facts=self.limits.max_facts, max_tokens=most, told=told.facts
+                )
+            logger.warning("chat %s: a turn without facts: the memory is silent", chat)
+        except RumiError as error:
+            logger.warning("chat %s: a turn without facts: %s", chat, error)
         return Block()
-    try:
-        with trio.move_on_after(FACTS_S):
-            facts = await services.memory(Facts(services.ids.owner_of(chat)))
-            most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
-            return memory_block(
-                language, facts, max_facts=services.limits.max_facts, max_tokens=most, told=told.facts
-            )
-        logger.warning("chat %s: a turn without facts: the memory is silent", chat)
-    except RumiError as error:
-        logger.warning("chat %s: a turn without facts: %s", chat, error)
-    return Block()
 
-
-async def _skills(
-    services: ChatServices, chat: str, query: str, context_tokens: int, told: Told
-) -> tuple[str, bool]:
-    limits = services.limits
-    if services.skills is None or limits.max_skills < 1:
+    async def _skills(self, chat: str, query: str, context_tokens: int, told: Told) -> tuple[str, bool]:
+        limit = self.limits.max_skills
+        if self.skills is None or limit < 1:
+            return "", False
+        try:
+            with trio.move_on_after(SKILLS_S):
+                found = await self.skills(ForPrompt(query, limit, tuple(told.skills or ())))
+                most = int(context_tokens * SKILLS_SHARE)
+                return skills_block(found, most, told.skills), found.outside
+            logger.warning("chat %s: a turn without skills: nobody says which there are", chat)
+        except (RumiError, ActorError) as error:
+            logger.warning("chat %s: a turn without skills: %s", chat, error)
         return "", False
-    try:
-        with trio.move_on_after(SKILLS_S):
-            found = await services.skills(ForPrompt(query, limits.max_skills, tuple(told.skills or ())))
-            most = int(context_tokens * SKILLS_SHARE)
-            return skills_block(found, most, told.skills), found.outside
-        logger.warning("chat %s: a turn without skills: nobody says which there are", chat)
-    except (RumiError, ActorError) as error:
-        logger.warning("chat %s: a turn without skills: %s", chat, error)
-    return "", False
 
+    async def about_memory(self, chat: str, language: Language, rest: str) -> str:
+        """Do what stands behind `/memory`; the reply, in Markdown. It waits no longer than a turn would."""
+        if self.memory is None:
+            return texts.not_yet(language, "/memory")
+        try:
+            with trio.move_on_after(FACTS_S):
+                return await memory_command(self.memory, self.ids.owner_of(chat), language, rest)
+        except RumiError as error:
+            return f"❌ {texts.told_error(language, error)}"
+        return f"❌ {texts.told(language, 'The memory does not answer. Try again in a moment.')}"
 
-async def about_memory(services: ChatServices, chat: str, language: Language, rest: str) -> str:
-    """Do what stands behind `/memory`; the reply, in Markdown. It waits no longer than a turn would."""
-    if services.memory is None:
-        return texts.not_yet(language, "/memory")
-    try:
-        with trio.move_on_after(FACTS_S):
-            return await memory_command(services.memory, services.ids.owner_of(chat), language, rest)
-    except RumiError as error:
-        return f"❌ {texts.told_error(language, error)}"
-    return f"❌ {texts.told(language, 'The memory does not answer. Try again in a moment.')}"
+    async def about_skills(self, language: Language, rest: str) -> str:
+        """Do what stands behind `/skills`; the reply, in Markdown."""
+        if self.skills is None:
+            return texts.not_yet(language, "/skills")
+        try:
+            with trio.move_on_after(SKILLS_S):
+                return await skills_command(self.skills, language, rest)
+        except (RumiError, ActorError) as error:
+            logger.warning("the skills do not answer: %s", error)
+        return f"❌ {texts.told(language, 'The skills do not answer. Try again in a moment.')}"
 
+    async def make_room(self, chat_session: ChatSession, tools: Sequence[Tool], language: Language) -> None:
+        """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
+        model = self.model_for(chat_session.chat, language)
+        chat_session.room = self._room(chat_session, tools, model)
+        gone = chat_session.room.too_long(chat_session.entries)
+        if gone:
+            chat = chat_session.chat
+            logger.info("chat %s: %d entries of its history are left out of prompts", chat, len(gone))
+            await chat_session.cut(gone)
 
-async def about_skills(services: ChatServices, language: Language, rest: str) -> str:
-    """Do what stands behind `/skills`; the reply, in Markdown."""
-    if services.skills is None:
-        return texts.not_yet(language, "/skills")
-    try:
-        with trio.move_on_after(SKILLS_S):
-            return await skills_command(services.skills, language, rest)
-    except (RumiError, ActorError) as error:
-        logger.warning("the skills do not answer: %s", error)
-    return f"❌ {texts.told(language, 'The skills do not answer. Try again in a moment.')}"
+    def turn_input(
+        self, chat_session: ChatSession, tools: Sequence[Tool], language: Language, confirm: Confirm
+    ) -> TurnInput:
+        """Everything that the turn works with whose question is the history's last message."""
+        model = self.model_for(chat_session.chat, language)
+        chat_session.room = self._room(chat_session, tools, model)
+        instructions, before, messages = self._parts(chat_session, tools)
+        return TurnInput(
+            instructions=instructions,
+            history=(*before, *complete(messages)),
+            model=model,
+            tools=tools,
+            limits=self.limits.turn,
+            language=language,
+            context_tokens=self.limits.context_tokens,
+            tainted=chat_session.tainted,
+            given=chat_session.given,
+            confirm=confirm,
+            shortened=chat_session.shorten,
+        )
+
+    def _room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> HistoryRoom:
+        """The room for prompts, and what of it is taken before any history."""
+        instructions, before, _ = self._parts(chat_session, tools)
+        first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
+        room = prompt_share(context_of(model, self.limits.context_tokens))
+        return HistoryRoom(room, request_tokens(first), self.limits.history_messages)
+
+    def _parts(
+        self, chat_session: ChatSession, tools: Sequence[Tool]
+    ) -> tuple[str, tuple[Message, ...], tuple[Message, ...]]:
+        """Instructions with the note on what holds, the summary if there is one, and what was said since."""
+        around = Surroundings(
+            chat=chat_session.chat,
+            max_turns=self.limits.turn.max_turns,
+            timeout_s=self.limits.turn.timeout_s,
+            command_timeout_s=self.limits.command_timeout_s,
+        )
+        holds, messages = shown_entries(chat_session.entries)
+        instructions = build_prompt(tools=[tool.spec for tool in tools], around=around, holds=holds)
+        before = (shown(chat_session.summary),) if chat_session.summary is not None else ()
+        return instructions, before, messages

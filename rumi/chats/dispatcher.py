@@ -1,6 +1,7 @@
 """How chats learn that messages wait for them in the journal, and how they are started for that."""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 import trio
@@ -8,8 +9,8 @@ import trio
 from actors import ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, MailboxFull, Supervisor
 from rumi.chats.chat import Chat, ChatMessage
 from rumi.chats.commands import ChatCommand, parse_chat_command
-from rumi.chats.recovery import Open, Recovery
-from rumi.chats.services import ChatServices, Failed
+from rumi.chats.recovery import CrashReplies, Failed, Open, Recovery
+from rumi.chats.services import ChatServices
 from rumi.journal import Incoming, OpenMessages
 from rumi.texts import told_error
 
@@ -32,12 +33,20 @@ def is_stop(message: Incoming) -> bool:
 
 
 class Dispatcher:
-    """Has the chats, and above them in the tree the recovery that starts those that are away."""
+    """Has the chats, and above them in the tree the recovery that starts those that are away.
 
-    def __init__(self, root: Supervisor, services: ChatServices) -> None:
+    `failed` are the chats that were stopped at their restart limit, until their next message starts them
+    afresh. The `whole_status` is that of the process, which a chat has for an admin.
+    """
+
+    def __init__(self, root: Supervisor, services: ChatServices, whole_status: Callable[[], str]) -> None:
+        journal, pending, language = services.journal, services.pending, services.context.language
         self._services = services
+        self._whole_status = whole_status
+        self.failed: dict[str, Failed] = {}
+        self._replies = CrashReplies(journal, services.publisher, pending, self.failed, language)
         self._recovery = root.add(
-            ChildSpec("recovery", lambda: Recovery(services, self.start), capacity=10_000)
+            ChildSpec("recovery", lambda: Recovery(self._replies, self.start), capacity=10_000)
         )
         self.chats = root.add_supervisor(DynamicSupervisor("chats", self._spec, on_limit=self._give_up))
 
@@ -92,7 +101,7 @@ class Dispatcher:
     def _spec(self, chat: str) -> ChildSpec[ChatMessage]:
         return ChildSpec(
             chat,
-            lambda: Chat(chat, self._services),
+            lambda: Chat(chat, self._services, self._replies, self._whole_status),
             restart="transient",
             shutdown=SHUTDOWN_S,
             idle_s=IDLE_CHAT_S,
@@ -100,5 +109,5 @@ class Dispatcher:
 
     def _give_up(self, chat: str, error: BaseException) -> None:
         """A chat has reached its restart limit: another one answers what it has left."""
-        self._services.failed[chat] = Failed(self._services.now(), told_error("en", error))
+        self.failed[chat] = Failed(self._services.context.now(), told_error("en", error))
         self.open_soon(chat)

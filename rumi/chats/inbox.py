@@ -1,13 +1,13 @@
 """How a message gets from a front end to its chat: stored first, then the chat is woken."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import trio
 
-from actors import ActorError, ActorRef, ActorStopped, ChildSpec, Supervisor
+from actors import ActorError, ActorRef, ActorStopped, Supervisor
 from rumi import texts
 from rumi.cancellation_grace import with_grace
 from rumi.chat_ids import DEFAULT_CHAT
@@ -16,20 +16,17 @@ from rumi.chats.dispatcher import Dispatcher, is_stop
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
 from rumi.chats.jobs import EndedBy
-from rumi.chats.learning import FactExtractor, learn_now, learn_of, look
 from rumi.chats.outside import bounded
-from rumi.chats.publishing import publish_reply
+from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
 from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.journal import (
     Accept,
-    AskToLearn,
     Attachment,
     Incoming,
     Knows,
     NewSession,
     NotStored,
-    ToLearn,
 )
 from rumi.texts import Language
 
@@ -54,10 +51,18 @@ STOP_S = 0.5
 class Inbox:
     """Accepts messages for all chats, and has their chats read them."""
 
-    def __init__(self, services: ChatServices, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, services: ChatServices, dispatcher: Dispatcher, how_to_make_room: Callable[[str, Language], str]
+    ) -> None:
         self._services = services
         self._dispatcher = dispatcher
         self._chats = dispatcher.chats
+        self._how_to_make_room = how_to_make_room
+
+    @property
+    def failed(self) -> Mapping[str, Failed]:
+        """The chats that were stopped at their restart limit, until their next message starts them afresh."""
+        return self._dispatcher.failed
 
     async def accept(
         self,
@@ -82,7 +87,7 @@ class Inbox:
         message = Incoming(
             chat=chat, text=text, language=language, attachments=tuple(attachments), unattended=unattended
         )
-        language = language or self._services.language
+        language = language or self._services.context.language
         try:
             (stored,) = await self._store([message], language)
         except NotTaken as error:
@@ -103,7 +108,7 @@ class Inbox:
             NotTaken: nothing can be stored now; what is to be stopped is stopped nevertheless.
             RumiError: nothing of it was stored.
         """
-        return [each is not None for each in await self._store(messages, self._services.language)]
+        return [each is not None for each in await self._store(messages, self._services.context.language)]
 
     async def _store(self, messages: Sequence[Incoming], language: Language) -> Sequence[Incoming | None]:
         """Have the journal store messages, and hand them on in the step in which it has.
@@ -113,7 +118,7 @@ class Inbox:
         `/stop` among these do not wait for it: no disk and no lock keeps a `/stop` from stopping.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        most = self._services.limits.handed_chars
+        most = self._services.context.limits.handed_chars
         batch = tuple(replace(each, attachments=bounded(each.attachments, most)) for each in messages)
         stops = tuple(each.chat for each in batch if is_stop(each))
         stored: Sequence[Incoming | None] | NotStored = ()
@@ -148,7 +153,7 @@ class Inbox:
         if isinstance(stored, NotStored):
             await self._stop_turns(stops)
             trouble = stored.trouble
-            advice = self._services.how_to_make_room(trouble, language)
+            advice = self._how_to_make_room(trouble, language)
             raise NotTaken(texts.not_stored(language, trouble), advice, trouble)
         return stored
 
@@ -160,7 +165,7 @@ class Inbox:
             if message.reply:
                 self._services.pending.add(message.chat, message.id)
                 replied = Replied(message.reply, (message.id,), message.answer or "")
-                publish_reply(self._services, message.chat, "", replied)
+                self._services.publisher.reply(message.chat, "", replied)
             else:
                 self._dispatcher.wake(message)
 
@@ -191,11 +196,8 @@ class Inbox:
             RumiError: see `command`.
         """
         known = chat == DEFAULT_CHAT or self.lookup(chat) is not None
-        if not (
-            known
-            or (self._services.workspaces / chat).exists()
-            or await self._services.journal.ask(Knows(chat))
-        ):
+        known = known or self._services.workspaces.has(chat)
+        if not (known or await self._services.journal.ask(Knows(chat))):
             raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi logs shows the chats.")
         return await self.command(chat, "/reset", language)
 
@@ -273,32 +275,20 @@ class Inbox:
         await self._chats.stop(chat)
         await self._services.journal.ask(NewSession(chat))
         await self._dispatcher.reopen(chat)
-        look(self._services)
-
-    async def ask_to_learn(self, chat: str | None = None) -> bool:
-        """Have the session of the chat, or of all chats, learned from although it goes on; whether there is
-        anything to learn. What is not done when the program ends is done at the next start."""
-        if self._services.learns:
-            await self._services.journal.ask(AskToLearn(chat))
-        return await self.has_to_learn(chat)
-
-    async def has_to_learn(self, chat: str | None = None) -> bool:
-        """Return True if there is anything to learn now, from the chat or from any."""
-        return self._services.learns and bool((await self._services.journal.ask(ToLearn(chat))).now)
-
-    async def learn_now(self, chat: str | None = None) -> int:
-        """Wait for what is due to be learned from; how many facts are new. It goes on behind."""
-        return await learn_now(self._services, chat)
-
-    async def learn_of(self, owner: str) -> int:
-        """The same, of all that an owner has said so far, due or not."""
-        return await learn_of(self._services, owner)
+        self._services.lessons.look()
 
 
-def add_chats(root: Supervisor, services: ChatServices) -> Inbox:
-    """Add the chats below what they depend on, and return what accepts messages for them."""
-    if services.memory is not None:
-        without = services
-        extractor = root.add(ChildSpec("extractor", lambda: FactExtractor(without), capacity=1024))
-        services = replace(services, extractor=extractor)
-    return Inbox(services, Dispatcher(root, services))
+def add_chats(
+    root: Supervisor,
+    services: ChatServices,
+    *,
+    how_to_make_room: Callable[[str, Language], str] = lambda trouble, language: "",
+    whole_status: Callable[[], str] = lambda: "",
+) -> Inbox:
+    """Add the chats below what they depend on, and return what accepts messages for them.
+
+    `how_to_make_room` says what to do about a trouble of the disk's, for who owns it. `whole_status` says how
+    the whole process is, for an admin.
+    """
+    dispatcher = Dispatcher(root, services, whole_status)
+    return Inbox(services, dispatcher, how_to_make_room)

@@ -7,21 +7,18 @@ process ends in between, the memory knows that it has it already.
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
-from actors import Actor, ActorError, ActorStopped, MailboxFull, Request, answers
+from actors import Actor, ActorError, ActorRef, Request, answers
+from rumi.chats.context import ChatContext
 from rumi.errors import RumiError
-from rumi.journal import AskToLearn, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
-from rumi.memory import Facts, Learn, Learned
-from rumi.models import Message, ModelError, context_of, message_tokens
+from rumi.journal import JournalMessage, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
+from rumi.memory import Fact, Facts, Learn, Learned, NewFact
+from rumi.models import Message, Model, ModelError, context_of, message_tokens
 from rumi.texts import Language
-
-if TYPE_CHECKING:
-    from rumi.chats.services import ChatServices
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +33,20 @@ AGAIN_S: Final = (60.0, 360.0, 2160.0, 12960.0)
 
 LOOK_S: Final = 300.0
 """How often it is looked for what is due, at least."""
+
+
+class Extract(Protocol):
+    """Draws facts from a session."""
+
+    async def __call__(
+        self, model: Model, language: Language, messages: Sequence[Message], known: Sequence[Fact]
+    ) -> Sequence[NewFact]:
+        """Return the facts in these messages that are not known yet; none where the model answers nonsense.
+
+        Raises:
+            ModelError: the model cannot be reached or refuses.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +76,19 @@ class _Try:
 
 
 class FactExtractor(Actor[ExtractorMessage]):
-    """Learns from sessions as they come due. Nothing that fails in it is a crash: it is tried again later."""
+    """Learns from sessions as they come due. Nothing that fails in it is a crash: it is tried again later.
+
+    Without an `extract`, or with a model that does not think, it learns nothing.
+    """
 
     concurrency = 1000
 
-    def __init__(self, services: "ChatServices") -> None:
-        self._services = services
+    def __init__(
+        self, journal: ActorRef[JournalMessage], context: ChatContext, extract: Extract | None
+    ) -> None:
+        self._journal = journal
+        self._context = context
+        self._extract = extract
         self._tries: dict[tuple[str, int], _Try] = {}
         self._limit = trio.CapacityLimiter(AT_ONCE)
         self._woken = trio.Event()
@@ -92,7 +110,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         return {"sessions": len(self._tries)}
 
     async def _watch(self) -> None:
-        most_s = min(LOOK_S, max(1.0, self._services.limits.session_ttl_s))
+        most_s = min(LOOK_S, max(1.0, self._context.limits.session_ttl_s))
         while True:
             self._woken = trio.Event()
             pause_s = most_s
@@ -105,22 +123,21 @@ class FactExtractor(Actor[ExtractorMessage]):
 
     async def _look(self) -> float:
         """Begin with what is due; how many seconds until the next is, as far as is known now."""
-        services = self._services
-        if not services.learns:
-            await services.journal.ask(LearnNothing(ever=services.extract is None))
+        if not self._context.thinks or self._extract is None:
+            await self._journal.ask(LearnNothing(ever=self._extract is None))
             return LOOK_S
-        due = await services.journal.ask(ToLearn())
+        due = await self._journal.ask(ToLearn())
         for chat, session in due.now:
             self._begin(chat, session)
-        return max(0.0, due.next - services.now())
+        return max(0.0, due.next - self._context.now())
 
     @answers(LearnNow)
     async def learn_now(self, message: LearnNow) -> int:
         """Try all that is due once."""
         new = 0
         begun: set[tuple[str, int]] = set()
-        while self._services.learns:
-            due = await self._services.journal.ask(ToLearn(message.chat))
+        while self._context.thinks and self._extract is not None:
+            due = await self._journal.ask(ToLearn(message.chat))
             wanted = [key for key in due.now if key not in begun]
             if not wanted:
                 break
@@ -151,8 +168,7 @@ class FactExtractor(Actor[ExtractorMessage]):
 
     async def _learn(self, chat: str, session: int) -> int:
         """Learn from a session; how many facts are new. What keeps from it puts it off, or ends it."""
-        journal = self._services.journal
-        lesson = await journal.ask(Study(chat, session))
+        lesson = await self._journal.ask(Study(chat, session))
         done = LearnedFrom(chat, session, lesson.upto)
         try:
             new = await self._draw(chat, session, lesson)
@@ -160,11 +176,11 @@ class FactExtractor(Actor[ExtractorMessage]):
             trace = None if isinstance(error, RumiError) else error
             logger.warning("chat %s: not learned from session %d: %s", chat, session, error, exc_info=trace)
             if lesson.tries < len(AGAIN_S):
-                await journal.ask(PutOff(chat, session, self._services.now() + AGAIN_S[lesson.tries]))
+                await self._journal.ask(PutOff(chat, session, self._context.now() + AGAIN_S[lesson.tries]))
                 self._woken.set()
                 return 0
             new = 0
-        await journal.ask(done)
+        await self._journal.ask(done)
         return new
 
     async def _draw(self, chat: str, session: int, lesson: Lesson) -> int:
@@ -174,24 +190,24 @@ class FactExtractor(Actor[ExtractorMessage]):
             ModelError: the model cannot be reached, refuses, or is silent.
             MemoryUnavailable: nothing can be stored.
         """
-        services = self._services
-        assert services.memory is not None
-        assert services.extract is not None
-        if not lesson.messages or await services.memory(Learned(chat, session, lesson.upto)):
+        context = self._context
+        assert context.memory is not None
+        assert self._extract is not None
+        if not lesson.messages or await context.memory(Learned(chat, session, lesson.upto)):
             return 0
         language: Language = (
-            "es" if lesson.language == "es" else "en" if lesson.language else services.language
+            "es" if lesson.language == "es" else "en" if lesson.language else context.language
         )
-        owner = services.ids.owner_of(chat)
-        known = await services.memory(Facts(owner))
-        model = services.model_for(chat, language)
-        messages = _latest(lesson.messages, context_of(model, services.limits.context_tokens) // 2)
+        owner = context.ids.owner_of(chat)
+        known = await context.memory(Facts(owner))
+        model = context.model_for(chat, language)
+        messages = _latest(lesson.messages, context_of(model, self._context.limits.context_tokens) // 2)
         facts = None
         with trio.move_on_after(EXTRACT_S):
-            facts = await services.extract(model, language, messages, known)
+            facts = await self._extract(model, language, messages, known)
         if facts is None:
             raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
-        return await services.memory(Learn(owner, chat, session, lesson.upto, tuple(facts), lesson.began))
+        return await context.memory(Learn(owner, chat, session, lesson.upto, tuple(facts), lesson.began))
 
 
 def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
@@ -203,54 +219,3 @@ def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]
             break
         kept += 1
     return tuple(messages[-kept:])
-
-
-async def learn_now(services: "ChatServices", chat: str | None = None) -> int:
-    """Have what is due learned from; how many facts are new. Cancelled, the work goes on behind.
-
-    What cannot be done now is done later, so nothing is raised.
-    """
-    if services.extractor is None:
-        return 0
-    try:
-        return await services.extractor.ask(LearnNow(chat))
-    except ActorError as error:
-        logger.info("nothing is learned now: %r", error)
-        return 0
-
-
-async def learn_of(services: "ChatServices", owner: str) -> int:
-    """Have all learned from that an owner has said so far, also where the session goes on; as `learn_now`.
-
-    Raises:
-        RumiError: nothing could be learned, and it is tried again later.
-    """
-
-    async def sessions() -> set[tuple[str, int]]:
-        found = await services.journal.ask(ToLearn(going_on=True))
-        return {key for key in found.now if services.ids.owner_of(key[0]) == owner}
-
-    if not services.learns:
-        return 0
-    new = 0
-    try:
-        wanted = await sessions()
-        for chat in sorted({chat for chat, _ in wanted}):
-            await services.journal.ask(AskToLearn(chat, retry=True))
-            new += await learn_now(services, chat)
-        failed = not new and wanted & await sessions()
-    except ActorError as error:
-        raise RumiError("No facts are extracted now.", "Try again in a moment.") from error
-    if failed:
-        raise RumiError(
-            "No facts could be extracted: the model did not answer.",
-            "Rumi tries again by itself; rumi doctor --online says more.",
-        )
-    return new
-
-
-def look(services: "ChatServices") -> None:
-    """Tell the extractor that a session has ended. Never waits."""
-    if services.extractor is not None:
-        with suppress(ActorStopped, MailboxFull):  # it looks by itself now and then
-            services.extractor.tell_nowait(Look())

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from actors import ActorRef
 from rumi.chats.events import ChatEvent, Replied
-from rumi.chats.hub import HubSubscription
+from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
-from rumi.chats.services import ChatServices
-from rumi.journal import Attachment, Delivered, Undelivered
+from rumi.journal import Attachment, Delivered, JournalMessage, Undelivered
 from rumi.texts import Language
 
 
@@ -59,7 +59,8 @@ class LocalChat:
 
     chat: str
     inbox: Inbox
-    services: ChatServices
+    hub: Hub
+    journal: ActorRef[JournalMessage]
     language: Language | None = None
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
@@ -68,18 +69,18 @@ class LocalChat:
 
     def subscribe(self) -> HubSubscription:
         """Listen from now on, and to what its turn is at."""
-        return self.services.hub.subscribe(self.chat, entering=True)
+        return self.hub.subscribe(self.chat, entering=True)
 
     def shown(self, question: str) -> None:
         """A person can read the question."""
-        self.services.hub.has_shown(question)
+        self.hub.has_shown(question)
 
     async def undelivered(self) -> list[Replied]:
         """Replies that no one has acknowledged, oldest first; earlier processes' included."""
         await self.inbox.open(self.chat)
-        stored = await self.services.journal.ask(Undelivered(self.chat))
+        stored = await self.journal.ask(Undelivered(self.chat))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
         """A person has it."""
-        await self.services.journal.tell(Delivered(delivery))
+        await self.journal.tell(Delivered(delivery))

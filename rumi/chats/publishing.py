@@ -1,12 +1,16 @@
-"""Publishes a chat's events: to subscribers, and to the audit log."""
+"""Publishes chats' events, to subscribers and to the audit log; knows which messages have no reply yet."""
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+import trio
 
 from rumi.agent import ToolFinished, ToolStarted, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
-from rumi.chats.services import ChatServices
+from rumi.chats.hub import Hub
 from rumi.sandbox import CommandRefused, parse_command
 from rumi.tools import ToolResult
 
@@ -26,25 +30,87 @@ RECORDED = {
 """What the audit log and live events have of each kind of event, as `picked` reads it."""
 
 
-def publish(services: ChatServices, chat: str, turn: str, what: Happening) -> None:
-    """Write the audit line and give the event to those who listen. Never waits for anyone."""
-    event = ChatEvent(chat, turn, services.now(), what)
-    _write(services.audit, event, services.sandboxes.container_id(chat))
-    services.hub.publish(event)
+@dataclass(slots=True)
+class Cursor:
+    """How far a chat is with its messages. It outlives the chat's incarnations.
 
-
-def publish_reply(
-    services: ChatServices, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None
-) -> None:
-    """Tell a final reply that is stored, behind the end of the turn that it belongs to. Only once.
-
-    A turn's end is told with its reply and not before, so that no crash in between can end it twice.
+    The chat has judged its messages up to `judged`: those of them that are open and that no incarnation works
+    on get their reply from recovery. Of one up to `missed` it may not know; if that is more, it reads the
+    journal.
     """
-    if not services.pending.told(chat, replied.messages):
-        return
-    if finished is not None:
-        publish(services, chat, turn, finished)
-    publish(services, chat, turn, replied)
+
+    judged: int
+    missed: int = 0
+
+
+@dataclass(slots=True)
+class PendingMessages:
+    """The messages whose final reply was not told yet, by chat, and the chats' cursors.
+
+    Messages up to `boot` are earlier processes'.
+    """
+
+    boot: int | None = None
+    untold: dict[str, set[int]] = field(default_factory=dict)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    changed: trio.Event = field(default_factory=trio.Event)
+
+    def begin(self, last: int) -> None:
+        """Messages up to `last` are earlier processes'. Only the first time counts."""
+        if self.boot is None:
+            self.boot = last
+
+    def cursor(self, chat: str) -> Cursor:
+        """The chat's cursor."""
+        return self.cursors.setdefault(chat, Cursor(self.boot or 0))
+
+    def add(self, chat: str, number: int) -> None:
+        """The message is stored, and its reply will be told."""
+        self.untold.setdefault(chat, set()).add(number)
+
+    def told(self, chat: str, messages: Sequence[int]) -> bool:
+        """Note that the final reply to these is told now; False if it was told before."""
+        untold = self.untold.get(chat, set())
+        first = not untold.isdisjoint(messages)
+        untold.difference_update(messages)
+        if first and not untold:
+            del self.untold[chat]
+        self.changed.set()
+        self.changed = trio.Event()
+        return first
+
+    async def all_told(self, chat: str | None = None) -> None:
+        """Return when every message of the chat, or of all chats, has its final reply."""
+        while self.untold if chat is None else chat in self.untold:
+            await self.changed.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one."""
+
+    hub: Hub
+    audit: AuditLog
+    pending: PendingMessages
+    now: Callable[[], float]
+    container_id: Callable[[str], str]
+
+    def publish(self, chat: str, turn: str, what: Happening) -> None:
+        """Write the audit line and give the event to those who listen. Never waits for anyone."""
+        event = ChatEvent(chat, turn, self.now(), what)
+        _write(self.audit, event, self.container_id(chat))
+        self.hub.publish(event)
+
+    def reply(self, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None) -> None:
+        """Tell a final reply that is stored, behind the end of the turn that it belongs to. Only once.
+
+        A turn's end is told with its reply and not before, so that no crash in between can end it twice.
+        """
+        if not self.pending.told(chat, replied.messages):
+            return
+        if finished is not None:
+            self.publish(chat, turn, finished)
+        self.publish(chat, turn, replied)
 
 
 def recorded(event: ChatEvent) -> dict[str, Any] | None:

@@ -6,16 +6,25 @@ from dataclasses import dataclass
 
 import trio
 
-from actors import Actor, ActorStopped
+from actors import Actor, ActorRef, ActorStopped
 from rumi import texts
 from rumi.agent import Reason, TurnFinished
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.outside import described, fetched, opening
-from rumi.chats.publishing import publish_reply
-from rumi.chats.services import ChatServices
+from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.session import ending
-from rumi.journal import ChatRecord, Count, HistoryEntry, Incoming, Load, OpenChats, Settle, Undelivered
+from rumi.journal import (
+    ChatRecord,
+    Count,
+    HistoryEntry,
+    Incoming,
+    JournalMessage,
+    Load,
+    OpenChats,
+    Settle,
+    Undelivered,
+)
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -24,21 +33,85 @@ CHATS_AT_ONCE = 16
 """Chats that are started at the same time: with more, each step of each waits for a step of all others."""
 
 
-async def recover(services: ChatServices, chat: str, record: ChatRecord) -> tuple[HistoryEntry, ...]:
-    """Reply to what was judged and is open, and return what stands in the history in place of the answers.
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A chat that crashed once too often. `time` is seconds since 1970, `error` one line."""
 
-    To be called in the step in which the record came: what is open in it has not been told by then.
+    time: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CrashReplies:
+    """Replies in the place of chats that crashed, or of an earlier process's.
+
+    `failed` are the chats that were stopped at their restart limit, until their next message.
     """
-    judged = services.pending.cursor(chat).judged
-    left = [message for message in record.open if message.id <= judged]
-    for message in left:  # an earlier process's, too: who replies to it is the first to tell that
-        services.pending.add(chat, message.id)
-    entries: tuple[HistoryEntry, ...] = ()
-    for message in left:
-        if not _answers_one_of(left, message):
-            answers = tuple(other.id for other in left if _answers_one_of([message], other))
-            entries += await _settle(services, record.session, message, answers)
-    return entries
+
+    journal: ActorRef[JournalMessage]
+    publisher: Publisher
+    pending: PendingMessages
+    failed: dict[str, Failed]
+    language: Language
+
+    async def recover(self, chat: str, record: ChatRecord) -> tuple[HistoryEntry, ...]:
+        """Reply to what was judged and is open; return what the history has in the place of the answers.
+
+        To be called in the step in which the record came: what is open in it has not been told by then.
+        """
+        judged = self.pending.cursor(chat).judged
+        left = [message for message in record.open if message.id <= judged]
+        for message in left:  # an earlier process's, too: who replies to it is the first to tell that
+            self.pending.add(chat, message.id)
+        entries: tuple[HistoryEntry, ...] = ()
+        for message in left:
+            if not _answers_one_of(left, message):
+                answers = tuple(other.id for other in left if _answers_one_of([message], other))
+                entries += await self._settle(record.session, message, answers)
+        return entries
+
+    async def _settle(
+        self, session: int, message: Incoming, answers: tuple[int, ...]
+    ) -> tuple[HistoryEntry, ...]:
+        """Reply to one of them; `answers` are the messages that share its reply."""
+        chat, language = message.chat, message.language or self.language
+        messages = (message.id, *answers)
+        crashed = message.id > (self.pending.boot or 0)
+        reason: Reason = "crashed" if crashed else "interrupted"
+        command = None if message.turn or fetched(message.attachments) else parse_chat_command(message.text)
+        if command is not None:
+            text = _text_for_command(language, command)
+            delivery = await self.journal.ask(Settle(chat, messages, text))
+            told = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
+            turn, finished = told
+            self.publisher.reply(chat, turn, Replied(delivery, messages, text), finished)
+            return ()
+        said = described(message)
+        failed = texts.gave_up if chat in self.failed else texts.crashed
+        text = failed(language) if crashed else texts.restarted(language, said)
+        turn = message.turn or f"t{message.id}"
+        asked = () if message.turn else opening(turn, message)
+        entries = (*asked, ending(turn, reason))
+        delivery = await self.journal.ask(Settle(chat, messages, text, reason, session, entries))
+        self.publisher.reply(chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
+        return entries
+
+    async def tell_again(self, chat: str) -> None:
+        """Publish replies that were stored just when the chat crashed, because no subscriber got them.
+
+        To be called when nothing that was judged is open any more.
+        """
+        judged = self.pending.cursor(chat).judged
+        missed = {number for number in self.pending.untold.get(chat, ()) if number <= judged}
+        if not missed:
+            return
+        for reply in await self.journal.ask(Undelivered(chat)):
+            if missed.isdisjoint(reply.messages):
+                continue
+            finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
+            replied = Replied(reply.delivery, reply.messages, reply.text)
+            self.publisher.reply(chat, reply.turn, replied, finished)
+        self.pending.told(chat, tuple(missed))  # what is not there has reached a person already
 
 
 def _answers_one_of(messages: Sequence[Incoming], answer: Incoming) -> bool:
@@ -53,57 +126,11 @@ def _asked(message: Incoming) -> bool:
     return not message.turn and not fetched(message.attachments) and asks_first(message.text)
 
 
-async def _settle(
-    services: ChatServices, session: int, message: Incoming, answers: tuple[int, ...]
-) -> tuple[HistoryEntry, ...]:
-    """Reply to one of them; `answers` are the messages that share its reply."""
-    chat, language = message.chat, message.language or services.language
-    crashed = message.id > (services.pending.boot or 0)
-    reason: Reason = "crashed" if crashed else "interrupted"
-    command = None if message.turn or fetched(message.attachments) else parse_chat_command(message.text)
-    if command is not None:
-        text = _text_for_command(language, command)
-        delivery = await services.journal.ask(Settle(chat, (message.id, *answers), text))
-        told = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
-        turn, finished = told
-        publish_reply(services, chat, turn, Replied(delivery, (message.id, *answers), text), finished)
-        return ()
-    said = described(message)
-    failed = texts.gave_up if chat in services.failed else texts.crashed
-    text = failed(language) if crashed else texts.restarted(language, said)
-    turn = message.turn or f"t{message.id}"
-    asked = () if message.turn else opening(turn, message)
-    entries = (*asked, ending(turn, reason))
-    messages = (message.id, *answers)
-    delivery = await services.journal.ask(Settle(chat, messages, text, reason, session, entries))
-    publish_reply(services, chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
-    return entries
-
-
 def _text_for_command(language: Language, command: ChatCommand | UnknownCommand) -> str:
     if command.name == "stop":
         return texts.stopped(language)  # the turn has ended, by the crash if not by this
     name = command.name if isinstance(command, UnknownCommand) else f"/{command.name}"
     return texts.lost_command(language, name)
-
-
-async def tell_again(services: ChatServices, chat: str) -> None:
-    """Publish replies that were stored just when the chat crashed, because no subscriber got them.
-
-    To be called when nothing that was judged is open any more.
-    """
-    judged = services.pending.cursor(chat).judged
-    missed = {number for number in services.pending.untold.get(chat, ()) if number <= judged}
-    if not missed:
-        return
-    for reply in await services.journal.ask(Undelivered(chat)):
-        if missed.isdisjoint(reply.messages):
-            continue
-        finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
-        publish_reply(
-            services, chat, reply.turn, Replied(reply.delivery, reply.messages, reply.text), finished
-        )
-    services.pending.told(chat, tuple(missed))  # what is not there has reached a person already
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +149,10 @@ class Recovery(Actor[Open]):
 
     concurrency = 4096  # an urgent one must be seen while others wait
 
-    def __init__(self, services: ChatServices, start: Callable[[str], Awaitable[object]]) -> None:
-        self._services = services
+    def __init__(self, replies: CrashReplies, start: Callable[[str], Awaitable[object]]) -> None:
+        self._replies = replies
+        self._journal = replies.journal
+        self._pending = replies.pending
         self._start = start
         self._waiting: set[str] = set()
         self._starting: set[str] = set()
@@ -131,7 +160,7 @@ class Recovery(Actor[Open]):
 
     async def started(self) -> None:
         """Note what earlier processes had accepted, and begin to start chats in which messages are open."""
-        self._services.pending.begin((await self._services.journal.ask(Count())).last_message)
+        self._pending.begin((await self._journal.ask(Count())).last_message)
         self.start_soon(self._open_all)
 
     async def receive(self, message: Open) -> None:
@@ -158,9 +187,7 @@ class Recovery(Actor[Open]):
         more, and what waits for the reply was not told of it.
         """
         async with trio.open_nursery() as nursery:
-            for chat in dict.fromkeys(
-                (*await self._services.journal.ask(OpenChats()), *self._services.pending.untold)
-            ):
+            for chat in dict.fromkeys((*await self._journal.ask(OpenChats()), *self._pending.untold)):
                 nursery.start_soon(self._open_in_turn, chat)
 
     async def _open(self, chat: str) -> None:
@@ -179,8 +206,8 @@ class Recovery(Actor[Open]):
             return
         finally:
             self._starting.discard(chat)
-        record = await self._services.journal.ask(Load(chat, 0))
+        record = await self._journal.ask(Load(chat, 0))
         if record.open:
-            cursor = self._services.pending.cursor(chat)
+            cursor = self._pending.cursor(chat)
             cursor.judged = max(cursor.judged, record.open[-1].id)
-        await recover(self._services, chat, record)
+        await self._replies.recover(chat, record)

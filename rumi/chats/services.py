@@ -1,27 +1,19 @@
-"""What a chat is given when it is made: everything that it may touch, and the limits that hold for it."""
+"""What chats share: each of them, and its worker, may touch this and no more. Their sandboxes and files."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-import trio
-
 from actors import ActorRef
-from rumi.agent import TurnLimits
-from rumi.audit import AuditLog
-from rumi.chat_ids import ChatIds
+from rumi.chats.context import ChatContext
 from rumi.chats.hub import Hub
-from rumi.chats.learning import ExtractorMessage
-from rumi.chats.pending import PendingMessages
-from rumi.journal import Attachment, JournalMessage
-from rumi.memory import Ask, Fact, NewFact
-from rumi.models import Message, Model
+from rumi.chats.lessons import Lessons
+from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.session import ChatSession
+from rumi.journal import JournalMessage
 from rumi.offload import Offload
-from rumi.sandbox import Command, CommandResult
-from rumi.skills import Ask as AskSkills
-from rumi.texts import Language
-from rumi.tools import Tool
+from rumi.sandbox import Command, CommandResult, WorkspaceUse, clear_workspace, may_write, measure
 
 
 class Sandboxes(Protocol):
@@ -49,98 +41,72 @@ class Sandboxes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatView:
-    """What tools may know of the chat that they act for; they are made once, and ask when they are called.
+class Workspaces:
+    """The chats' files: in `folder` one folder for each chat, which is made with its first command."""
 
-    `tainted`: something from outside has been read in the session; `files_tainted`: something in the chat's
-    files may be. `language` is that of the last message.
-    """
+    folder: Path
+    offload: Offload
 
-    chat: str
-    tainted: Callable[[], bool]
-    language: Callable[[], Language]
-    files_tainted: Callable[[], bool] = lambda: False
-    touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """Called around what may change the chat's files and is not a command: they may take on the mark."""
+    def has(self, chat: str) -> bool:
+        """Return True if the chat has files, or had some."""
+        return (self.folder / chat).exists()
 
+    async def measure(self, chat: str) -> WorkspaceUse | None:
+        """Return what the chat's files take; None where it has no folder."""
+        return await self.offload(partial(measure, self.folder / chat)) if self.has(chat) else None
 
-class Extract(Protocol):
-    """Draws facts from a session."""
-
-    async def __call__(
-        self, model: Model, language: Language, messages: Sequence[Message], known: Sequence[Fact]
-    ) -> Sequence[NewFact]:
-        """Return the facts in these messages that are not known yet; none where the model answers nonsense.
+    async def clear(self, chat: str) -> None:
+        """Delete the chat's files.
 
         Raises:
-            ModelError: the model cannot be reached or refuses.
+            RumiError: some of them are left.
         """
-        ...
+        if self.has(chat):
+            await self.offload(partial(clear_workspace, self.folder / chat))
 
 
-@dataclass(frozen=True, slots=True)
-class ChatLimits:
-    """What holds for every chat. Times in seconds. `history_messages` bounds nothing where it is None."""
+class ChatShell:
+    """Runs one chat's commands.
 
-    turn: TurnLimits
-    session_ttl_s: float
-    history_messages: int | None
-    context_tokens: int
-    command_timeout_s: float
-    confirm_timeout_s: float = 600.0
-    max_facts: int = 50
-    max_skills: int = 20
-    handed_chars: int = 50_000
-    """How much of what a message hands on, in others' words, is kept."""
+    A command that a tainted turn wrote may put what it read into a file. From then on every command of the
+    chat may read it there, in this session or a later one: its result is tainted, until the files are gone.
+    """
 
+    def __init__(self, chat: str, sandboxes: Sandboxes, chat_session: ChatSession) -> None:
+        self._chat = chat
+        self._sandboxes = sandboxes
+        self._session = chat_session
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A chat that crashed once too often. `time` is seconds since 1970, `error` one line."""
+    @property
+    def tainted(self) -> bool:
+        """Return True if something in the files may have come from outside."""
+        return self._session.files_tainted
 
-    time: float
-    error: str
+    async def prepare(self) -> None:
+        """Make the sandbox ready."""
+        await self._sandboxes.prepare(self._chat)
+
+    async def touched(self) -> None:
+        """Something may change the files, or has: in a tainted session they are marked."""
+        if self._session.tainted:
+            await self._session.mark_files(True)
+
+    async def run(self, command: Command) -> CommandResult:
+        """Run a command. The mark is on the disk before it begins."""
+        if self._session.tainted and may_write(command.argv):
+            await self._session.mark_files(True)
+        return await self._sandboxes.run(self._chat, command)
 
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """Everything that chats share, introduced to each of them by `rumi.app`."""
+    """Everything that chats share, introduced to each of them by `rumi.tree`."""
 
     journal: ActorRef[JournalMessage]
     sandboxes: Sandboxes
-    model_for: Callable[[str, Language], Model]
+    workspaces: Workspaces
     hub: Hub
-    audit: AuditLog
+    publisher: Publisher
     pending: PendingMessages
-    limits: ChatLimits
-    language: Language
-    ids: ChatIds
-    workspaces: Path
-    now: Callable[[], float]
-    offload: Offload
-    bring: Callable[[str, Attachment], Awaitable[str]]
-    """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
-    thinks: bool = False
-    """Whether the model thinks: otherwise nothing is learned from sessions, and no summary is made."""
-    memory: Ask | None = None
-    """Facts that last. Without, turns know none."""
-    skills: AskSkills | None = None
-    """Ways of working that somebody has written down. Without, turns know none."""
-    extract: Extract | None = None
-    """Draws facts from what was said. Without, sessions are not learned from."""
-    extractor: ActorRef[ExtractorMessage] | None = None
-    """Learns from sessions that end; `add_chats` makes it where there is a memory."""
-    tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
-    """The tools that a chat has besides its sandbox."""
-    how_to_make_room: Callable[[str, Language], str] = field(default=lambda trouble, language: "")
-    """What to do about a trouble of the disk's, for who owns it."""
-    whole_status: Callable[[], str] = field(default=lambda: "")
-    """How the whole process is, for an admin."""
-
-    failed: dict[str, Failed] = field(default_factory=dict)
-    """Chats that were stopped at their restart limit, until their next message starts them afresh."""
-
-    @property
-    def learns(self) -> bool:
-        """Return True if sessions are learned from."""
-        return self.thinks and self.memory is not None and self.extract is not None
+    context: ChatContext
+    lessons: Lessons

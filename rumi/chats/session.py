@@ -1,15 +1,19 @@
-"""A chat's session: what was said in it, and what of it came from outside; in step with the journal."""
+"""A chat's session: what was said in it, and what of it came from outside; in step with the journal.
+
+The beginning of its history gives way seldom, and in large steps. Between two steps prompts only grow, so
+that each begins with all of the one before: servers charge less for what they have seen, and answer sooner.
+"""
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 import trio
 
 from actors import ActorRef
 from rumi.agent import Kept, Reason, in_short
-from rumi.chats.history import HistoryRoom
+from rumi.chats.noting import exchanges, is_whole
 from rumi.journal import (
     Append,
     ChatRecord,
@@ -22,9 +26,71 @@ from rumi.journal import (
     Summarize,
     Summary,
 )
-from rumi.models import Message
+from rumi.models import Message, messages_tokens
 
 KEPT_LINKS = 500
+
+SUMMED_AT: Final = 0.6
+"""How much of the room for a prompt is taken when the beginning of the history is summed up."""
+
+CUT_AT: Final = 0.85
+"""How much of it is taken when a turn begins with a cut, because there is no summary."""
+
+LEAST: Final = 0.55
+"""How much of what instructions and tools leave the history has in any case, before it is summed up."""
+
+KEPT_BY_SUMMARY: Final = 0.35
+KEPT_BY_CUT: Final = 0.5
+"""How much of the history stays, of as much as there may be: then the next step is many turns away."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRoom:
+    """The room for prompts in tokens, what of it is taken before any history, and the most messages."""
+
+    tokens: int
+    taken: int
+    messages: int | None = None
+
+    def outgrown(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
+        """The oldest exchanges, which a summary should stand for; nothing while there is room."""
+        left = self.tokens - self.taken
+        most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
+        return self._beginning(entries, most, SUMMED_AT, KEPT_BY_SUMMARY)
+
+    def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
+        """The oldest exchanges, which have to go although there is no summary; never the last one."""
+        left = self.tokens - self.taken
+        most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
+        gone = self._beginning(entries, most, 1, KEPT_BY_CUT)
+        return gone if len(gone) < len(entries) else gone[: len(gone) - len(exchanges(entries)[-1])]
+
+    def _beginning(
+        self, entries: Sequence[HistoryEntry], most_tokens: int, share: float, kept_share: float
+    ) -> tuple[HistoryEntry, ...]:
+        most = (most_tokens, float("inf") if self.messages is None else self.messages * share)
+        if not _exceeds(_cost(entries), most, 1):
+            return ()
+        kept = tokens = messages = 0
+        for exchange in reversed(exchanges(entries)):
+            more = _cost(exchange)
+            tokens, messages = tokens + more[0], messages + more[1]
+            # The last exchange is what the user is talking about: it stays, unless it fills the room alone.
+            if _exceeds((tokens, messages), most, kept_share if kept else 1):
+                break
+            kept += len(exchange)
+        return tuple(entries[: len(entries) - kept])
+
+
+def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
+    """Tokens without the whole note, which stands with the instructions; messages without any note."""
+    messages = [entry.message for entry in entries if not is_whole(entry)]
+    return messages_tokens(messages), sum(message.role != "system" for message in messages)
+
+
+def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> bool:
+    return cost[0] > most[0] * share or cost[1] > most[1] * share
+
 
 StartSoon: TypeAlias = Callable[..., None]
 
@@ -42,7 +108,7 @@ class ChatSession:
     def __init__(
         self, chat_id: str, journal: ActorRef[JournalMessage], max_tokens: int, start_soon: StartSoon
     ) -> None:
-        self._chat = chat_id
+        self.chat = chat_id
         self._journal = journal
         self._max_tokens = max_tokens
         self._start_soon = start_soon
@@ -69,7 +135,7 @@ class ChatSession:
 
     async def load(self) -> ChatRecord:
         """Read what the journal knows."""
-        record = await self._journal.ask(Load(self._chat, self._max_tokens, self._max_tokens))
+        record = await self._journal.ask(Load(self.chat, self._max_tokens, self._max_tokens))
         self.session, self.due, self.entries = record.session, record.due, record.history
         self.summary = record.summary
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
@@ -80,7 +146,7 @@ class ChatSession:
 
         `forget` deletes the old one from the disk too; with `learn`, as soon as it was learned from.
         """
-        self.session = await self._journal.ask(NewSession(self._chat, forget=forget, learn=learn))
+        self.session = await self._journal.ask(NewSession(self.chat, forget=forget, learn=learn))
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
         self.room = None
 
@@ -94,7 +160,7 @@ class ChatSession:
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
         """Leave these oldest entries out of prompts, on the disk too. A later summary stands for them."""
-        request = Summarize(self._chat, self.session, over(self.summary, gone), leave_out=True)
+        request = Summarize(self.chat, self.session, over(self.summary, gone), leave_out=True)
         summary = await self._journal.ask(request)
         if summary is not None:
             self.stand_in(self.session, summary)
@@ -106,20 +172,20 @@ class ChatSession:
             return
         head = [replace(entry, message=in_short(entry.message)) for entry in self.entries[: place + 1]]
         self.entries = (*head, *self.entries[place + 1 :])
-        await self._store(Shorten(self._chat, self.session, len(self.entries) - place - 1))
+        await self._store(Shorten(self.chat, self.session, len(self.entries) - place - 1))
 
     async def mark_files(self, tainted: bool) -> None:
         """Something in the files came from outside, or nothing any more; on the disk when this returns."""
         if tainted:
             self.files_tainted = True
-        await self._journal.ask(MarkFiles(self._chat, tainted))
+        await self._journal.ask(MarkFiles(self.chat, tainted))
         self.files_tainted = tainted
 
     async def keep(self, turn: str, kept: Kept) -> None:
         """Append a message; it is on the disk when this returns. Cancelled, it is stored all the same."""
         entry = HistoryEntry(turn, kept.message, kept.tainted, kept.links)
         self.remember(entry)
-        await self._store(Append(self._chat, self.session, (entry,)))
+        await self._store(Append(self.chat, self.session, (entry,)))
 
     async def written(self) -> None:
         """Return when all is on the disk that a cancelled call has left behind."""

@@ -1,12 +1,10 @@
-"""How a chat stands: what it works on, since when, and what it has. For the status, which asks nobody."""
+"""How a chat stands: what it works on, since when, and what it has; tool calls in few words, for people."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from rumi.chats.calls import gist
+from rumi.agent import ToolStarted
 from rumi.chats.events import TurnState
-from rumi.chats.hub import NOTHING_RUNS
 from rumi.chats.jobs import Job
-from rumi.chats.services import ChatServices
 from rumi.chats.session import ChatSession
 
 SHOWN_CHARS = 120
@@ -14,10 +12,50 @@ SHOWN_CHARS = 120
 
 PHASE_CHARS = 80
 
+_TELLING = ("command", "url", "query", "path", "key", "name")
 
-def phase_of(services: ChatServices, chat: str, job: Job) -> str:
-    """Return what a job does, in a few words: its own stage, or what its turn is at."""
-    state = _state_of(services, chat, job)
+
+def gist(arguments: Mapping[str, object]) -> str:
+    """Return the argument that tells most about a call; empty where none does."""
+    given = (arguments.get(name) for name in _TELLING)
+    return next((each for each in given if isinstance(each, str) and each), "")
+
+
+def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
+    """Return the call as a person would write it: `$ ls -la`, `web_fetch https://…`.
+
+    What the model wrote is passed through `clean`.
+    """
+
+    def get(name: str) -> str:
+        return clean(str(started.arguments.get(name, "")))
+
+    match started.call.name:
+        case name if not started.arguments:  # what the model wrote was no JSON object, or was not told
+            return f"{clean(name)} {clean(started.call.arguments)}".strip()
+        case "bash":
+            given = str(started.arguments.get("stdin", "") or "")
+            suffix = f"  ← {len(given.encode('utf-8', 'replace'))} B" if given else ""
+            return f"$ {get('command')}{suffix}"
+        case "web_fetch":
+            method = get("method").upper()
+            return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")
+        case "web_search":
+            return f"web_search “{get('query')}”"
+        case "remember":
+            return f"remember {get('key')} = {get('value')}"
+        case "forget":
+            return f"forget {get('key')}"
+        case "use_skill":
+            return f"use_skill {get('name')}: {get('input')}"
+        case "send_file":
+            return f"send_file {get('path')}"
+        case name:
+            return f"{clean(name)} {clean(started.call.arguments)}".strip()
+
+
+def phase_of(job: Job, state: TurnState) -> str:
+    """Return what a job does, in a few words: its own stage, or what its turn is at, the `state`."""
     match state.phase:
         case _ if job.stage:
             return job.stage
@@ -32,28 +70,25 @@ def phase_of(services: ChatServices, chat: str, job: Job) -> str:
             return phase
 
 
-def _state_of(services: ChatServices, chat: str, job: Job) -> TurnState:
-    state = services.hub.turn(chat)
-    return state if state.turn == job.turn else NOTHING_RUNS
-
-
 def metrics_of(
-    services: ChatServices, chat: str, chat_session: ChatSession, job: Job | None
+    chat_session: ChatSession, container: str, job: Job | None, state: TurnState, now: float
 ) -> Mapping[str, object]:
-    """A chat's figures as docs/status.md has them; ages in seconds. `job` is what it works on."""
+    """A chat's figures as docs/status.md has them; ages in seconds. `job` is what it works on.
+
+    `state` is what the job's turn is at; `container` is the id of the sandbox, empty without one.
+    """
     metrics: dict[str, object] = {
         "history": chat_session.said,
         "session": chat_session.session,
         "tainted": chat_session.tainted,
-        "container": services.sandboxes.container_id(chat) or None,
+        "container": container or None,
     }
     if job is None:
         return metrics
-    now = services.now()
     return metrics | {
         "job": job.kind,
         "turn": job.turn,
-        "phase": phase_of(services, chat, job),
+        "phase": phase_of(job, state),
         "age_s": round(now - job.since, 3),
         "tools": [
             {
@@ -61,7 +96,7 @@ def metrics_of(
                 "what": " ".join(gist(called.what.arguments).split())[:SHOWN_CHARS],
                 "age_s": round(now - called.time, 3),
             }
-            for called in _state_of(services, chat, job).calls.values()
+            for called in state.calls.values()
         ],
         "question": job.asked is not None,
     }

@@ -1,20 +1,19 @@
 """Conversation memory: what no longer fits into the prompt is told in a summary, made by the model.
 
 It is made in the background when a turn has ended, and stands for whole exchanges from the beginning of the
-session. It is made seldom, and of much: see `rumi.chats.history`. Where it cannot be made the history is cut.
+session. It is made seldom, and of much: see `rumi.chats.session`. Where it cannot be made the history is cut.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import trio
 
-from actors import ActorError
-from rumi.chats.services import ChatServices
+from actors import ActorError, ActorRef
 from rumi.chats.session import ChatSession, merged, over
 from rumi.errors import RumiError
-from rumi.journal import HistoryEntry, LeftOut, Summarize, Summary
+from rumi.journal import HistoryEntry, JournalMessage, LeftOut, Summarize, Summary
 from rumi.marked import block
 from rumi.models import (
     Message,
@@ -127,18 +126,29 @@ def _clipped(text: str) -> str:
 
 
 class Summing:
-    """Keeps one chat's history within its prompt, one summary at a time."""
+    """Keeps one chat's history within its prompt, one summary at a time.
 
-    def __init__(self, chat_id: str, services: ChatServices, chat_session: ChatSession) -> None:
-        self._chat = chat_id
-        self._services = services
+    `context_tokens` is the most that a model is given, prompt and reply together.
+    """
+
+    def __init__(
+        self,
+        chat_session: ChatSession,
+        journal: ActorRef[JournalMessage],
+        model_for: Callable[[str, Language], Model],
+        context_tokens: int,
+    ) -> None:
+        self._chat = chat_session.chat
         self._session = chat_session
+        self._journal = journal
+        self._model_for = model_for
+        self._context_tokens = context_tokens
         self._scope: trio.CancelScope | None = None
         self._again_at = 0.0
 
     def begin(self) -> bool:
         """Return True if a summary is needed and none is being made: the caller then starts `run`."""
-        if self._scope is not None or not self._services.thinks or not self._due():
+        if self._scope is not None or not self._due():
             return False
         if self._tokens() < self._again_at:
             return False
@@ -176,19 +186,19 @@ class Summing:
 
     async def _sum_up(self, language: Language) -> bool:
         """Return True if there is one; not where the session has ended."""
-        services, chat_session = self._services, self._session
+        chat_session = self._session
         session, earlier, entries = chat_session.session, chat_session.summary, self._outgrown()
-        model = services.model_for(self._chat, language)
-        most = int(prompt_share(context_of(model, services.limits.context_tokens)) * TOLD_SHARE)
+        model = self._model_for(self._chat, language)
+        most = int(prompt_share(context_of(model, self._context_tokens)) * TOLD_SHARE)
         if earlier is not None and earlier.gap:
-            entries = await services.journal.ask(LeftOut(self._chat, session, most))
+            entries = await self._journal.ask(LeftOut(self._chat, session, most))
         if not entries:
             return False
         summary = await sum_up(model, earlier, entries, most)
         cut = chat_session.summary  # another one, where history was cut meanwhile
         if cut is not None and cut is not earlier:
             summary = replace(summary, tainted=summary.tainted or cut.tainted, links=merged(summary, cut))
-        stored = await services.journal.ask(Summarize(self._chat, session, summary))
+        stored = await self._journal.ask(Summarize(self._chat, session, summary))
         if stored is None:
             return False
         chat_session.stand_in(session, stored)

@@ -1,7 +1,6 @@
 """What a chat's worker does with a job: a turn, a turn again, or a reset."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
@@ -20,20 +19,17 @@ from rumi.agent import (
     run_turn,
 )
 from rumi.chats.commands import FILES
-from rumi.chats.context import what_is_known
-from rumi.chats.events import Happening, Replied, TurnStarted, TurnState
+from rumi.chats.context import ChatView
+from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
-from rumi.chats.learning import learn_now, look
 from rumi.chats.noting import told_by
 from rumi.chats.outside import brought, described, fetched, opening
-from rumi.chats.prompting import make_room, turn_input
-from rumi.chats.services import ChatServices, ChatView
+from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
-from rumi.chats.shell import ChatShell
 from rumi.errors import RumiError
 from rumi.journal import Begin, HistoryEntry, Retriable, Settle
 from rumi.models import Message
-from rumi.sandbox import SandboxError, WorkspaceUse, clear_workspace, measure
+from rumi.sandbox import SandboxError, WorkspaceUse
 from rumi.texts import Verdict
 from rumi.tools import Bash, Tool
 from rumi.web import given_in
@@ -56,21 +52,16 @@ class Done:
 
 
 class Worker:
-    """Does one chat's jobs. `publish` publishes what happens and must not block."""
+    """Does one chat's jobs."""
 
-    def __init__(
-        self,
-        chat_id: str,
-        services: ChatServices,
-        chat_session: ChatSession,
-        publish: Callable[[str, Happening], None],
-    ) -> None:
+    def __init__(self, chat_id: str, services: ChatServices, chat_session: ChatSession) -> None:
         self._chat = chat_id
         self._services = services
+        self._context = services.context
         self._session = chat_session
-        self._publish = publish
+        self._publish = partial(services.publisher.publish, chat_id)
         shell = ChatShell(chat_id, services.sandboxes, chat_session)
-        self._language = services.language
+        self._language = services.context.language
         view = ChatView(
             chat_id,
             lambda: chat_session.tainted,
@@ -78,7 +69,7 @@ class Worker:
             lambda: chat_session.files_tainted,
             shell.touched,
         )
-        self._tools: tuple[Tool, ...] = (Bash(shell), *services.tools_for(view))
+        self._tools: tuple[Tool, ...] = (Bash(shell), *services.context.tools_for(view))
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
@@ -112,18 +103,18 @@ class Worker:
                 "model_error", texts.not_brought(job.language, texts.told_error(job.language, error))
             )
         keep = partial(self._session.keep, job.turn)
-        await make_room(self._services, self._chat, self._session, self._tools, job.language)
+        await self._context.make_room(self._session, self._tools, job.language)
         while not await self._noted(job):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
         confirm = partial(self._confirm, job)
-        begin = turn_input(self._services, self._chat, self._session, self._tools, job.language, confirm)
+        begin = self._context.turn_input(self._session, self._tools, job.language, confirm)
         return await run_turn(begin, partial(self._watch, job), keep)
 
     async def _noted(self, job: Job) -> bool:
         """Note what the model does not know yet. Whether prompts have a whole note now."""
         chat_session = self._session
         told = told_by(chat_session.entries)
-        known = await what_is_known(self._services, self._chat, job.language, job.message.text, told)
+        known = await self._context.what_is_known(self._chat, job.language, job.message.text, told)
         chat_session.tainted = chat_session.tainted or known.tainted
         if known.note:
             await chat_session.keep(job.turn, Kept(Message("system", known.note), chat_session.tainted))
@@ -136,7 +127,7 @@ class Worker:
         job.stage = "fetching what came with the message"
         if any(each.kind == "file" for each in to_fetch):
             await self._session.mark_files(True)  # whatever becomes of it: others wrote what is in it
-        came = [brought(each, await self._services.bring(self._chat, each)) for each in to_fetch]
+        came = [brought(each, await self._context.bring(self._chat, each)) for each in to_fetch]
         own = Kept(Message("user", job.message.text), links=given_in(job.message.text))
         for kept in (*came, own):
             if kept.message.content.strip():
@@ -148,7 +139,7 @@ class Worker:
         job.asked = waiting = Asked(asked.id)
         self._services.hub.questions[asked.id] = None
         try:
-            return await waiting.wait(self._services.limits.confirm_timeout_s)
+            return await waiting.wait(self._context.limits.confirm_timeout_s)
         finally:
             job.asked = None
             del self._services.hub.questions[asked.id]
@@ -164,14 +155,14 @@ class Worker:
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
         """The turn's last word: what the history keeps, and the reply that goes with it."""
-        said = self._services.hub.turns.get(self._chat, TurnState()).words
+        said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
             if finished.reason in WITHOUT_ANSWER
             else HistoryEntry(job.turn, Message("assistant", finished.answer), self._session.tainted)
         )
         self._session.remember(entry)
-        self._session.due = self._services.now() + self._services.limits.session_ttl_s
+        self._session.due = self._context.now() + self._context.limits.session_ttl_s
         return Settle(
             self._chat,
             job.messages,
@@ -190,9 +181,9 @@ class Worker:
     async def _begin(self, job: Job) -> str | None:
         """Store the turn's beginning; a text where there is nothing to run."""
         chat_session, services = self._session, self._services
-        if chat_session.due and services.now() > chat_session.due:
+        if chat_session.due and self._context.now() > chat_session.due:
             await chat_session.begin_session(forget=False)
-            look(services)
+            services.lessons.look()
         retries = None
         if job.kind == "retry":
             earlier = await services.journal.ask(Retriable(self._chat))
@@ -243,13 +234,14 @@ class Worker:
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""
         confirmed = False
-        if job.message.text == FILES and (use := await self._use_of_files()) is not None and use.files:
+        use = await self._services.workspaces.measure(self._chat) if job.message.text == FILES else None
+        if use is not None and use.files:
             if (refused := await self._may_remove_files(job, use)) is not None:
                 return refused
             confirmed = True
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
-        await self._session.begin_session(forget=True, learn=self._services.learns)
+        await self._session.begin_session(forget=True, learn=self._services.lessons.learns)
         if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None
@@ -261,10 +253,6 @@ class Worker:
                 text = texts.not_confirmed(text, texts.told_error(job.language, trouble))
         finished = TurnFinished("complete", text) if confirmed else None
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
-
-    async def _use_of_files(self) -> WorkspaceUse | None:
-        workspace = self._services.workspaces / self._chat
-        return await self._services.offload(partial(measure, workspace)) if workspace.exists() else None
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
         """Ask whether the files may go, as a turn asks; None for a yes, otherwise the end of the reset."""
@@ -296,16 +284,14 @@ class Worker:
     async def _learn(self, job: Job) -> int:
         """Wait a while for what is learned from the session that ended; it goes on behind."""
         job.stage = "learning from the session"
-        look(self._services)
+        self._services.lessons.look()
         with job.scope, trio.move_on_after(LEARN_S):
-            return await learn_now(self._services, self._chat)
+            return await self._services.lessons.learn_now(self._chat)
         return 0
 
     async def _remove_files(self, *, nobody_writes: bool) -> RumiError | None:
-        workspace = self._services.workspaces / self._chat
         try:
-            if workspace.exists():  # it is made with the first command
-                await self._services.offload(partial(clear_workspace, workspace))
+            await self._services.workspaces.clear(self._chat)
             if nobody_writes:
                 await self._session.mark_files(False)
         except RumiError as error:

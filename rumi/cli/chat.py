@@ -260,10 +260,10 @@ async def _hold(
         app.windows.open()
 
         async def left(code: int) -> None:
-            patience_s = 0 if code == INTERRUPTED else app.services.limits.turn.timeout_s
+            patience_s = 0 if code == INTERRUPTED else app.services.context.limits.turn.timeout_s
             await app.windows.finish(lambda count: _say(windows_at_work(wish.language, count)), patience_s)
             tell, for_now = partial(_say, saving(wish.language)), options["prompt"] is not None
-            await leave(app.inbox, wish.chat, tell, person=wish.person, for_now=for_now)
+            await leave(app.services.lessons, wish.chat, tell, person=wish.person, for_now=for_now)
 
         yield _Place(app.chat(wish.chat), app.models.name, app.engine.kind, trio.sleep_forever, left)
 

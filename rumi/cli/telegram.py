@@ -80,7 +80,8 @@ async def _serve(web: str | None) -> None:
                 _say(texts.told(language, note))
             look_for_cycles_seldom()
             app.windows.open()
-            await serve(channels, app.inbox, language, _say, told, app.windows.wind_down)
+            lessons = app.services.lessons
+            await serve(channels, app.inbox, lessons, language, _say, told, app.windows.wind_down)
             with trio.move_on_after(1):
                 await app.windows.done()
 

@@ -10,19 +10,23 @@ from functools import partial
 
 import trio
 
-from actors import ActorError
+from actors import ActorError, ActorRef
 from rumi import texts
+from rumi.chat_ids import ChatIds
 from rumi.chats import (
     VERSION,
-    ChatServices,
+    Hub,
     HubSubscription,
     Inbox,
+    Lessons,
     LocalChat,
+    PendingMessages,
     plain,
     to_json,
 )
 from rumi.control import Wire, WireClosed
 from rumi.errors import NotTaken, RumiError, UsageError
+from rumi.journal import JournalMessage
 from rumi.texts import Language
 from rumi.windows.shape import OTHER_VERSION, words_from_json
 
@@ -94,9 +98,22 @@ class _Window:
 class Windows:
     """Serves windows, from `open` to `wind_down`: `serve` is the stream `window` of the control socket."""
 
-    def __init__(self, inbox: Inbox, services: ChatServices, about: About) -> None:
+    def __init__(
+        self,
+        inbox: Inbox,
+        lessons: Lessons,
+        journal: ActorRef[JournalMessage],
+        hub: Hub,
+        pending: PendingMessages,
+        ids: ChatIds,
+        about: About,
+    ) -> None:
         self._inbox = inbox
-        self._services = services
+        self._lessons = lessons
+        self._journal = journal
+        self._hub = hub
+        self._pending = pending
+        self._ids = ids
         self._about = about
         self._open: set[_Window] = set()
         self._taking = False
@@ -146,7 +163,7 @@ class Windows:
         scope.cancel()
 
     def _works(self, window: _Window) -> bool:
-        window.sent &= self._services.pending.untold.get(window.chat, set())
+        window.sent &= self._pending.untold.get(window.chat, set())
         if window.sent or window.events.behind or window.telling:
             window.moved = trio.current_time()
             return True
@@ -184,15 +201,15 @@ class Windows:
             raise RumiError(*OTHER_VERSION)
         if not self._taking:
             raise _Ending
-        chat = self._services.ids.check_chosen(str(request.get("chat")))
+        chat = self._ids.check_chosen(str(request.get("chat")))
         self._about.check("--model", request.get("model"), self._about.model)
         self._about.check("--sandbox", request.get("sandbox"), self._about.engine)
         language: Language = "es" if request.get("language") == "es" else "en"
         if request.get("new"):
-            if chat in self._services.pending.untold:
+            if self._inbox.works(chat):
                 raise RumiError(texts.busy(language))
             await self._inbox.begin_session(chat)
-        events = self._services.hub.subscribe(chat, entering=True)
+        events = self._hub.subscribe(chat, entering=True)
         window = _Window(chat, bool(request.get("person")), language, events)
         self._open.add(window)
         return window
@@ -202,9 +219,9 @@ class Windows:
         with suppress(ActorError):
             await self._inbox.withdraw(window.chat, window.sent)
             if window.person and all(other.chat != window.chat for other in self._open):
-                await self._inbox.ask_to_learn(window.chat)
+                await self._lessons.ask_to_learn(window.chat)
                 with trio.move_on_after(LEARN_S):
-                    await self._inbox.learn_now(window.chat)
+                    await self._lessons.learn_now(window.chat)
 
     async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
         """Send the chat's events. One that does not read delays no other; after `STUCK_S` it is closed."""
@@ -220,7 +237,7 @@ class Windows:
 
     async def _listen(self, window: _Window, wire: Wire) -> None:
         """Do what the window asks for, one after the other, until it goes."""
-        chat = LocalChat(window.chat, self._inbox, self._services, window.language)
+        chat = LocalChat(window.chat, self._inbox, self._hub, self._journal, window.language)
         while True:
             request = await wire.receive()
             match request:
@@ -245,9 +262,7 @@ class Windows:
             raise WireClosed("not understood") from None
         try:
             # What comes while a turn runs begins nothing, and a program that is waited for may go on.
-            at_work = window.chat in self._services.pending.untold or (
-                not window.person and self._works(window)
-            )
+            at_work = self._inbox.works(window.chat) or (not window.person and self._works(window))
             if not self._taking and not at_work:
                 return {**_refused(_Ending()), "later": self._later()}
             number = await chat.send(text, attachments)

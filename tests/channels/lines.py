@@ -17,13 +17,13 @@ from typing import Final, Never
 
 import trio
 
-from actors import Actor, ChildSpec, Supervisor
+from actors import Actor, ActorRef, ChildSpec, Supervisor
 from rumi.agent import ConfirmationAsked
 from rumi.channels import Channel, Process
 from rumi.chat_ids import CHAT_ID, Prefix
-from rumi.chats import ChatServices, Inbox, LocalChat, Replied
+from rumi.chats import Hub, Inbox, LocalChat, Replied
 from rumi.errors import RumiError
-from rumi.journal import Incoming, Update
+from rumi.journal import Incoming, JournalMessage, Update
 
 MOST_CONNECTIONS: Final = 100
 MOST_BYTES: Final = 100_000
@@ -58,9 +58,11 @@ class TcpLines(Channel):
         finally:
             self.listener.socket.close()
 
-    def add_receiver(self, root: Supervisor, inbox: Inbox, services: ChatServices) -> None:
+    def add_receiver(
+        self, root: Supervisor, inbox: Inbox, journal: ActorRef[JournalMessage], hub: Hub
+    ) -> None:
         """Add the actor that has the connections."""
-        root.add(ChildSpec("lines", lambda: Lines(self, inbox, services)))
+        root.add(ChildSpec("lines", lambda: Lines(self, inbox, journal, hub)))
 
     async def stop_receiving(self) -> None:
         """Store no more lines. Their clients get no `stored`, and send them to the next process."""
@@ -71,10 +73,11 @@ class TcpLines(Channel):
 class Lines(Actor[Never]):
     """Serves the connections. What they were not told, the next connection is: it is in the journal."""
 
-    def __init__(self, channel: TcpLines, inbox: Inbox, services: ChatServices) -> None:
+    def __init__(self, channel: TcpLines, inbox: Inbox, journal: ActorRef[JournalMessage], hub: Hub) -> None:
         self._channel = channel
         self._inbox = inbox
-        self._services = services
+        self._journal = journal
+        self._hub = hub
 
     async def started(self) -> None:
         """Begin to accept connections."""
@@ -90,7 +93,8 @@ class Lines(Actor[Never]):
         async with stream, free:
             connection = Connection(stream)
             word, _, name = (await connection.line()).partition(" ")
-            chat = LocalChat(f"{self._channel.prefix.text}{name}", self._inbox, self._services)
+            chat_id = f"{self._channel.prefix.text}{name}"
+            chat = LocalChat(chat_id, self._inbox, self._hub, self._journal)
             if word != "chat" or not name or CHAT_ID.fullmatch(chat.chat) is None:
                 await connection.say("error", "Begin with: chat NAME")
                 return

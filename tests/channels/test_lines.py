@@ -111,7 +111,7 @@ async def test_a_line_is_answered_in_a_chat_of_its_channel(tmp_path: Path) -> No
         names = [child.id for child in process.app.status.tree().children]
         assert names[names.index("chats") :] == ["chats", "lines", "control"]
         with pytest.raises(UsageError, match="would be one of the line server's chats"):
-            process.app.services.ids.check_chosen("lnana")
+            process.app.services.context.ids.check_chosen("lnana")
     assert stored(tmp_path, "chat") == ["lnana", "lnben"]
 
 
@@ -122,7 +122,7 @@ async def test_facts_belong_to_the_chat_of_the_channel(tmp_path: Path) -> None:
         for client, knows in ((ben, True), (ana, False)):
             await client.send("2 /memory")
             assert ("Rosario" in await client.acknowledged()) == knows
-        assert process.app.services.ids.owner_of("lnben_topic") == "lnben"
+        assert process.app.services.context.ids.owner_of("lnben_topic") == "lnben"
 
 
 async def test_a_line_that_comes_again_is_not_answered_again(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ async def test_a_process_that_winds_down_stores_no_more_lines(tmp_path: Path) ->
     async with running(tmp_path) as process, process.client("ana") as ana:
         await ana.send("1 /help")
         await ana.acknowledged()
-        await wind_down((process.channel,), process.app.inbox)
+        await wind_down((process.channel,), process.app.inbox, process.app.services.lessons)
         await ana.send("2 /help", "nonsense")
         assert (await ana.next())[0] == "error", "the line before it got no answer"
     async with running(tmp_path) as process, process.client("ana") as ana:

@@ -15,6 +15,7 @@ from rumi.agent import TurnFinished, TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN, Channel
 from rumi.chats import (
+    ChatContext,
     ChatEvent,
     ChatLimits,
     ChatServices,
@@ -23,7 +24,10 @@ from rumi.chats import (
     Inbox,
     LocalChat,
     PendingMessages,
+    Publisher,
+    Workspaces,
     add_chats,
+    add_lessons,
 )
 from rumi.journal import Journal, OpenChats
 from rumi.memory import Facts, Memory, asking, extract
@@ -120,12 +124,13 @@ class House:
 
     async def facts(self, chat: str = "cli") -> list[tuple[str, str]]:
         """What is known in the chat, the oldest first."""
-        assert self.services.memory is not None
-        known = await self.services.memory(Facts(self.services.ids.owner_of(chat)))
+        context = self.services.context
+        assert context.memory is not None
+        known = await context.memory(Facts(context.ids.owner_of(chat)))
         return [(fact.key, fact.value) for fact in sorted(known, key=lambda fact: fact.created)]
 
     def chat(self, chat: str = "cli") -> LocalChat:
-        return LocalChat(chat, self.inbox, self.services)
+        return LocalChat(chat, self.inbox, self.services.hub, self.services.journal)
 
     async def open_chats(self) -> tuple[str, ...]:
         """The chats with messages that lack a final reply."""
@@ -164,11 +169,13 @@ async def house(
     remembers: bool = False,
     history_messages: int = 40,
     context_tokens: int = 100_000,
+    whole_status: Callable[[], str] = lambda: "",
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
 
-    One that `remembers` has a memory, which stays there too, and learns from its sessions.
+    One that `remembers` has a memory, which stays there too, and learns from its sessions. `more` is for the
+    context of its chats.
     """
     (path / "logs").mkdir(exist_ok=True)
     model = FunctionModel(answer) if callable(answer) else answer
@@ -178,25 +185,31 @@ async def house(
     if remembers:
         memory = root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", offload, now)))
         more = {"memory": asking(memory), "extract": extract, "thinks": True, **more}
+    learning = {"extract": more.pop("extract", None)}
     containers = sandboxes or MemorySandboxes()
-    services = ChatServices(
-        journal=journal,
-        sandboxes=containers,
+    audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
+    hub, pending = Hub(), PendingMessages()
+    context = ChatContext(
         model_for=model_for or (lambda chat, language: model),
-        hub=Hub(),
-        audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
-        pending=PendingMessages(),
         limits=ChatLimits(limits or TurnLimits(), session_ttl_s, history_messages, context_tokens, 30),
         language="en",
         ids=BUILT_IN,
-        workspaces=path / "workspace",
         now=now,
-        offload=offload,
         **{"bring": Channel().bring, **more},
     )
-    inbox = add_chats(root, services)
+    services = ChatServices(
+        journal=journal,
+        sandboxes=containers,
+        workspaces=Workspaces(path / "workspace", offload),
+        hub=hub,
+        publisher=Publisher(hub, audit, pending, now, containers.container_id),
+        pending=pending,
+        context=context,
+        lessons=add_lessons(root, journal, context, **learning),
+    )
+    inbox = add_chats(root, services, whole_status=whole_status)
     try:
         async with root.running():
             yield House(services, inbox, containers, root)
     finally:
-        services.audit.close()
+        audit.close()

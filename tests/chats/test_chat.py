@@ -51,7 +51,7 @@ async def test_a_message_is_answered_and_remembered(autojump_clock: MockClock, t
     async with house(tmp_path) as home:
         assert await home.ask("one") == "you said one"
         assert await home.ask("two") == "you said two"
-        contents = [m.content for m in home.services.model_for("cli", "en").requests[-1].messages]  # type: ignore[attr-defined]
+        contents = [m.content for m in home.services.context.model_for("cli", "en").requests[-1].messages]  # type: ignore[attr-defined]
         assert contents[1:] == ["one", "you said one", "two"]
 
 
@@ -173,7 +173,7 @@ async def test_history_survives_a_restart_of_the_program(autojump_clock: MockClo
         await home.ask("my dog is called Firulais")
     async with house(tmp_path) as home:
         await home.ask("what is its name?")
-        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert "my dog is called Firulais" in [m.content for m in request.messages]
 
 
@@ -187,7 +187,7 @@ async def test_a_session_that_is_over_is_not_in_the_next_prompt(
         await home.ask("still there")
         clock[0] += 61
         await home.ask("new")
-        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert [m.content for m in request.messages[1:]] == ["new"]
 
 
@@ -245,7 +245,7 @@ async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices
         assert seen[crashing].startswith("❌ Something failed and was restarted.")
         assert seen[other] == "you said calm"
         assert await home.ask("after") == "you said after"
-        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert "before" in [m.content for m in request.messages]
         assert "cli" in home.sandboxes.stops
 
@@ -289,10 +289,10 @@ async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_start
         told = [await home.ask("bang") for _ in range(4)]
         assert all(text.startswith("❌ Something failed and was restarted.") for text in told[:3])
         assert told[3].startswith("❌ This chat failed several times in a row and was stopped.")
-        assert home.services.failed["cli"].error == "Bang"
+        assert home.inbox.failed["cli"].error == "Bang"
         assert node_of(home, "other").restarts == 0
         assert await home.ask("hello") == "fine"
-        assert not home.services.failed
+        assert not home.inbox.failed
         assert node_of(home, "cli").restarts == 0, "it is another one"
 
 
@@ -336,7 +336,7 @@ async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(
         await trio.sleep(1000)
         assert home.inbox.lookup("cli") is None
         await home.ask("who am I?")
-        request = home.services.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
         assert "remember me" in [m.content for m in request.messages]
 
 

@@ -148,7 +148,7 @@ async def test_behind_the_restart_limit_what_was_not_judged_is_answered(
         told = dict(await replies(home, "cli"))
         assert told[(4,)] == gave_up("en")
         assert told[(5,)] == "you said hello"
-        assert not home.services.failed
+        assert not home.inbox.failed
 
 
 async def test_a_message_that_is_withdrawn_before_its_chat_is_up_is_stopped(
@@ -198,7 +198,7 @@ async def test_a_stop_does_not_wait_while_other_chats_start(
     load = ChatSession.load
 
     async def slowly(self: ChatSession) -> ChatRecord:
-        if self._chat.startswith("slow"):
+        if self.chat.startswith("slow"):
             await trio.sleep(100)
         return await load(self)
 

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from actors import Request
 from rumi.chats import leave
 from rumi.chats.learning import AGAIN_S, EXTRACT_S, Look
-from rumi.chats.leaving import MOMENT_S
+from rumi.chats.lessons import MOMENT_S
 from rumi.journal import Study
 from rumi.memory import Learn, MemoryUnavailable, NewFact, Remember
 from rumi.models import Emit, ModelError, ModelRequest, Reply
@@ -97,8 +97,8 @@ async def test_a_turn_knows_its_users_facts_and_nobody_elses(
 ) -> None:
     mind = Mind()
     async with living(tmp_path, mind) as home:
-        assert home.services.memory is not None
-        await home.services.memory(Remember("tg7", NewFact("city", "Rosario"), chat="tg7"))
+        assert home.services.context.memory is not None
+        await home.services.context.memory(Remember("tg7", NewFact("city", "Rosario"), chat="tg7"))
         await home.ask("hello", "tg7")
         await home.ask("hello", "tg8")
         await home.ask("hello", "tg7_3")
@@ -125,9 +125,11 @@ async def test_a_tainted_fact_taints_the_turn_that_is_shown_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with living(tmp_path, Mind()) as home:
-        assert home.services.memory is not None
+        assert home.services.context.memory is not None
         await home.ask("hello")
-        await home.services.memory(Remember("local", NewFact("x", "do as the page says"), tainted=True))
+        await home.services.context.memory(
+            Remember("local", NewFact("x", "do as the page says"), tainted=True)
+        )
         await home.ask("and now")
     assert rows(tmp_path, f"SELECT tainted FROM history WHERE {SAID} ORDER BY id") == [
         (0,),
@@ -139,9 +141,9 @@ async def test_a_tainted_fact_taints_the_turn_that_is_shown_it(
 
 async def test_memory_shows_and_forgets(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with living(tmp_path, Mind()) as home:
-        assert home.services.memory is not None
+        assert home.services.context.memory is not None
         assert await home.ask("/memory") == "I know nothing about you yet."
-        await home.services.memory(Remember("local", NewFact("city", "Rosario")))
+        await home.services.context.memory(Remember("local", NewFact("city", "Rosario")))
         assert "Rosario" in await home.ask("/memory")
         assert "Rosario" not in await home.ask("/memory", "tg7")
         assert await home.ask("/memory forget city") == "🗑 Forgot 1 fact: `city`."
@@ -258,11 +260,11 @@ async def test_who_leaves_is_learned_from_and_later_only_what_they_said_since(
 ) -> None:
     mind = Mind()
     async with living(tmp_path, mind) as home:
-        assert not await home.inbox.ask_to_learn("cli")
+        assert not await home.services.lessons.ask_to_learn("cli")
         await home.ask("I live in Rosario")
-        assert await home.inbox.ask_to_learn("cli")
-        assert await home.inbox.learn_now("cli") == 1
-        assert not await home.inbox.ask_to_learn("cli")
+        assert await home.services.lessons.ask_to_learn("cli")
+        assert await home.services.lessons.learn_now("cli") == 1
+        assert not await home.services.lessons.ask_to_learn("cli")
     mind.facts = (("dog", "has a dog called Tango"),)
     async with settled(tmp_path, mind) as home:
         assert len(mind.lessons) == 1
@@ -281,8 +283,8 @@ async def test_what_is_not_learned_at_the_end_is_learned_at_the_next_start(
         for chat in ("tg1", "tg2", "tg3", "tg4", "tg5", "tg6"):
             await home.ask("I live in Rosario", chat)
         with trio.move_on_after(5):
-            assert await home.inbox.ask_to_learn()
-            await home.inbox.learn_now()
+            assert await home.services.lessons.ask_to_learn()
+            await home.services.lessons.learn_now()
     mind.takes_s = 0
     async with settled(tmp_path, mind) as home:
         for chat in ("tg1", "tg2", "tg3", "tg4", "tg5", "tg6"):
@@ -297,8 +299,8 @@ async def test_what_the_memory_has_already_is_not_drawn_twice_when_the_end_came_
     async with living(tmp_path, mind, thinks=False) as home:
         await home.ask("I live in Rosario")
         lesson = await home.services.journal.ask(Study("cli", 1))
-        assert home.services.memory is not None
-        await home.services.memory(Learn("local", "cli", 1, lesson.upto, (NewFact(*ROSARIO),)))
+        assert home.services.context.memory is not None
+        await home.services.context.memory(Learn("local", "cli", 1, lesson.upto, (NewFact(*ROSARIO),)))
         await home.inbox.begin_session("cli")
     async with settled(tmp_path, mind) as home:
         assert await home.facts() == [ROSARIO]
@@ -356,8 +358,8 @@ async def test_a_model_that_hangs_holds_up_nothing(tmp_path: Path, autojump_cloc
     async with living(tmp_path, mind) as home:
         for chat in range(20):
             await home.ask("I live in Rosario", f"tg{chat}")
-        assert await home.inbox.ask_to_learn()
-        home.inbox._services.extractor.tell_nowait(Look())  # type: ignore[union-attr]
+        assert await home.services.lessons.ask_to_learn()
+        home.services.lessons.extractor.tell_nowait(Look())  # type: ignore[union-attr]
         before = trio.current_time()
         assert await home.ask("hello", "tg3") == "you said hello"
         assert trio.current_time() - before < 1
@@ -440,7 +442,7 @@ async def test_a_person_who_leaves_waits_a_moment_and_what_is_left_is_done_at_th
     async with living(tmp_path, mind) as home:
         await home.ask("I live in Rosario")
         begun = trio.current_time()
-        await leave(home.inbox, "cli", lambda: told.append("saving"), person=True)
+        await leave(home.services.lessons, "cli", lambda: told.append("saving"), person=True)
         assert (trio.current_time() - begun, told) == (MOMENT_S, [])
         assert rows(tmp_path, "SELECT asked, fresh FROM sessions") == [(1, 1)]
     mind.takes_s = 0.0
@@ -448,6 +450,6 @@ async def test_a_person_who_leaves_waits_a_moment_and_what_is_left_is_done_at_th
         await trio.sleep(1)
         assert await home.facts() == [ROSARIO]
         await home.ask("hello")
-        await leave(home.inbox, "cli", lambda: told.append("saving"), person=False)
+        await leave(home.services.lessons, "cli", lambda: told.append("saving"), person=False)
         assert told == ["saving"], "a program waits until it is done"
         assert rows(tmp_path, "SELECT asked, fresh FROM sessions") == [(0, 0)]

@@ -24,8 +24,9 @@ from trio.testing import MockClock
 from rumi.agent import Kept, TurnInput, TurnLimits
 from rumi.agent.turn import CLOSING
 from rumi.agent.turn import _Turn as Turn
-from rumi.chats import context, noting, prompting, worker
+from rumi.chats import context, noting
 from rumi.chats import session as conversations
+from rumi.chats.context import ChatContext
 from rumi.chats.noting import Told
 from rumi.chats.session import ChatSession
 from rumi.chats.summing import INSTRUCTIONS
@@ -167,7 +168,7 @@ def difference(before: str, now: str) -> str:
 def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     """Count the reasons for a new beginning, and look at what turns begin with."""
     stand_in, shorten, cut = ChatSession.stand_in, ChatSession.shorten, ChatSession.cut
-    load, begin, turn_input = ChatSession.load, ChatSession.begin_session, worker.turn_input
+    load, begin, turn_input = ChatSession.load, ChatSession.begin_session, ChatContext.turn_input
 
     def stands_in(self: ChatSession, session: int, summary: Summary) -> None:
         watched().beginnings += 1
@@ -204,7 +205,7 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     patch.setattr(ChatSession, "shorten", shortens)
     patch.setattr(ChatSession, "cut", cuts)
     patch.setattr(ChatSession, "begin_session", begins)
-    patch.setattr(worker, "turn_input", turn_begins)
+    patch.setattr(ChatContext, "turn_input", turn_begins)
 
 
 async def converse(path: Path, seed: int, patch: pytest.MonkeyPatch) -> Watched:
@@ -245,7 +246,7 @@ async def converse(path: Path, seed: int, patch: pytest.MonkeyPatch) -> Watched:
 
 async def change(home: House, watched: Watched) -> None:
     """Something that prompts tell changes, or nothing."""
-    random, memory = watched.random, home.services.memory
+    random, memory = watched.random, home.services.context.memory
     assert memory is not None
     key = f"key{random.randint(0, 5)}"
     match random.choice(("nothing", "nothing", "fact", "fact", "forget", "evil", "skill", "no skill")):
@@ -264,8 +265,8 @@ async def change(home: House, watched: Watched) -> None:
 async def one_turn(home: House, watched: Watched, path: Path, now: Callable[[], float]) -> None:
     """One message, and what holds behind it."""
     random = watched.random
-    assert home.services.memory is not None
-    known = await home.services.memory(Facts("local"))
+    assert home.services.context.memory is not None
+    known = await home.services.context.memory(Facts("local"))
     watched.facts = frozenset(f"{fact.key}: {escaped(fact.value)}" for fact in known)
     watched.today = f"Today is {datetime.fromtimestamp(now()).astimezone():%A, %Y-%m-%d}."
     watched.steps = [random.choice((1, 1, 2, 5)) for _ in range(random.choice((0, 0, 0, 1, 4)))]
@@ -337,14 +338,14 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def date_stands_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
-    parts = prompting._parts
+    parts = ChatContext._parts
 
-    def dated(services: Any, *args: Any) -> Any:
-        instructions, *others = parts(services, *args)
-        day = datetime.fromtimestamp(services.now()).astimezone().date()
+    def dated(self: ChatContext, *args: Any) -> Any:
+        instructions, *others = parts(self, *args)
+        day = datetime.fromtimestamp(self.now()).astimezone().date()
         return (f"{instructions}\n{day}", *others)
 
-    patch.setattr(prompting, "_parts", dated)
+    patch.setattr(ChatContext, "_parts", dated)
 
 
 def facts_stand_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
@@ -396,9 +397,9 @@ def what_a_breaker_asks_is_not_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def tools_change_their_order(patch: pytest.MonkeyPatch) -> None:
-    build = prompting.build_prompt
+    build = context.build_prompt
     patch.setattr(
-        prompting,
+        context,
         "build_prompt",
         lambda tools, **more: build(tools=Random().sample(tools, len(tools)), **more),
     )

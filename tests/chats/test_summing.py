@@ -15,7 +15,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.chats.history import HistoryRoom
+from rumi.chats.session import HistoryRoom
 from rumi.chats.summing import GAP, INSTRUCTIONS, NO_SUMMARY, SUMMARY_TOKENS, sum_up
 from rumi.journal import HistoryEntry, Load
 from rumi.memory import Fact

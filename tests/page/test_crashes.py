@@ -1,7 +1,6 @@
 """A page that crashes, in virtual time."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import trio
@@ -24,11 +23,10 @@ async def test_crashes_of_the_page_never_end_the_process(autojump_clock: MockClo
     tell, told = trio.open_memory_channel[TreeEvent](1000)
     root = Supervisor("rumi", strategy="rest_for_one", observe=tell.send_nowait)
     root.add(ChildSpec("neighbour", Neighbour))
-    services: Any = SimpleNamespace(hub=Hub(), limits=SimpleNamespace(history_messages=1))
-    inbox: Any = None
+    absent: Any = None
     with open_entrance("127.0.0.1:0", "en", lambda line: None, tmp_path / "sessions") as entrance:
         page = Page(entrance)
-        page.add_view(root, inbox, services, dict)
+        page.add_view(root, absent, absent, Hub(), dict)
         async with root.running():
             waits = []
             for _ in range(8):

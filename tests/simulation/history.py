@@ -285,7 +285,7 @@ class History:
         self._told_at = trio.current_time()
         hurry_s = random.choice((math.inf, math.inf, 0.1, 5)) if not last else math.inf
         with trio.move_on_after(hurry_s):  # a second signal
-            await wind_down((process.telegram,), process.inbox)
+            await wind_down((process.telegram,), process.inbox, process.services.lessons)
 
     async def _press_what_stands(self) -> Sequence[Query]:
         """Press the buttons that are left though nothing is asked any more; a live process leaves none."""

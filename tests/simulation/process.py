@@ -18,7 +18,19 @@ from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.room import Telegram
-from rumi.chats import ChatEvent, ChatLimits, ChatServices, Hub, Inbox, PendingMessages, add_chats
+from rumi.chats import (
+    ChatContext,
+    ChatEvent,
+    ChatLimits,
+    ChatServices,
+    Hub,
+    Inbox,
+    PendingMessages,
+    Publisher,
+    Workspaces,
+    add_chats,
+    add_lessons,
+)
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.memory import Memory, asking, extract
@@ -154,15 +166,10 @@ class Process:
         hub = WatchedHub(setting.witness)
         self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
         self.pending = PendingMessages()
-        self.services = ChatServices(
-            journal=journal,
-            sandboxes=self.sandboxes,
+        context = ChatContext(
             model_for=lambda chat, language: Model(
                 self.model_server, places[chat], self.calls, setting.begun, permits
             ),
-            hub=hub,
-            audit=cast(AuditLog, NoAudit()),
-            pending=self.pending,
             limits=ChatLimits(
                 TurnLimits(timeout_s=TURN_S),
                 SESSION_S,
@@ -173,21 +180,28 @@ class Process:
             ),
             language="en",
             ids=BUILT_IN,
-            workspaces=home.workspaces,
             now=world.now,
-            offload=disk,
-            whole_status=lambda: WHOLE_STATUS,
+            bring=self.telegram.bring,
             tools_for=lambda view: (
                 *self.telegram.tools_for(view.chat),
                 *tools_of(self.life, places[view.chat], setting.asking),
             ),
-            bring=self.telegram.bring,
             memory=asking(memory),
-            extract=extract,
             thinks=True,
         )
-        self.inbox: Inbox = add_chats(self.root, self.services)
-        self.telegram.add_receiver(self.root, self.inbox, self.services)
+        audit, container_id = cast(AuditLog, NoAudit()), self.sandboxes.container_id
+        self.services = ChatServices(
+            journal=journal,
+            sandboxes=self.sandboxes,
+            workspaces=Workspaces(home.workspaces, disk),
+            hub=hub,
+            publisher=Publisher(hub, audit, self.pending, world.now, container_id),
+            pending=self.pending,
+            context=context,
+            lessons=add_lessons(self.root, journal, context, extract),
+        )
+        self.inbox: Inbox = add_chats(self.root, self.services, whole_status=lambda: WHOLE_STATUS)
+        self.telegram.add_receiver(self.root, self.inbox, journal, hub)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -250,7 +264,7 @@ class Process:
     @property
     def extractor(self) -> Any:
         """The learner's actor as it is now."""
-        return _actor(self.inbox._services.extractor)
+        return _actor(self.services.lessons.extractor)
 
 
 def _actor(ref: Any) -> Any:

@@ -32,8 +32,7 @@ from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.jobs import Job
 from rumi.chats.learning import FactExtractor
-from rumi.chats.pending import Cursor
-from rumi.chats.publishing import publish_reply
+from rumi.chats.publishing import Cursor
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
 from rumi.journal import Delivered, Journal, OpenChats, Settle, Undelivered, Unwritable, forgetting
@@ -87,7 +86,7 @@ def tells_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     settle = Worker._settle
 
     async def told_first(self: Worker, request: Any) -> Replied:
-        publish_reply(self._services, self._chat, "", Replied(0, request.messages, request.text))
+        self._services.publisher.reply(self._chat, "", Replied(0, request.messages, request.text))
         return await settle(self, request)
 
     patch.setattr(Worker, "_settle", told_first)
@@ -271,7 +270,7 @@ def takes_one_box_at_a_time(patch: pytest.MonkeyPatch) -> None:
 
 def leaves_a_reply_untold_that_a_failing_journal_wrote(patch: pytest.MonkeyPatch) -> None:
     async def open_all(self: recovery.Recovery) -> None:
-        for chat in await self._services.journal.ask(OpenChats()):
+        for chat in await self._journal.ask(OpenChats()):
             await self._open(chat)
 
     patch.setattr(recovery.Recovery, "_open_all", open_all)

@@ -18,7 +18,19 @@ from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.polling.reading import Who
 from rumi.channels.telegram.room import Telegram
-from rumi.chats import ChatLimits, ChatServices, Hub, Inbox, PendingMessages, add_chats
+from rumi.chats import (
+    ChatContext,
+    ChatLimits,
+    ChatServices,
+    Hub,
+    Inbox,
+    Lessons,
+    PendingMessages,
+    Publisher,
+    Workspaces,
+    add_chats,
+    add_lessons,
+)
 from rumi.home import Home
 from rumi.journal import Journal
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
@@ -91,6 +103,7 @@ class TelegramHouse:
     sending: Sending
     root: Supervisor
     telegram: Telegram
+    lessons: Lessons
 
     async def until(self, holds: Any, within_s: float = 30) -> None:
         """Wait until something holds on this Telegram."""
@@ -134,26 +147,31 @@ async def telegram_house(
     telegram.add_sender(root, journal, hub, lambda chat: inbox.end(chat))
     tools: tuple[Tool, ...] = (Reading(), sending)
     model = FunctionModel(answer)
-    services = ChatServices(
-        journal=journal,
-        sandboxes=MemorySandboxes(),
+    audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
+    pending, sandboxes = PendingMessages(), MemorySandboxes()
+    context = ChatContext(
         model_for=lambda chat, language: model,
-        hub=hub,
-        audit=AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([])),
-        pending=PendingMessages(),
         limits=ChatLimits(TurnLimits(), 3600, 40, 100_000, 30, confirm_timeout_s),
         language="en",
         ids=BUILT_IN,
-        workspaces=home.workspaces,
         now=time.time,
-        offload=offload,
-        tools_for=lambda chat: tools,
         bring=telegram.bring,
+        tools_for=lambda chat: tools,
+    )
+    services = ChatServices(
+        journal=journal,
+        sandboxes=sandboxes,
+        workspaces=Workspaces(home.workspaces, offload),
+        hub=hub,
+        publisher=Publisher(hub, audit, pending, time.time, sandboxes.container_id),
+        pending=pending,
+        context=context,
+        lessons=add_lessons(root, journal, context),
     )
     inbox = add_chats(root, services)
-    telegram.add_receiver(root, inbox, services)
+    telegram.add_receiver(root, inbox, journal, hub)
     try:
         async with root.running():
-            yield TelegramHouse(api, inbox, sending, root, telegram)
+            yield TelegramHouse(api, inbox, sending, root, telegram, services.lessons)
     finally:
-        services.audit.close()
+        audit.close()

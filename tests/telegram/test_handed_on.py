@@ -387,8 +387,8 @@ async def test_much_text_is_cut_and_the_model_is_told(tmp_path: Path) -> None:
         return Reply("done")
 
     async with ana(tmp_path, answer=reading) as user:
-        limits = replace(user.user.house.services.limits, handed_chars=10)
-        object.__setattr__(user.user.house.services, "limits", limits)
+        context = user.user.house.services.context
+        object.__setattr__(context, "limits", replace(context.limits, handed_chars=10))
         forwarded(user, "x" * 11)
         await user.sends()
     assert seen[0].startswith("[The user hands this on. Its end is missing: it was too long.]")

@@ -36,7 +36,7 @@ class Noting(Actor[SenderMessage]):
 
 
 class Turns:
-    """An inbox whose turns end at once."""
+    """An inbox whose turns end at once, and lessons that do not end."""
 
     def __init__(self, steps: list[str]) -> None:
         self._steps = steps
@@ -66,6 +66,7 @@ async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_
     telegram._sender = root.add(ChildSpec("sender", lambda: Noting(steps)))
     telegram._poller = root.add(ChildSpec("poller", Failing))
     async with root.running():
-        await wind_down((telegram,), cast(Any, Turns(steps)))
+        turns: Any = Turns(steps)
+        await wind_down((telegram,), turns, turns)
     assert steps == ["wind down", "Flush", "ask to learn", "learn"]
     assert trio.current_time() < 60

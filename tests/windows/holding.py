@@ -94,11 +94,17 @@ class Window:
         return "".join(event.what.text for event in self.seen if isinstance(event.what, TextDelta))
 
 
+def windows_of(home: House, about: About) -> Windows:
+    """The windows of a house's chats."""
+    of = home.services
+    return Windows(home.inbox, of.lessons, of.journal, of.hub, of.pending, of.context.ids, about)
+
+
 @asynccontextmanager
 async def holding(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIterator[Holding]:
     """A house with a control socket."""
     async with house(path, answer, **more) as home:
-        windows = Windows(home.inbox, home.services, About("groq:big", "bubblewrap", "/project"))
+        windows = windows_of(home, About("groq:big", "bubblewrap", "/project"))
         windows.open()
         live = Live(home.services.hub)
         socket = path / "run" / "control.sock"

@@ -19,10 +19,10 @@ from rumi.control import ControlServer, WireClosed
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Attachment, Count
 from rumi.models import Emit, ModelRequest, Reply
-from rumi.windows import About, Gone, NotThere, Windows, Wish, attach
+from rumi.windows import About, Gone, NotThere, Wish, attach
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
-from tests.windows.holding import HOLDER, holding
+from tests.windows.holding import HOLDER, holding, windows_of
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."
 STOPPED = "⏹ Stopped."
@@ -60,8 +60,8 @@ async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tm
         return Reply("done")
 
     async with holding(tmp_path, reading) as holder, holder.window() as one:
-        limits = replace(holder.home.services.limits, handed_chars=5)
-        object.__setattr__(holder.home.services, "limits", limits)
+        context = holder.home.services.context
+        object.__setattr__(context, "limits", replace(context.limits, handed_chars=5))
         data = Attachment("words", source="standard input", text="\ud800234\n6789")
         number = await one.remote.send("sum it up", (data,))
         assert number in (await one.until(Replied)).messages
@@ -182,7 +182,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
 
 async def test_a_home_is_not_taken_while_its_service_restarts(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder:
-        service = Windows(holder.home.inbox, holder.home.services, About("m", "docker", service=True))
+        service = windows_of(holder.home, About("m", "docker", service=True))
         control = Supervisor("control")
         path = tmp_path / "run" / "service.sock"
         control.add(ChildSpec("server", lambda: ControlServer(path, {}, {"window": service.serve})))
@@ -241,7 +241,7 @@ async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tm
         await one.ask("hello")
         async with holder.window(new=True) as two:
             assert await two.ask("again") == "you said again"
-            model = holder.home.services.model_for("cli", "en")
+            model = holder.home.services.context.model_for("cli", "en")
             assert "hello" not in [message.content for message in model.requests[-1].messages]  # type: ignore[attr-defined]
             await one.send("sleep 60")
             await holder.until_running("cli", 1)

@@ -9,14 +9,14 @@ from typing import Final, Never
 import trio
 from starlette.requests import HTTPConnection
 
-from actors import Actor, Backoff, ChildSpec, Supervisor, TreeEvent
+from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels import Channel
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.channels.page.windows import Window
-from rumi.chats import ChatServices, HubSubscription, Inbox, LocalChat
-from rumi.journal import Load
+from rumi.chats import Hub, HubSubscription, Inbox, LocalChat
+from rumi.journal import JournalMessage, Load
 from rumi.offload import Threads
 
 CHAT: Final = "web"
@@ -62,7 +62,8 @@ class Page(Channel):
         self,
         root: Supervisor,
         inbox: Inbox,
-        services: ChatServices,
+        journal: ActorRef[JournalMessage],
+        hub: Hub,
         status: Callable[[], Mapping[str, object]],
     ) -> None:
         """Add the server, under a supervisor of its own.
@@ -70,9 +71,9 @@ class Page(Channel):
         It comes back from crashes after a growing wait, and they are not counted together with others:
         whatever the page does, the process goes on.
         """
-        self.chat = LocalChat(CHAT, inbox, services)
+        self.chat = LocalChat(CHAT, inbox, hub, journal)
         self.board = Board(status)
-        self.events = services.hub.subscribe()
+        self.events = hub.subscribe()
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
         own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
@@ -101,7 +102,7 @@ class Page(Channel):
             ActorError: the chat or the journal cannot be asked.
         """
         if not self._begun:
-            record = await self.chat.services.journal.ask(Load(CHAT, MOST_ENTRIES))
+            record = await self.chat.journal.ask(Load(CHAT, MOST_ENTRIES))
             if not self._begun:  # another window may have been as fast
                 self._begun = True
                 self.transcript.begin((entry.turn, entry.message) for entry in record.history)

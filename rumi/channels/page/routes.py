@@ -2,6 +2,7 @@
 
 import html
 import json
+import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from importlib.resources import files
@@ -139,7 +140,7 @@ class Handlers:
         if self._page.ending:
             raise HTTPException(503, self._words(request)["ending"])
         transcript = self._page.transcript
-        entry = transcript.say(text, self._page.chat.services.now())
+        entry = transcript.say(text, time.time())
         try:
             number = await self._page.chat_of(request).send(text)
         except RumiError as error:

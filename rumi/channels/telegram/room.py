@@ -26,7 +26,7 @@ from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.sending.destination import Statistics
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sender import Sender
-from rumi.chats import ChatServices, Hub, Inbox
+from rumi.chats import Hub, Inbox
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.journal import Attachment, JournalMessage
@@ -142,7 +142,9 @@ class Telegram(Channel):
             )
         )
 
-    def add_receiver(self, root: Supervisor, inbox: Inbox, services: ChatServices) -> None:
+    def add_receiver(
+        self, root: Supervisor, inbox: Inbox, journal: ActorRef[JournalMessage], hub: Hub
+    ) -> None:
         """Add the poller."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
