@@ -88,6 +88,13 @@ class Chat(Actor[ChatMessage]):
 
     async def started(self) -> None:
         """Read the history and the open messages, reply to those of an earlier start, and park the worker."""
+        try:
+            await self._start_up()
+        except BaseException:  # cancelled, too: then `stopped` is not called
+            self._services.pending.leave(self._chat)
+            raise
+
+    async def _start_up(self) -> None:
         record = await self._session.load()
         self._session.remember(*await self._crash_replies.recover(self._chat, record))
         await self._crash_replies.tell_again(self._chat)
@@ -100,8 +107,7 @@ class Chat(Actor[ChatMessage]):
 
     async def stopped(self, reason: str) -> None:
         """Take the sandbox along, whatever the reason, and the cursor where everything is answered."""
-        if self._chat not in self._services.pending.untold:
-            self._services.pending.cursors.pop(self._chat, None)
+        self._services.pending.leave(self._chat)
         await self._services.sandboxes.stop(self._chat)
 
     def busy(self) -> bool:

@@ -64,6 +64,11 @@ class PendingMessages:
         """The chat's cursor."""
         return self.cursors.setdefault(chat, Cursor(self.boot or 0))
 
+    def leave(self, chat: str) -> None:
+        """Forget the cursor of a chat that is not there any more, if every message has its reply."""
+        if chat not in self.untold:
+            self.cursors.pop(chat, None)
+
     def add(self, chat: str, number: int) -> None:
         """The message is stored, and its reply will be told."""
         self.untold.setdefault(chat, set()).add(number)

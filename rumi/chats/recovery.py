@@ -64,10 +64,8 @@ class CrashReplies:
         for message in left:  # an earlier process's, too: who replies to it is the first to tell that
             self.pending.add(chat, message.id)
         entries: tuple[HistoryEntry, ...] = ()
-        for message in left:
-            if not _answers_one_of(left, message):
-                answers = tuple(other.id for other in left if _answers_one_of([message], other))
-                entries += await self._settle(record.session, message, answers)
+        for message, answers in _with_answers(left):
+            entries += await self._settle(record.session, message, answers)
         return entries
 
     async def _settle(
@@ -114,11 +112,26 @@ class CrashReplies:
         self.pending.told(chat, tuple(missed))  # what is not there has reached a person already
 
 
-def _answers_one_of(messages: Sequence[Incoming], answer: Incoming) -> bool:
-    """Return True if a message is the yes or the no to what the turn of one of these had asked."""
-    if answer.turn or fetched(answer.attachments) or texts.yes_or_no(answer.text) is None:
-        return False
-    return any((message.turn or _asked(message)) and message.id < answer.id for message in messages)
+def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, ...]]]:
+    """Return the messages that get a reply, each with the numbers of those that share it.
+
+    A yes or a no shares the reply of the last message before it that may have asked for one.
+    """
+    replied: list[tuple[Incoming, list[int]]] = []
+    shared: list[int] | None = None
+    for message in left:
+        if shared is not None and _is_answer(message):
+            shared.append(message.id)
+            continue
+        replied.append((message, []))
+        if message.turn or _asked(message):
+            shared = replied[-1][1]
+    return [(message, tuple(answers)) for message, answers in replied]
+
+
+def _is_answer(message: Incoming) -> bool:
+    """Return True if it is a yes or a no, with which no turn began."""
+    return not message.turn and not fetched(message.attachments) and texts.yes_or_no(message.text) is not None
 
 
 def _asked(message: Incoming) -> bool:
@@ -211,3 +224,4 @@ class Recovery(Actor[Open]):
             cursor = self._pending.cursor(chat)
             cursor.judged = max(cursor.judged, record.open[-1].id)
         await self._replies.recover(chat, record)
+        self._pending.leave(chat)

@@ -46,6 +46,8 @@ class Place:
     stranger: Person | None = None
     gone: list[tuple[float, float]] = field(default_factory=list)
     """When nobody could be reached here."""
+    begun: list[Message] = field(default_factory=list)
+    """With which turns have begun."""
     wiped: list[Message] = field(default_factory=list)
     """What people took away of what the bot had said."""
     meddled: bool = False
@@ -91,12 +93,15 @@ class Place:
     def sender_of(self, number: int, text: str) -> Person:
         """Who wrote the message of that number, with which a turn about `text` began.
 
-        In a group that moved there may be two: then it is the one that says so.
+        In a group that moved there may be two: then it is the one that says so, unless a turn has begun with
+        it before and this is a /retry of that turn.
         """
-        found = [room.by_id[number] for room in self.rooms if number in room.by_id]
+        both = [room.by_id[number] for room in self.rooms if number in room.by_id]
+        found = [message for message in both if message not in self.begun] or both
         said = [message for message in found if text and text in message.text]
         theirs = [message for message in found if not message.from_bot and message.update_id]
-        return (said or theirs)[-1].sender
+        self.begun.append((said or theirs)[-1])
+        return self.begun[-1].sender
 
 
 @dataclass(eq=False)

@@ -161,7 +161,8 @@ class Process:
             disk=FileSystem(home.root, statvfs=_roomy),
         )
         self.model_server = ModelServer(world, world.random.choice(AT_ONCE))
-        permits = self.root.add(ModelSet((), (), CONTEXT_TOKENS).spec(self.model_server.at_once))
+        models = ModelSet((), (), CONTEXT_TOKENS, max_concurrent=self.model_server.at_once)
+        permits = self.root.add(models.spec())
         self._permits = permits
         hub = WatchedHub(setting.witness)
         self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
