@@ -1,11 +1,13 @@
 """How chats come to know of their messages: by a wake-up, by reading the journal, or by a fresh start."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from actors import ActorError
 from actors.testing import crash
 from rumi.chats.recovery import CHATS_AT_ONCE
 from rumi.chats.session import ChatSession
@@ -232,3 +234,33 @@ async def test_a_chat_that_is_ended_while_it_restarts_leaves_no_message_behind(
             await home.inbox.end("cli")
             await trio.sleep(10)
             assert len(await replies(home, "cli")) == steps + 1
+
+
+async def test_a_yes_shares_the_reply_of_the_last_question_before_it_and_of_no_other(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path) as home:
+        stored = await store(home, "/reset files", "hello", "/reset files", "yes", "/help")
+    async with house(tmp_path) as home:
+        await trio.sleep(5)
+        one, two, three, yes, four = (message.id for message in stored)
+        said = await replies(home, "cli")
+        assert sorted(messages for messages, _ in said) == [(one,), (two,), (three, yes), (four,)]
+
+
+async def test_a_chat_that_is_ended_while_it_starts_leaves_nothing_in_memory(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def opened(home: House) -> None:
+        with suppress(ActorError):
+            await home.inbox.open("cli")
+
+    async with house(tmp_path) as home:
+        for steps in range(40):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(opened, home)
+                for _ in range(steps):
+                    await trio.lowlevel.checkpoint()
+                await home.inbox.end("cli")
+            await home.inbox.end("cli")
+            assert home.services.pending.cursors == {}, f"ended after {steps} steps"

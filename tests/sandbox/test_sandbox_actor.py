@@ -424,6 +424,29 @@ async def test_leftovers_are_found_when_the_daemon_answers_later(
         assert list(engine.live) == ["a"]
 
 
+async def test_a_leftover_is_removed_before_its_successor_is_made_also_while_no_list_has_come(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    engine = FakeEngine()
+    engine.live = {"a": FakeBox(engine, "a", "x")}
+    engine.hanging.add("list")
+    async with running(tmp_path, engine) as bench:
+        await bench.sandboxes.prepare("a")
+        assert engine.removed == ["a"]
+        assert bench.sandboxes.container_id("a") == "id-0"
+
+
+async def test_a_stop_proves_the_end_of_a_leftover_also_while_no_list_has_come(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    engine = FakeEngine()
+    engine.live = {"a": FakeBox(engine, "a", "x")}
+    engine.hanging.add("list")
+    async with running(tmp_path, engine) as bench:
+        await bench.sandboxes.stop("a")
+        assert engine.live == {}
+
+
 async def test_at_the_end_everything_is_removed_and_the_end_is_bounded(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
