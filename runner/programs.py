@@ -15,7 +15,8 @@ ALLOWED: tuple[str, ...] = (
     "sort", "uniq", "wc", "tr", "tee", "diff", "comm", "join", "paste", "echo", "printf", "yes",
     "base64", "md5sum", "sha256sum", "pwd", "basename", "dirname", "realpath", "date", "cal",
     "expr", "seq", "sleep", "true", "false", "test", "[", "env", "printenv", "id", "whoami", "tar",
-    "gzip", "gunzip", "zcat", "sh",
+    "gzip", "gunzip", "zcat", "sh", "xargs", "nl", "tac", "split", "column", "fold", "rev", "shuf",
+    "timeout", "nice",
 )
 # fmt: on
 """Programs that a person or a model may run."""

@@ -19,11 +19,13 @@ from rumi.sandbox.shell import (
     INSIDE,
     OUTSIDE,
     CommandRefused,
+    NeedsShell,
     Operator,
     Token,
     Word,
     read_script,
     read_words,
+    trimmed,
 )
 from runner import programs
 
@@ -38,11 +40,12 @@ READERS = frozenset(
         *("ls", "cat", "head", "tail", "which", "stat", "du", "df", "grep", "egrep", "fgrep", "cut", "wc"),
         *("tr", "diff", "comm", "join", "paste", "echo", "printf", "yes", "base64", "md5sum", "sha256sum"),
         *("pwd", "basename", "dirname", "realpath", "date", "cal", "expr", "seq", "sleep", "true", "false"),
+        *("nl", "tac", "column", "fold", "rev"),
         *("test", "[", "printenv", "id", "whoami", "zcat"),
     )
 )
 """Programs that cannot write a file, with any arguments. Others can: `sort -o`, `sed w`, `find -fprint`,
-`awk >`, `uniq IN OUT`, `less -o`; and `env` and `sh` run any program.
+`awk >`, `uniq IN OUT`, `less -o`, `shuf -o`; and `env`, `xargs`, `timeout`, `nice` and `sh` run any program.
 """
 
 _LIST = f"Allowed programs: {' '.join(programs.ALLOWED)}."
@@ -58,7 +61,6 @@ _INSTEAD = {
     "nano": "Write files with `tee FILE` and stdin.",
     "vi": "Write files with `tee FILE` and stdin.",
     "vim": "Write files with `tee FILE` and stdin.",
-    "xargs": "Use `find … -exec PROGRAM {} +`.",
 }
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _MAX_FOLDERS = 16
@@ -68,18 +70,23 @@ _MAX_PATH = 4096
 def parse_command(command: str) -> tuple[str, ...]:
     """Return the argv of `command`.
 
+    A line that joins programs or redirects is read as `sh -c` of itself.
+
     Raises:
         CommandRefused: It is not allowed. The message names the refused part, the advice the alternatives.
     """
     _refuse_unrunnable(command)
-    words = read_words(command)
+    try:
+        words = read_words(command)
+    except NeedsShell:
+        words = [Word(text, "", True) for text in ("sh", "-c", trimmed(command))]
     if not words:
         raise CommandRefused("Refused: an empty command.", _LIST)
     first = words[0]
     if first.text == "cd" and not first.quoted:
         raise CommandRefused(
             "Refused: `cd` outside `sh -c`.",
-            'Every command starts in /workspace. Use paths, or `sh -c "cd DIR && …"`.',
+            "Every command starts in /workspace. Use paths, or `cd DIR && …`.",
         )
     _check_program(first, OUTSIDE)
     argv = tuple(word.text for word in words)

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from rumi.errors import RumiError
 
 OUTSIDE = (
-    "A command is one program and its words; quoted text is text. For pipes, redirections, `&&`, `||`, `;` "
-    'or globs put the whole line into one `sh -c "…"`.'
+    "A command is one program and its words; quoted text is text. A line with a pipe, a redirection, `&&`, "
+    '`||` or `;` is read as `sh -c` of itself; for globs alone write `sh -c "…"`.'
 )
 INSIDE = (
     "Inside `sh -c` there are words, quotes, globs, `|`, `&&`, `||`, `;`, `cd`, and `>` `>>` `<` `2>` "
@@ -33,6 +33,10 @@ _ALLOWED_OPERATORS = frozenset({*CONTROLS, "<", ">", ">>"})
 
 class CommandRefused(RumiError):
     """A command that is not run: the message names the refused part, the advice the alternatives."""
+
+
+class NeedsShell(CommandRefused):
+    """A line that joins programs or redirects: only `sh -c` can run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,10 @@ def read_words(command: str) -> list[Word]:
     """Return the words of a command that runs without a shell.
 
     Raises:
-        CommandRefused: An operator, a substitution or a comment is outside quotes, or quotes do not close.
+        NeedsShell: A pipe, a redirection, `&&`, `||` or `;` is outside quotes; nothing before it is refused.
+        CommandRefused: A substitution, a comment, another operator is outside quotes, or quotes do not close.
     """
-    return [token for token in _Reader(_trimmed(command), inside=False).tokens() if isinstance(token, Word)]
+    return [token for token in _Reader(trimmed(command), inside=False).tokens() if isinstance(token, Word)]
 
 
 def read_script(script: str) -> list[Token]:
@@ -77,11 +82,11 @@ def read_script(script: str) -> list[Token]:
     return _Reader(script, inside=True).tokens()
 
 
-def _trimmed(command: str) -> str:
+def trimmed(command: str) -> str:
     """Return the command without the newline that models like to end it with."""
-    trimmed = command.rstrip(" \t\r\n")
-    after = command[len(trimmed) :]
-    return (trimmed if "\n" in after or "\r" in after else command).lstrip(" \t\r\n")
+    short = command.rstrip(" \t\r\n")
+    after = command[len(short) :]
+    return (short if "\n" in after or "\r" in after else command).lstrip(" \t\r\n")
 
 
 class _Reader:
@@ -128,7 +133,10 @@ class _Reader:
         found = next((each for each in _OPERATORS if self._text.startswith(each, self._at)), None)
         if found is None:
             return None
-        if not self._inside or found not in _ALLOWED_OPERATORS:
+        if not self._inside and found in (*_ALLOWED_OPERATORS, ">&"):  # which `2>&1` has
+            refusal = self._refused(f"{_kind(found)} `{found}`", "")
+            raise NeedsShell(refusal.message, refusal.advice)
+        if found not in _ALLOWED_OPERATORS:
             raise self._refused(f"{_kind(found)} `{found}`", "")
         self._at += len(found)
         return found

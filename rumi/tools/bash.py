@@ -11,11 +11,11 @@ from rumi.tools.base import CommandTrace, Question, ToolResult
 SPEC = ToolSpec(
     name="bash",
     description=(
-        "Run one program in the sandbox and get its exit code, output and error output. "
+        "Run one line in the sandbox and get its exit code, output and error output. "
         "Working folder: /workspace (files there last).\n"
-        "Plain commands have no shell: no pipes, redirections, && or expanded *, and $ is only text. For "
-        'those: sh -c "…" with globs, | && || ; and > >> < 2> into /workspace, /tmp or relative paths, '
-        "without $ or backticks.\n"
+        "A line with | && || ; > >> < 2> outside quotes runs in sh, where * expands; redirections go to "
+        "/workspace, /tmp or relative paths. Other lines have no shell, so * is only text. $ and backticks "
+        "are never expanded; quote them with '…'.\n"
         "To write a file: command='tee FILE' with the text in stdin. There is no network."
     ),
     parameters={

@@ -141,7 +141,7 @@ SANDBOX: Final[dict[str, str]] = {
     "Use {what}.": "Usá {what}.",
     "Refused: an empty command.": "Rechazado: un comando vacío.",
     "Refused: `cd` outside `sh -c`.": "Rechazado: `cd` fuera de `sh -c`.",
-    'Every command starts in /workspace. Use paths, or `sh -c "cd DIR && …"`.': 'Cada comando empieza en /workspace. Usá rutas, o `sh -c "cd DIR && …"`.',
+    "Every command starts in /workspace. Use paths, or `cd DIR && …`.": "Cada comando empieza en /workspace. Usá rutas, o `cd DIR && …`.",
     "Refused: a NUL character in the command.": "Rechazado: un carácter NUL en el comando.",
     "No program can be given one; leave it out.": "Ningún programa puede recibirlo; sacalo.",
     "Refused: the command contains half a surrogate pair.": "Rechazado: el comando tiene medio par sustituto.",
