@@ -65,7 +65,8 @@ def test_a_command_over_time_is_ended_and_keeps_its_output(program: Program) -> 
 @pytest.mark.parametrize(
     ("command", "ok"),
     [
-        ("run cat a | wc -l", False),
+        ("run cat a | wc -l", True),
+        ("run cat a |& wc -l", False),
         ("run curl x", False),
         ('run sh -c "cat a.txt | wc -l"', True),
         ('run echo "a | b"', True),
