@@ -16,6 +16,7 @@ from rumi.doctor.docker import why_not
 from rumi.doctor.sandboxes import leftovers
 from rumi.home import Home
 from rumi.sandbox import SandboxError, SandboxLimits
+from rumi.sandbox.docker.image import FORMAT, LABEL_FORMAT
 from tests.doctoring import by_name, failures, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.docker_daemon import fake_daemon
@@ -94,7 +95,7 @@ async def test_a_daemon_that_takes_calls_and_never_answers_is_a_finding_in_bound
         monkeypatch.setenv("DOCKER_HOST", daemon.address)
         daemon.hanging.add(hangs)
         daemon.scripted["GET /info"] = [(200, {"SecurityOptions": ["name=seccomp"]})]
-        labels = {"rumi.runner": "1", "rumi.runner.source": "host"}
+        labels = {LABEL_FORMAT: FORMAT, "rumi.runner.source": "host"}
         daemon.scripted["GET /images"] = [(200, {"Id": "sha256:1", "Config": {"Labels": labels}})]
         with trio.fail_after(20):
             checks = await examine(home)
@@ -122,8 +123,6 @@ async def test_an_image_that_is_missing_is_told_and_is_no_failure(
 def broken_image(request: pytest.FixtureRequest) -> Iterator[str]:
     """An image that is empty; with the parameter `ours` it says that it is Rumi's."""
     import docker
-
-    from rumi.sandbox.docker.image import FORMAT, LABEL_FORMAT
 
     tag = f"broken-{secrets.token_hex(3)}"
     archive = io.BytesIO()

@@ -67,7 +67,7 @@ async def test_making_it_again_leaves_one_image(name: str) -> None:
 @pytest.mark.docker
 async def test_an_image_of_another_version_is_told_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await build_image(name, lambda _: None, sources=("host",))
-    monkeypatch.setattr(image, "FORMAT", "2")
+    monkeypatch.setattr(image, "FORMAT", "another")
     state = await look(name)
     assert "another version" in state.fault
 

@@ -22,7 +22,7 @@ from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.spec import FIRST_PROCESS
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 
-FORMAT = "1"
+FORMAT = "2"
 """Increased when older images must be replaced; the images carry it as a label."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
