@@ -14,9 +14,10 @@ from trio.testing import MockClock
 
 from actors import Supervisor
 from rumi.sandbox import Command, SandboxError, SandboxLimits
+from rumi.sandbox.disk import Disk
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.use import Processes, only_frees
-from tests.fakes.containers import FakeBox, FakeEngine
+from tests.fakes.containers import FakeBox, FakeEngine, roomy
 
 LIMITS = SandboxLimits(timeout_s=5, workspace_bytes=1000, workspace_files=10, idle_ttl_s=60, output_limit=100)
 
@@ -54,7 +55,8 @@ async def running(
     home: Path, engine: FakeEngine | None = None, limits: SandboxLimits = LIMITS
 ) -> AsyncIterator[Bench]:
     engine, scale, root = engine or FakeEngine(), Scale(), Supervisor("root")
-    sandboxes = add_sandboxes(root, engine, limits, home, measure=scale)
+    disk = Disk(home, statvfs=roomy)
+    sandboxes = add_sandboxes(root, engine, limits, home, measure=scale, disk=disk)
     async with root.running():
         yield Bench(engine, sandboxes, scale, root)
 

@@ -1,7 +1,6 @@
 """One process of the program: its tree, as the program makes it, and how it ends."""
 
 import contextlib
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +37,7 @@ from rumi.models import ModelSet
 from rumi.sandbox import SandboxLimits, add_sandboxes
 from rumi.sandbox.disk import Disk as FileSystem
 from tests.fakes.bot_api import TOKEN, BotApi
+from tests.fakes.containers import roomy
 from tests.simulation.asking import CONFIRM_S, Asking
 from tests.simulation.containers import Client, Daemon
 from tests.simulation.ledger import Ledger
@@ -158,7 +158,7 @@ class Process:
             SandboxLimits(timeout_s=COMMAND_S, idle_ttl_s=BOX_S),
             home.root,
             measure=_measured,
-            disk=FileSystem(home.root, statvfs=_roomy),
+            disk=FileSystem(home.root, statvfs=roomy),
         )
         self.model_server = ModelServer(world, world.random.choice(AT_ONCE))
         models = ModelSet((), (), CONTEXT_TOKENS, max_concurrent=self.model_server.at_once)
@@ -276,12 +276,6 @@ def _actor(ref: Any) -> Any:
 async def _measured(path: Path, processes: object) -> Any:
     await trio.lowlevel.checkpoint()
     return SimpleNamespace(bytes=0, files=0, hidden=False)
-
-
-def _roomy(path: Path) -> os.statvfs_result:
-    """A disk with room, always the same: what this machine's has must not change a history."""
-    gigabyte = 1 << 18  # in blocks of 4096 bytes
-    return os.statvfs_result((4096, 4096, 100 * gigabyte, *[50 * gigabyte] * 2, *[1 << 24] * 3, 0, 255))
 
 
 def break_shields(task: trio.lowlevel.Task, outermost: trio.CancelScope) -> None:
