@@ -55,10 +55,10 @@ async def main() -> None:
         url = server.stdout.readline().split()[-1]
         env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": url}
         async with (
-            house.app({"sandbox.backend": "bubblewrap"}, env) as app,
+            house.app({"sandbox.backend": "bubblewrap", "session.history_messages": "40"}, env) as app,
             AsyncGroq(api_key=KEY, base_url=url, max_retries=0) as client,
         ):
-            await ours(app)  # fills the history, so that every request is as long as the next
+            await ours(app)  # fills the 40 messages of history, so that every request is as long as the next
             body = await request_of(app)
             await bare(client, body)
             mine: list[float] = []
