@@ -124,7 +124,7 @@ class Rumi:
         await trio.sleep(PAUSE_S)
         found = measured(self.process, self.turns, rows=self._rows(), actors=len(await self.actors()))
         spoken = self.home / "soak.json"
-        self.process.signal(signal.SIGUSR2)
+        self.process.signal(signal.SIGRTMIN)
         await until(spoken.exists, "the program counts its objects", 20)
         own = json.loads(spoken.read_text())
         spoken.unlink()
@@ -157,7 +157,7 @@ def _ids(node: dict[str, Any]) -> list[str]:
 
 
 def serve() -> None:
-    """The program, with a short time for idle chats; at SIGUSR2 it counts its objects and tasks."""
+    """The program, with a short time for idle chats; at SIGRTMIN it counts its objects and tasks."""
     import rumi.chats.dispatcher
     from rumi.cli import main as rumi_main
 
@@ -171,7 +171,7 @@ def serve() -> None:
         )
         draft.rename(spoken)
 
-    signal.signal(signal.SIGUSR2, count)
+    signal.signal(signal.SIGRTMIN, count)
     vars(rumi.chats.dispatcher)["IDLE_CHAT_S"] = IDLE_S
     sys.argv[1:] = ["telegram"]
     rumi_main()
