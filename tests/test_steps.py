@@ -1,6 +1,5 @@
 """The register of requests to a database: what mypy, strict, refuses, and that each request has its step."""
 
-import re
 from pathlib import Path
 from typing import get_args
 
@@ -12,6 +11,7 @@ from rumi.journal import transaction as journal
 from rumi.memory import MemoryMessage
 from rumi.memory import rows as memory
 from rumi.steps import Steps
+from tests import mypy_snippet
 
 SNIPPET = """
 from dataclasses import dataclass
@@ -66,18 +66,7 @@ def use(transaction: Transaction) -> None:
 
 
 def test_mypy_strict_refuses_a_step_of_another_request_or_with_another_reply(tmp_path: Path) -> None:
-    api = pytest.importorskip("mypy.api", reason="mypy is not installed")
-    file = tmp_path / "snippet.py"
-    file.write_text(SNIPPET)
-    output, errors, _ = api.run(["--strict", "--no-incremental", "--show-error-codes", str(file)])
-    assert errors == ""
-    found = re.findall(r"snippet\.py:(\d+): error: .*\[([a-z-]+)\]", output)
-    expected = [
-        (str(number), line.split("# expected: ")[1])
-        for number, line in enumerate(SNIPPET.splitlines(), 1)
-        if "# expected: " in line
-    ]
-    assert found == expected, output
+    mypy_snippet.check(SNIPPET, tmp_path)
 
 
 @pytest.mark.parametrize(

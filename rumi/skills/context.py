@@ -60,7 +60,7 @@ class Context:
         """Call one of the chat's tools, as the model would.
 
         Raises:
-            ToolFailed: There is no such tool, it refused, or the user said no.
+            ToolFailed: The tool does not exist or refused, or the user refused.
         """
         reply = await self._send({"tool": name, "arguments": arguments})
         if not reply.ok:

@@ -63,7 +63,7 @@ def load(folder: Path, name: str) -> Any:
     """Return an object of the skill's class.
 
     Raises:
-        Unfit: There is no such class, or it has no `async def run`.
+        Unfit: The code has no such class, or the class has no `async def run`.
     """
     sys.path.insert(0, str(folder))
     spec = importlib.util.spec_from_file_location("skill", folder / CODE)

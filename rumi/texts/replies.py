@@ -138,7 +138,7 @@ def not_confirmed(text: str, why: str) -> str:
 
 
 def unknown_command(language: Language, name: str) -> str:
-    """Say that there is no such command."""
+    """Say that Rumi does not know the command."""
     return pick(
         language,
         f"No conozco el comando {name}. Con /help ves los que hay.",

@@ -1,12 +1,12 @@
 """What mypy, strict, knows: the reply of an ask, and which messages an actor takes."""
 
-import re
 from pathlib import Path
 
 import pytest
 import trio.testing
 
 from actors import Actor, ChildSpec, Request, Supervisor, answers
+from tests import mypy_snippet
 
 SNIPPET = """
 from dataclasses import dataclass
@@ -96,18 +96,7 @@ async def use() -> None:
 
 
 def test_mypy_strict_refuses_wrong_replies_and_wrong_messages(tmp_path: Path) -> None:
-    api = pytest.importorskip("mypy.api", reason="mypy is not installed")
-    file = tmp_path / "snippet.py"
-    file.write_text(SNIPPET)
-    output, errors, _ = api.run(["--strict", "--no-incremental", "--show-error-codes", str(file)])
-    assert errors == ""
-    found = re.findall(r"snippet\.py:(\d+): error: .*\[([a-z-]+)\]", output)
-    expected = [
-        (str(number), line.split("# expected: ")[1])
-        for number, line in enumerate(SNIPPET.splitlines(), 1)
-        if "# expected: " in line
-    ]
-    assert found == expected, output
+    mypy_snippet.check(SNIPPET, tmp_path)
 
 
 def test_an_actor_without_a_method_for_one_of_its_requests_cannot_be_defined() -> None:
