@@ -428,6 +428,7 @@ PLANTED: Sequence[Plant] = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: str(plant.__name__))
 async def test_a_planted_fault_is_found(autojump_clock: MockClock, plant: Plant) -> None:
     played = await play(range(200), plant)

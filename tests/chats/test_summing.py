@@ -302,7 +302,11 @@ def conversation_of(random: Random, turns: int) -> list[list[HistoryEntry]]:
     return whole
 
 
-@pytest.mark.parametrize("seeds", [range(at, at + 25) for at in range(0, 200, 25)], ids=lambda r: f"{r[0]}")
+@pytest.mark.parametrize(
+    "seeds",
+    [range(25), *(pytest.param(range(at, at + 25), marks=pytest.mark.long) for at in range(25, 200, 25))],
+    ids=lambda seeds: f"{seeds[0]}",
+)
 async def test_the_prompt_stays_within_the_context_and_calls_stay_with_their_results(
     autojump_clock: MockClock, seeds: Sequence[int]
 ) -> None:
