@@ -14,11 +14,12 @@ RUMI = str(Path(sys.executable).with_name("rumi"))
 BOUND_S = 90
 
 FORKS = """
-import importlib, json, os, sys
+import gc, importlib, json, os, sys
 from pathlib import Path
 from rumi.cli import group, main
 for module in (*(module for module, _ in group.COMMANDS.values()), "rumi.app", "rumi.channels.terminal"):
     importlib.import_module(module)
+gc.freeze()
 commands, ended = json.load(sys.stdin), []
 for number, words in enumerate(commands):
     files = [os.open(f"{sys.argv[1]}/{number}.{name}", os.O_CREAT | os.O_RDWR) for name in ("out", "err")]
@@ -27,7 +28,13 @@ for number, words in enumerate(commands):
         sys.argv = ["rumi", *words]
         for stream, file in zip((0, 1, 2), (os.open(os.devnull, os.O_RDONLY), *files)):
             os.dup2(file, stream)
-        main()
+        code = 0
+        try:
+            main()
+        except SystemExit as ended_with:
+            code = ended_with.code or 0
+        sys.stdout.flush()
+        os._exit(code)  # without taking all modules apart, which costs as much as the command
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     ended.append([code, *(Path(f"{sys.argv[1]}/{number}.{name}").read_text() for name in ("out", "err"))])
     for file in files:
