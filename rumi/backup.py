@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +40,13 @@ class Backup:
     left_out: int = 0
 
 
-def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
+def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -> Backup:
     """Copy everything that Rumi cannot make again into a new folder, `path` or one inside `path`.
 
-    The chats' files are copied as plain files. The logs are not copied, and the keys only with `keys`. No
-    process has to hold the home: each database is copied as it is at one moment, also during writes; files
-    are copied one after the other. Nothing is overwritten, and a failure leaves nothing behind.
+    The chats' files are copied as plain files, unless `files` is False. The logs are not copied, and the keys
+    only with `keys`. No process has to hold the home: each database is copied as it is at one moment, also
+    during writes; files are copied one after the other. Nothing is overwritten, and a failure leaves nothing
+    behind.
 
     Raises:
         UsageError: `path` exists already, is inside a home or an earlier backup, or cannot be written.
@@ -77,12 +77,12 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
             f"{target.parent} cannot be written: {error.strerror}.", "Name another place."
         ) from error
     try:
-        files = home.workspaces.is_dir() and not home.workspaces.is_symlink()
-        size = sum(size for name in there for _, size in _sizes(home.root / name))
+        files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()
+        size = sum(size_of_entry(home.root / name) for name in there)
         require_room(target, size + (size_of_files(home.workspaces) if files else 0))
         for name in there:
-            (_copy_database if name in DATABASES else _copy_files)(home.root / name, draft / name)
-        holds = [(name, sum(size for _, size in _sizes(draft / name))) for name in there]
+            (copy_database if name in DATABASES else copy_entry)(home.root / name, draft / name)
+        holds = [(name, size_of_entry(draft / name)) for name in there]
         left_out = 0
         if files:
             copied = copy_files(home.workspaces, draft / WORKSPACE)
@@ -98,8 +98,8 @@ def back_up(home: Home, path: Path, *, keys: bool = False) -> Backup:
     return Backup(target, tuple(holds), left_out)
 
 
-def _copy_database(source: Path, copy: Path) -> None:
-    """Copy a database and check the copy for damage."""
+def copy_database(source: Path, copy: Path, *, advice: str = "Look at: rumi doctor") -> None:
+    """Copy a database and check the copy for damage. Raises BackupError."""
     try:
         with contextlib.closing(_opened(source)) as db:
             copy_to(db, copy, deadline=time.monotonic() + COPY_S)
@@ -108,14 +108,14 @@ def _copy_database(source: Path, copy: Path) -> None:
     except sqlite3.Error as error:
         found = str(error)
     if found != "ok":
-        raise BackupError(f"{source} cannot be backed up: {found}.", "Look at: rumi doctor")
+        raise BackupError(f"{source} cannot be copied: {found}.", advice)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, isolation_level=None)
 
 
-def _copy_files(source: Path, copy: Path) -> None:
+def copy_entry(source: Path, copy: Path) -> None:
     """Copy a file, or a folder with its files, folders and links, readable only by the owner."""
     if not source.is_dir():
         _copy_file(os.fspath(source), os.fspath(copy))
@@ -138,15 +138,16 @@ def _special(folder: str, names: list[str]) -> list[str]:
     return [path.name for path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
-def _sizes(path: Path) -> Iterator[tuple[Path, int]]:
-    """Yield each file below the path, with its bytes."""
-    if path.is_dir():
-        for folder, _, files in os.walk(path):
-            for name in files:
-                with contextlib.suppress(OSError):
-                    yield Path(folder, name), Path(folder, name).lstat().st_size
-    else:
-        yield path, path.stat().st_size
+def size_of_entry(path: Path) -> int:
+    """Return the bytes of a file, or of all files below a folder."""
+    if not path.is_dir():
+        return path.stat().st_size
+    size = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            with contextlib.suppress(OSError):
+                size += Path(folder, name).lstat().st_size
+    return size
 
 
 def _publish(draft: Path, target: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rumi import unsafe
 from rumi.errors import UsageError
+from rumi.replacing import Exchange
 from rumi.safe_open import opened
 
 BRIEFLY = "rumi memory ("
@@ -105,6 +106,11 @@ class Home:
         return self.root / "reserve"
 
     @property
+    def restoring(self) -> Exchange:
+        """What `rumi restore` puts in place, and where it keeps what was there before."""
+        return Exchange(self.root, self.root / "restoring", self.root / "before-restore")
+
+    @property
     def terminal_history(self) -> Path:
         """The lines typed at the terminal."""
         return self.root / "terminal_history"
@@ -189,6 +195,8 @@ class Home:
     def hold(self, purpose: str) -> Iterator[None]:
         """Hold the home for this process. The kernel releases it whenever the process ends.
 
+        If `rumi restore` was killed while it put a backup in place, this does the rest.
+
         Raises:
             HomeHeld: Another process holds it; the message names that process.
             UsageError: The home cannot be written.
@@ -203,6 +211,10 @@ class Home:
             with contextlib.suppress(OSError):  # on a full disk, others read only that the home is held
                 signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
                 os.ftruncate(lock, signed)
+            try:
+                self.restoring.finish()
+            except OSError as error:
+                raise self.unusable(error) from error
             yield
 
     def _wait_for(self, lock: int) -> None:

@@ -15,6 +15,7 @@ writes; a file belongs to another user.
 
 WRITTEN = (
     *("workspace", "logs", "run", "rootfs", "installation", "sandbox-user", "terminal_history", "reserve"),
+    *("restoring", "before-restore"),
 )
 DATABASES = ("state.db", "memory.db")
 """These names, and names that begin with them: logs, copies."""

@@ -202,7 +202,7 @@ COMMANDS = [
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),
-    ("doctor",), ("backup",), ("config",), ("config", "path"), ("config", "show"),
+    ("doctor",), ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
 ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """`rumi backup`."""
 
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ WHAT = {
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--with-keys", is_flag=True, help="Include .env: everyone who has the copy has your keys.")
-def command(path: Path, with_keys: bool) -> None:
+@click.option("--without-files", is_flag=True, help="Leave out the chats' files (workspace/).")
+def command(path: Path, with_keys: bool, without_files: bool) -> None:
     """Copy databases, configuration, skills and the chats' files into PATH, also while Rumi runs.
 
     PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an
@@ -36,7 +38,7 @@ def command(path: Path, with_keys: bool) -> None:
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete backup is removed
     home = Home(home_from(os.environ))
-    made = back_up(home, path, keys=with_keys)
+    made = back_up(home, path, keys=with_keys, files=not without_files)
     say(f"{made.path}  {short_size(sum(size for _, size in made.holds))}, for its owner alone")
     for name, size in made.holds:
         click.echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
@@ -44,4 +46,6 @@ def command(path: Path, with_keys: bool) -> None:
         say(f"  {made.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
     if not with_keys and (home.root / ".env").exists():
         say("  .env is not in it: keep your keys elsewhere, or use --with-keys.")
-    say("To restore it, copy it to a place without a RUMI_HOME, before Rumi starts there.")
+    if without_files:
+        say("  workspace/ is not in it, because of --without-files.")
+    say(f"To restore it: rumi restore {shlex.quote(str(made.path))}")

@@ -19,7 +19,12 @@ READ_S = 10.0
 
 def databases(home: Home) -> list[Check]:
     """Check both files read-only; the holder of the home continues to write."""
-    return [*_database(home.state_db, STATE), *_database(home.memory_db, MEMORY)]
+    checks = [*_database(home.state_db, STATE), *_database(home.memory_db, MEMORY)]
+    kept = home.restoring.kept
+    if kept.exists():
+        found = f"{kept.name}: what the last restore replaced; remove it when all is well"
+        checks.append(Check(kept.name, "ok", found))
+    return checks
 
 
 def _database(path: Path, schema: Schema) -> list[Check]:

@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 import stat
-import subprocess
 import threading
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from rumi.databases import DatabaseFault
 from rumi.errors import UsageError
 from rumi.home import Home
 from rumi.journal.store import Store
+from rumi.restore import restorable
 from tests.cli.program import Program
 
 
@@ -32,8 +32,10 @@ def home(tmp_path: Path) -> Home:
 
 
 def put_back(copy: Path, folder: Path) -> None:
-    """As docs/operations.md says."""
-    subprocess.run(["cp", "-a", str(copy), str(folder)], check=True)
+    """Restore the copy as a new home."""
+    home = Home(folder).make()
+    with home.hold("a test"), restorable(home, copy) as ready:
+        ready.put_in_place()
 
 
 @pytest.mark.bubblewrap
@@ -57,8 +59,8 @@ def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_th
         chat.stderr.close()
     assert f"{tmp_path}/b" in said
     assert "memory.db" in said
-    put_back(tmp_path / "b", tmp_path / "again")
     again = Program(tmp_path / "again", bubblewrap.env)
+    assert "Restored" in again.run("restore", str(tmp_path / "b")).stdout
     facts = json.loads(again.run("memory", "list", "--json").stdout)
     assert [(fact["key"], fact["value"]) for fact in facts] == [("colour", "green")]
     assert "run echo hello" in str(_rows(tmp_path / "again/state.db", "SELECT message FROM history"))
@@ -153,7 +155,7 @@ def test_a_damaged_database_or_no_room_leaves_no_backup(
         with pytest.raises(DatabaseFault, match="Make room"):
             back_up(home, tmp_path / "backups")
     home.memory_db.write_bytes(b"no database at all" * 1000)
-    with pytest.raises(BackupError, match=r"memory\.db cannot be backed up.*rumi doctor"):
+    with pytest.raises(BackupError, match=r"memory\.db cannot be copied.*rumi doctor"):
         back_up(home, tmp_path / "backups")
     assert list((tmp_path / "backups").iterdir()) == []
     with pytest.raises(BackupError, match="nothing"):
@@ -240,6 +242,13 @@ def test_a_second_backup_never_lies_in_the_first(home: Home, tmp_path: Path) -> 
         with pytest.raises(UsageError, match="is a backup or a home already"):
             back_up(home, path)
     assert _listed(first) == before
+
+
+def test_without_files_the_chats_files_are_left_out_and_that_is_said(home: Home, tmp_path: Path) -> None:
+    said = Program(home.root).run("backup", "--without-files", str(tmp_path / "b")).stdout
+    assert "workspace/ is not in it" in said
+    assert f"rumi restore {tmp_path / 'b'}" in said
+    assert not (tmp_path / "b" / "workspace").exists()
 
 
 def _listed(folder: Path) -> list[tuple[str, int, int]]:

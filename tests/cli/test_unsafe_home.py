@@ -34,6 +34,7 @@ WORDS = {
     "sandbox status": [],
     "sandbox clean": [],
     "backup": ["elsewhere"],
+    "restore": ["elsewhere"],
     "config show": [],
     "config path": [],
 }

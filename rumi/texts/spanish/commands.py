@@ -169,7 +169,22 @@ COMMANDS: Final[dict[str, str]] = {
     "keys and tokens: keep this file secret": "claves y tokens: que nadie más tenga este archivo",
     "{count} entries of workspace/ are not in it: pipes, sockets, or unreadable.": "{count} entradas de workspace/ no están: tuberías, sockets, o no se pueden leer.",
     ".env is not in it: keep your keys elsewhere, or use --with-keys.": ".env no está: guardá tus claves en otro lado, o usá --with-keys.",
-    "To restore it, copy it to a place without a RUMI_HOME, before Rumi starts there.": "Para restaurarla: copiala adonde todavía no haya un RUMI_HOME, antes de que Rumi arranque ahí.",
+    "Leave out the chats' files (workspace/).": "Deja afuera los archivos de los chats (workspace/).",
+    "workspace/ is not in it, because of --without-files.": "workspace/ no está, por --without-files.",
+    "To restore it: rumi restore {path}": "Para restaurarla: rumi restore {path}",
+    # rumi restore
+    "Put a backup in place of what the home has.": "Poner una copia en lugar de lo que hay.",
+    "Restore a backup: put what `rumi backup` copied to PATH in place of what the home has.": "Restaura una copia: pone lo que `rumi backup` dejó en PATH en lugar de lo que hay.",
+    "No Rumi may run on the home. The backup is copied and its databases are checked first; then everything is replaced together. What was there stays in before-restore/ in the home, until the next restore, and can be restored like a backup. What the backup does not contain (logs, keys) stays as it is.": "No puede correr ningún Rumi ahí. Primero se copia todo y se revisan las bases; después se reemplaza todo junto. "
+    "Lo que había queda en before-restore/, hasta la próxima vez, y se puede restaurar como una copia. Lo que la copia no tiene (registros, claves) queda como está.",
+    "Leave the chats' files (workspace/) as they are.": "Deja los archivos de los chats (workspace/) como están.",
+    "Replace what is there without asking.": "Reemplaza lo que hay sin preguntar.",
+    "{path} is complete, and its databases are undamaged:": "{path} está completa, y sus bases no tienen daños:",
+    "It replaces in {home}: {names}.": "En {home} reemplaza: {names}.",
+    "What is there now goes to {kept}.": "Lo que hay ahora va a {kept}.",
+    "Restore it? [yes/no]": "¿La restauro? [sí/no]",
+    "Restored to {home}.": "Restaurada en {home}.",
+    "What was there before is in {kept}. Remove it when all is well.": "Lo que había está en {kept}. Borralo cuando todo esté bien.",
     # rumi config
     "Show the configuration in force.": "Muestra la configuración en uso.",
     "Print the path of config.toml, which may not exist yet.": "Imprime la ruta de config.toml, que puede no existir todavía.",

@@ -41,6 +41,7 @@ DOCTOR: Final[dict[str, str]] = {
     "{size}, no damage found in {seconds} s, which was not all of it": "{size}, sin daños en {seconds} s, que no alcanzaron para todo",
     "damaged: {why}": "dañado: {why}",
     "Stop Rumi, run this, then put a backup's copy in its place (without one it begins empty): {commands}": "Pará Rumi, corré esto, y poné en su lugar la copia de un backup (sin ella empieza vacío): {commands}",
+    "{name}: what the last restore replaced; remove it when all is well": "{name}: lo que reemplazó la última restauración; borralo cuando todo ande bien",
     "{name}: the copy from before the last upgrade; remove it when all is well": "{name}: la copia de antes de la última actualización; borrala cuando todo ande bien",
     "no Rumi runs on this home": "ningún Rumi usa esta carpeta",
     "{holder}, and it answers": "{holder}, y responde",

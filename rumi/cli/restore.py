@@ -1,0 +1,50 @@
+"""`rumi restore`."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from rumi.cli.backup import WHAT
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--without-files", is_flag=True, help="Leave the chats' files (workspace/) as they are.")
+@click.option("-y", "--yes", is_flag=True, help="Replace what is there without asking.")
+def command(path: Path, without_files: bool, yes: bool) -> None:
+    """Restore a backup: put what `rumi backup` copied to PATH in place of what the home has.
+
+    No Rumi may run on the home. The backup is copied and its databases are checked first; then everything is
+    replaced together. What was there stays in before-restore/ in the home, until the next restore, and can be
+    restored like a backup. What the backup does not contain (logs, keys) stays as it is.
+    """
+    from rumi.cli.speaking import say, told
+    from rumi.config import home_from
+    from rumi.errors import UsageError
+    from rumi.home import Home
+    from rumi.restore import restorable
+    from rumi.texts import short_size, yes_or_no
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete copy is removed
+    home = Home(home_from(os.environ))
+    with home.hold("rumi restore"), restorable(home, path, files=not without_files) as ready:
+        say(f"{path} is complete, and its databases are undamaged:")
+        for name, size in ready.holds:
+            click.echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
+        if ready.left_out:
+            say(f"  {ready.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
+        if ready.replaces:
+            say(f"It replaces in {home.root}: {', '.join(ready.replaces)}.")
+            say(f"What is there now goes to {ready.kept}.")
+            if not yes:
+                if not sys.stdin.isatty():
+                    raise UsageError("Nothing was restored.", "Say --yes to replace what is there.")
+                if yes_or_no(click.prompt(told("Restore it? [yes/no]"), "", show_default=False)) is not True:
+                    raise UsageError("Nothing was restored.")
+        ready.put_in_place()
+    say(f"Restored to {home.root}.")
+    if ready.replaces:
+        say(f"What was there before is in {ready.kept}. Remove it when all is well.")
