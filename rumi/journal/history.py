@@ -5,14 +5,13 @@ from dataclasses import asdict
 from math import inf
 
 from rumi.agent import in_short
-from rumi.journal.messages import Append, LeftOut, MarkFiles, NewSession, Shorten, Summarize
+from rumi.journal.messages import MOST_ENTRY, Append, LeftOut, MarkFiles, NewSession, Shorten, Summarize
 from rumi.journal.records import HistoryEntry, Summary
 from rumi.journal.transaction import clean, steps
 from rumi.models import Message, ToolCall, message_tokens
 from rumi.steps import Transaction
 
 MOST_ENTRIES = 50_000
-MOST_ID = 2**63 - 1
 UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 
@@ -128,7 +127,7 @@ def history_of(
     if row is not None:
         upto, turn, text, tainted, links, told = row
         summary = Summary(turn, text, bool(tainted), load_links(links), gap=told < upto)
-    entries, behind = _entries(transaction, (chat, session), upto, MOST_ID, limit, max_tokens)
+    entries, behind = _entries(transaction, (chat, session), upto, MOST_ENTRY, limit, max_tokens)
     if behind:
         links = summary.links if summary is not None else ()
         cut = Summary(behind, "", taint_of(transaction, chat, session)[0], links)

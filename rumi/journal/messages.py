@@ -10,9 +10,12 @@ from rumi.journal.records import (
     ChatRecord,
     DueSessions,
     Figures,
+    FoundEntries,
     HistoryEntry,
     Incoming,
     Lesson,
+    StoredChat,
+    StoredEntry,
     StoredReply,
     Summary,
 )
@@ -26,6 +29,12 @@ SEEN_LEAST = 1000
 
 SLICE = 250
 """Rows that one transaction deletes of what is forgotten: others wait for no more than that."""
+
+MOST_ENTRY = 2**63 - 1
+"""No entry of the history has a higher number."""
+
+SEARCHED = 1_000
+"""Rows of the history that one search looks at."""
 
 MOST_MOVED = 100_000
 """How many moved groups are remembered: more than one bot meets, and few enough that strangers cannot fill
@@ -335,6 +344,46 @@ class Expire(Request[ExpiryCursor | None]):
     place: ExpiryCursor
 
 
+@dataclass(frozen=True, slots=True)
+class ListChats(Request[tuple[StoredChat, ...]]):
+    """Return the chats with messages, the latest first; none whose id begins with one of `without`."""
+
+    without: tuple[str, ...] = ()
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NameChat(Request[None]):
+    """Give a chat a title; an empty one removes it."""
+
+    chat: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHistory(Request[tuple[StoredEntry, ...]]):
+    """Return a chat's latest entries before the entry of that number, of all its sessions, oldest first."""
+
+    chat: str
+    before: int = MOST_ENTRY
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHistory(Request[FoundEntries]):
+    """Search a slice of the history before the entry of that number, for entries with all of the words.
+
+    Searched is what users and the assistant said, of the `chat`, or of all chats whose id does not begin with
+    one of `without`. Case and accents do not matter. A caller goes on with `FoundEntries.next`: a slice is
+    short, because others wait for it.
+    """
+
+    words: str
+    chat: str = ""
+    without: tuple[str, ...] = ()
+    before: int = MOST_ENTRY
+
+
 JournalMessage: TypeAlias = (
     Accept
     | Begin
@@ -367,9 +416,14 @@ JournalMessage: TypeAlias = (
     | MovedGroups
     | Sweep
     | Expire
+    | ListChats
+    | NameChat
+    | ReadHistory
+    | SearchHistory
 )
 
 READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
+    *(ListChats, ReadHistory, SearchHistory),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

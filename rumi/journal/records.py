@@ -104,6 +104,38 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredChat:
+    """A chat in a list. `title` is what its owner calls it, empty without one.
+
+    `text` is the beginning of its last message, which came `at` seconds since 1970.
+    """
+
+    chat: str
+    title: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry of a chat's history with its number, which goes up, its session, and when it was made."""
+
+    id: int
+    chat: str
+    session: int
+    at: float
+    entry: HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEntries:
+    """Entries in which words were found, the newest first. The search goes on at `next`, 0 at its end."""
+
+    entries: tuple[StoredEntry, ...]
+    next: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredReply:
     """A final reply in the outbox, and the messages that share it.
 

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -94,6 +94,10 @@ CREATE TABLE moved (             -- groups that their channel calls by another n
     old TEXT NOT NULL,           -- the chat's id, for ever
     new TEXT NOT NULL UNIQUE     -- the id that the new number would have: it leads to the chat
 );
+CREATE TABLE titles (            -- what the owner of a chat calls it
+    chat  TEXT PRIMARY KEY,
+    title TEXT NOT NULL
+);
 """
 
 MIGRATIONS = {
@@ -155,6 +159,9 @@ ALTER TABLE moved RENAME TO renumbered;
 CREATE TABLE moved (old TEXT NOT NULL, new TEXT NOT NULL UNIQUE);
 INSERT INTO moved SELECT 'tg' || old, 'tg' || new FROM renumbered ORDER BY rowid;
 DROP TABLE renumbered;
+""",
+    6: """
+CREATE TABLE titles (chat TEXT PRIMARY KEY, title TEXT NOT NULL);
 """,
 }
 """What leads from a version to the next one."""

@@ -2,7 +2,7 @@
 
 Plain blocking SQLite, used by one thread at a time. WAL with `synchronous=FULL`: what was committed
 survives a power cut, as far as the disk keeps its word. The steps are in `inbox`, `outbox`, `history`,
-`lessons` and `forgetting`.
+`lessons`, `reading` and `forgetting`.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from rumi.databases import (
     why_unwritten,
 )
 from rumi.errors import RumiError, UsageError
-from rumi.journal import forgetting, inbox, lessons, outbox  # noqa: F401  # they register their steps
+from rumi.journal import forgetting, inbox, lessons, outbox, reading  # noqa: F401  # they register their steps
 from rumi.journal.messages import READS
 from rumi.journal.schema import STATE
 from rumi.journal.transaction import steps

@@ -102,6 +102,19 @@ SCHEMAS[5] = SCHEMAS[4].replace(
     "unattended INTEGER NOT NULL DEFAULT 0);",
     "unattended INTEGER NOT NULL DEFAULT 0,\n    user INTEGER, admin INTEGER NOT NULL DEFAULT 0);",
 )
+SCHEMAS[6] = (
+    SCHEMAS[5]
+    .replace(
+        "CREATE TABLE updates (id INTEGER PRIMARY KEY, seen REAL NOT NULL);\n"
+        "CREATE INDEX updates_by_age ON updates (seen);",
+        "CREATE TABLE updates (source TEXT NOT NULL, number INTEGER NOT NULL, seen REAL NOT NULL,\n"
+        "    PRIMARY KEY (source, number)) WITHOUT ROWID;\n"
+        "CREATE INDEX updates_by_age ON updates (source, seen);",
+    )
+    .replace(
+        "(old INTEGER NOT NULL, new INTEGER NOT NULL UNIQUE)", "(old TEXT NOT NULL, new TEXT NOT NULL UNIQUE)"
+    )
+)
 
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);

@@ -1,0 +1,104 @@
+"""Steps for people who look for a chat or for something in it: lists, searches, and what was said before."""
+
+import unicodedata
+
+from rumi.journal.history import load_links, load_message
+from rumi.journal.messages import SEARCHED, ListChats, NameChat, ReadHistory, SearchHistory
+from rumi.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
+from rumi.journal.transaction import clean, steps
+from rumi.steps import Transaction
+
+SHOWN_CHARS = 200
+"""How much of a chat's last message a list shows."""
+
+MOST_FOUND = 50
+"""Entries that one search returns."""
+
+_ENTRY = "history.id, history.chat, session, created, turn, message, tainted, links"
+_KEPT = (
+    " AND NOT EXISTS (SELECT 1 FROM sessions AS s"
+    " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
+)
+"""Not of a session that was reset: it is to be deleted."""
+
+
+@steps.of(ListChats)
+def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat, ...]:
+    """Return the latest chats. The index leads from a chat to the next one, past its messages."""
+    rows = transaction.db.execute(
+        "WITH RECURSIVE known (chat) AS (SELECT min(chat) FROM messages UNION ALL"
+        " SELECT (SELECT min(messages.chat) FROM messages WHERE messages.chat > known.chat) FROM known"
+        " WHERE known.chat IS NOT NULL)"
+        " SELECT known.chat, coalesce(title, ''), text, received FROM known"
+        " JOIN messages ON messages.id = (SELECT max(id) FROM messages WHERE messages.chat = known.chat)"
+        f" LEFT JOIN titles ON titles.chat = known.chat WHERE {_without('known.chat', request.without)}"
+        " ORDER BY messages.id DESC LIMIT ?",
+        (*request.without, request.limit),
+    )
+    return tuple(StoredChat(chat, title, text[:SHOWN_CHARS], at) for chat, title, text, at in rows)
+
+
+@steps.of(NameChat)
+def name_chat(request: NameChat, transaction: Transaction) -> None:
+    """Store or remove a title."""
+    if request.title:
+        transaction.db.execute(
+            "INSERT OR REPLACE INTO titles (chat, title) VALUES (?, ?)", (request.chat, clean(request.title))
+        )
+    else:
+        transaction.db.execute("DELETE FROM titles WHERE chat = ?", (request.chat,))
+
+
+@steps.of(ReadHistory)
+def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
+    """Return the latest entries of a chat."""
+    rows = transaction.db.execute(
+        f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{_KEPT}"
+        " ORDER BY session DESC, id DESC LIMIT ?",  # as the index has them
+        (request.chat, request.before, request.limit),
+    )
+    return tuple(reversed([_entry(row) for row in rows]))
+
+
+@steps.of(SearchHistory)
+def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
+    """Search the next slice."""
+    words = folded(request.words).split()
+    narrowed, given = ("chat = ?", (request.chat,)) if request.chat else ("1", ())
+    order = "session DESC, id DESC" if request.chat else "id DESC"
+    rows = transaction.db.execute(
+        f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
+        f" AND {_without('history.chat', request.without)}{_KEPT} ORDER BY {order} LIMIT ?",
+        (*given, request.before, *request.without, SEARCHED),
+    )
+    found, looked, last = [], 0, 0
+    for row in rows:
+        looked, last = looked + 1, row[0]
+        stored = _entry(row)
+        message = stored.entry.message
+        if message.role in ("user", "assistant") and _has(folded(message.content), words):
+            found.append(stored)
+            if len(found) == MOST_FOUND:
+                return FoundEntries(tuple(found), last)
+    return FoundEntries(tuple(found), last if looked == SEARCHED else 0)
+
+
+def folded(text: str) -> str:
+    """Return the text without what a search overlooks: capitals, accents."""
+    split = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in split if not unicodedata.combining(letter))
+
+
+def _has(text: str, words: list[str]) -> bool:
+    return bool(words) and all(word in text for word in words)
+
+
+def _without(column: str, prefixes: tuple[str, ...]) -> str:
+    """Return the condition that the column begins with none of the prefixes, which are its parameters."""
+    return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "1"
+
+
+def _entry(row: tuple[int, str, int, float, str, str, int, str]) -> StoredEntry:
+    id, chat, session, at, turn, message, tainted, links = row
+    entry = HistoryEntry(turn, load_message(message), bool(tainted), load_links(links))
+    return StoredEntry(id, chat, session, at, entry)
