@@ -1,15 +1,20 @@
 """`rumi config`."""
 
 import os
+import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from rumi.cli.speaking import say
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @click.group()
 def command() -> None:
-    """Show the configuration in force."""
+    """Show and change the configuration."""
 
 
 @command.command()
@@ -42,3 +47,57 @@ def show() -> None:
             click.echo(f"{row.key} = {row.value or '-'}  # {row.origin or 'not set'}")
     for note in loaded.notes:
         say(note, err=True)
+
+
+@command.command("set")
+@click.argument("pairs", nargs=-1, required=True, metavar="KEY VALUE...")
+def set_(pairs: tuple[str, ...]) -> None:
+    """Set KEY to VALUE in config.toml; comments stay. Several pairs are set together.
+
+    A list is JSON: '[1, 2]'. An empty VALUE takes an optional key away. A key of a service, such as
+    GROQ_API_KEY, goes into .env; as VALUE, - reads one line of standard input, so that no shell stores it.
+    """
+    from rumi.config import home_from, load_settings
+    from rumi.config.editing import as_toml, set_keys, set_variables
+    from rumi.config.secrets import NAMES
+    from rumi.home import Home
+
+    if len(pairs) % 2:
+        raise click.UsageError("Each KEY needs a VALUE.")
+    given = dict(zip(pairs[::2], (_value(text) for text in pairs[1::2]), strict=True))
+    root = home_from(os.environ)
+    known = {*NAMES, *_referenced(root)}
+    secrets = {key: text for key, text in given.items() if key in known}
+    keys = {key: text for key, text in given.items() if key not in known}
+    if keys:
+        for key, value in set_keys(root / "config.toml", keys).items():
+            click.echo(f"{key} = {as_toml(value) or '-'}")
+    if secrets:
+        set_variables(root / ".env", secrets)
+        for key in secrets:
+            say(f"{key} is set in {root / '.env'}.")
+    loaded = load_settings(root, os.environ, {})
+    for key in given:
+        origin = loaded.origins.get(key) or loaded.secrets.origins.get(key, "")
+        if origin not in ("", "default", "config.toml", ".env"):
+            variable = key if origin == "environment" else origin
+            say(f"The variable {variable} of the environment overrides it here.", err=True)
+    if holder := Home(root).holder():
+        say(f"{holder} uses it after its next start.", err=True)
+
+
+def _value(text: str) -> str:
+    return sys.stdin.readline().strip() if text == "-" else text
+
+
+def _referenced(root: "Path") -> set[str]:
+    """Return the variables that `[model.custom.NAME] api_key` refers to."""
+    from rumi.config import load_settings
+    from rumi.config.schema import reference
+    from rumi.errors import ConfigError
+
+    try:
+        servers = load_settings(root, {}, {}).settings.model.custom.values()
+    except ConfigError:  # `set` may be what corrects it
+        return set()
+    return {reference(server.api_key) for server in servers if server.api_key is not None}

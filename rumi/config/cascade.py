@@ -1,10 +1,10 @@
 """Defaults, file, environment, flags: later ones override earlier ones. The origin of a value is kept."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rumi.config.editing import as_toml
 from rumi.config.given import Given
 from rumi.config.schema import Section, Settings, reference
 from rumi.config.secrets import NAMES, Secret, Secrets, load_secrets
@@ -61,7 +61,7 @@ class Loaded:
 
     def rows(self) -> list[Row]:
         """Return every key with its value and origin, then the secrets."""
-        rows = [Row(key, _as_toml(value), self.origins[key]) for key, value in _leaves(self.settings)]
+        rows = [Row(key, as_toml(value), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in NAMES:
             origin = self.secrets.origins.get(name, "")
             rows.append(Row(name, "set" if origin else "not set", origin))
@@ -107,11 +107,3 @@ def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
                 yield from _leaves(inner, f"{prefix}{name}.{server}.")
         else:
             yield f"{prefix}{name}", value
-
-
-def _as_toml(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return json.dumps(value, ensure_ascii=False)

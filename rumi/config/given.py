@@ -79,7 +79,7 @@ class Given:
             key = self._known(key, environment[name], name)
             self._values[key] = (_converted(key, environment[name], name), name)
 
-    def add_flags(self, flags: Mapping[str, object]) -> None:
+    def add_flags(self, flags: Mapping[str, object], origin: str = "flag") -> None:
         """Add flags by their dotted keys; None means that a flag was not given.
 
         Raises:
@@ -88,13 +88,21 @@ class Given:
         for dotted, value in flags.items():
             if value is None:
                 continue
-            key = self._known(tuple(dotted.split(".")), value, "flag")
-            self._values[key] = (_converted(key, value, "flag"), "flag")
+            key = self._known(tuple(dotted.split(".")), value, origin)
+            self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
         """Return the origin of a key's value."""
         found = self._values.get(tuple(dotted.split(".")))
         return found[1] if found else "default"
+
+    def spelled(self, dotted: str) -> Key:
+        """Return a key with a custom server's name as it was added."""
+        return self._known(tuple(dotted.split(".")), None, "")
+
+    def value(self, dotted: str) -> object:
+        """Return the value that was added for a key."""
+        return self._values[self.spelled(dotted)][0]
 
     def settings(self) -> Settings:
         """Return the settings: these values, and the defaults for the other keys.

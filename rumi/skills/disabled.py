@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rumi.replacing import locked, replace_file
+from rumi.config.editing import edit_toml, section_in
 from rumi.skills.folder import signature
 from rumi.skills.format import same
-from rumi.skills.types import SkillError, SkillsUnwritable, WhyOff
+from rumi.skills.types import WhyOff
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -66,58 +66,29 @@ def set_disabled(path: Path, name: str, *, off: bool) -> bool:
     Comments, order and the file's mode stay.
 
     Raises:
-        SkillError: The file cannot be read or written, or the key is not a list.
+        ConfigError: The file cannot be read or written, or the key is not a list.
     """
-    try:
-        with locked(path.parent):
-            text = _read(path)
-            changed = _changed(text, name, off=off)
-            if changed == text:
-                return False
-            replace_file(path, changed.encode())
-            return True
-    except OSError as error:
-        raise SkillsUnwritable(
-            f"{path} cannot be changed: {error.strerror}.", "Check its owner and mode."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise SkillError(
-            f"{path} is not valid TOML: {error}.", "Correct it first; rumi config show says more."
-        ) from error
 
-
-def _changed(text: str, name: str, *, off: bool) -> str:
-    import tomlkit
-
-    document = tomlkit.parse(text)
-    if off:
-        names = _list_to_fill(document)
-        if any(same(str(each)) == same(name) for each in names):
-            return text
-        names.append(name)
-    else:
+    def change(document: "TOMLDocument") -> None:
+        if off:
+            names = _list_to_fill(document)
+            if not any(same(str(each)) == same(name) for each in names):
+                names.append(name)
+            return
         found = document.get("skills", {})
         names = found.get("disabled", []) if isinstance(found, dict) else []
-        kept = [each for each in names if same(str(each)) != same(name)]
-        if len(kept) == len(names):
-            return text
         for place in reversed(range(len(names))):
             if same(str(names[place])) == same(name):
                 del names[place]
-    return tomlkit.dumps(document)
+
+    return edit_toml(path, change)
 
 
 def _list_to_fill(document: "TOMLDocument") -> Any:
     """Return the list in the document; make it if it is missing."""
     import tomlkit
 
-    if "skills" not in document:
-        if document.as_string().strip():
-            document.add(tomlkit.nl())
-        document.add("skills", tomlkit.table())
-    section: Any = document["skills"]
-    if not isinstance(section, dict):
-        raise ValueError("skills is not a section")
+    section = section_in(document, ("skills",))
     if "disabled" not in section:
         section["disabled"] = tomlkit.array()
     names = section["disabled"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rumi.errors import ConfigError
 from rumi.skills import Catalogue, DisabledSkills, SkillError, TrustedSkills, skills_command, sources
 from rumi.skills.creating import create_skill
 from rumi.skills.disabled import set_disabled
@@ -64,7 +65,7 @@ def test_a_list_that_is_missing_is_made(tmp_path: Path, text: str | None) -> Non
 def test_a_broken_file_is_left_as_it_is(tmp_path: Path, text: str) -> None:
     config = tmp_path / "config.toml"
     config.write_text(text)
-    with pytest.raises(SkillError, match="not valid TOML"):
+    with pytest.raises(ConfigError, match="not valid TOML"):
         set_disabled(config, "a", off=True)
     assert config.read_text() == text
 
