@@ -73,7 +73,6 @@ async def open_app(
     try:
         model_settings = model_settings_of(loaded, language)
         if lacks_key(model_settings):
-            notes.append(texts.no_key(language))
             model_settings = model_settings_of(loaded, language, default="offline")
         models = build_models(model_settings)
         notes.extend(f"degraded: {why}" for why in engine.degraded)

@@ -116,6 +116,14 @@ def test_without_a_key_one_line_says_so() -> None:
         assert "\n" not in texts.no_key(language)
 
 
+def test_without_a_key_a_person_reads_the_three_ways_on() -> None:
+    for language in ("es", "en"):
+        said = texts.ways_on(language, "/home/ana/.rumi", ["ollama (http://127.0.0.1:11434/v1)"])
+        for part in ("rumi setup", "/home/ana/.rumi/.env", "config.toml", "offline", "ollama (http"):
+            assert part in said
+        assert all(len(line) <= 80 for line in said.splitlines() if "/" not in line)
+
+
 def test_no_text_is_the_same_in_both_languages() -> None:
     samples = {
         "name": "/x",

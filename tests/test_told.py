@@ -203,7 +203,7 @@ COMMANDS = [
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),
     ("doctor",), ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
-    ("config", "set"),
+    ("config", "set"), ("setup",),
 ]  # fmt: skip
 
 

@@ -138,6 +138,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
                 chat.move(place.port, texts.moved(language, place.model) if begun else "")
                 if not begun:
                     begun, wish = True, replace(wish, new=False)
+                    await _tell_without_key(home, loaded, wish, place)
                     nursery.start_soon(talk, place)
                 await _first(place.ended, chat.left.wait)
                 if not chat.left.is_set():
@@ -151,6 +152,21 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
     if failure is not None:
         raise failure
     return code
+
+
+async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", place: _Place) -> None:
+    """Say that the offline model answers because there is no key; tell a person the ways to another one."""
+    from rumi import texts
+    from rumi.models import OFFLINE, lacks_key, local_servers
+    from rumi.settings import model_settings_of
+
+    if place.model != OFFLINE or not lacks_key(model_settings_of(loaded, wish.language)):
+        return
+    if not wish.person:
+        _say(texts.no_key(wish.language))
+        return
+    servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
+    _say(texts.ways_on(wish.language, str(home.root), servers))
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:

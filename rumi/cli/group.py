@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),
     "backup": ("rumi.cli.backup", "Copy databases, configuration, skills and files, also while running."),
     "restore": ("rumi.cli.restore", "Put a backup in place of what the home has."),
+    "setup": ("rumi.cli.setup", "Ask for what a new installation needs, and write config.toml and .env."),
     "config": ("rumi.cli.config", "Show and change the configuration."),
 }
 

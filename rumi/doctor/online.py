@@ -25,7 +25,7 @@ async def online(examination: Examination, loaded: Loaded) -> None:
 
 
 async def _model(loaded: Loaded) -> list[Check]:
-    from rumi.models import Message, ModelRequest, build_models, lacks_key
+    from rumi.models import build_models, lacks_key, try_out
     from rumi.settings import model_settings_of
 
     given = model_settings_of(loaded, "en")
@@ -35,10 +35,7 @@ async def _model(loaded: Loaded) -> list[Check]:
     if not models.servers:
         return [Check("model online", "ok", "the offline model is here")]
     try:
-        began = time.monotonic()
-        first = models.steps[0].model
-        await first.reply(ModelRequest((Message("user", "Answer with one word: ready."),)), lambda _: None)
-        answered = f"{models.name} answered in {time.monotonic() - began:.1f} s"
+        answered = f"{models.name} answered in {await try_out(models):.1f} s"
         return [
             Check("model online", "ok", answered),
             *_plan(models.steps[0].room),

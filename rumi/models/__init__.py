@@ -3,8 +3,8 @@
 A turn gets a `Model` from `ModelSet.bind`: a chain of attempts (`chain`) at servers that speak OpenAI's chat
 completions (`chat_completions`, with `wire`, `stream`, `rates` and `failures`) or the offline model
 (`offline`), with permits that the `models` actor shares fairly between chats (`actor`, `limits`). `build`
-makes all that from settings. `transcription` transcribes voice messages. Importing this does not import the
-groq SDK: the first call does.
+makes all that from settings. `transcription` transcribes voice messages, `trying` tries servers out.
+Importing this does not import the groq SDK: the first call does.
 """
 
 from rumi.models.types import (  # isort: skip  the contract, which the other modules build on
@@ -48,6 +48,7 @@ from rumi.models.rates import RateLimits
 from rumi.models.room import Room, context_of, prompt_share
 from rumi.models.server import Server
 from rumi.models.transcription import Transcriber
+from rumi.models.trying import LocalServer, local_servers, offered, try_out
 
 __all__ = [
     "OFFLINE",
@@ -56,6 +57,7 @@ __all__ = [
     "CustomServer",
     "Discarded",
     "Emit",
+    "LocalServer",
     "Message",
     "Model",
     "ModelError",
@@ -82,10 +84,13 @@ __all__ = [
     "context_tokens_of",
     "cut_to",
     "lacks_key",
+    "local_servers",
     "message_tokens",
     "messages_tokens",
+    "offered",
     "prompt_share",
     "request_tokens",
     "shortened",
     "text_tokens",
+    "try_out",
 ]

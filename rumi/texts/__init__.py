@@ -80,6 +80,7 @@ from rumi.texts.replies import (
     restarted,
     stopped,
     unknown_command,
+    ways_on,
 )
 from rumi.texts.skills import (
     how_to_use_skills,
@@ -224,6 +225,7 @@ __all__ = [
     "verdict",
     "waiting_for",
     "waits_for_the_disk",
+    "ways_on",
     "winding_down",
     "windows_at_work",
     "yes_or_no",

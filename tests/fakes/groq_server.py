@@ -2,8 +2,8 @@
 
 Used by tests in process (`async with serve_groq(script) as server`) and as a program for whole-program
 tests and benchmarks: `python -m tests.fakes.groq_server --port 0 --script tool` prints its address first.
-It answers `/openai/v1/chat/completions` (Groq) and `/v1/chat/completions` (the servers that copy OpenAI), and
-`/openai/v1/audio/transcriptions`.
+It answers `/openai/v1/chat/completions` (Groq) and `/v1/chat/completions` (the servers that copy OpenAI),
+`/openai/v1/audio/transcriptions`, and `/v1/models` with the models that it has.
 """
 
 import argparse
@@ -145,6 +145,9 @@ class GroqServer:
 
     def behaviour(self, request: Recorded) -> Behaviour:
         """What the script says, unless the request is one that Groq would refuse."""
+        if (request.method, request.path) == ("GET", "/v1/models"):
+            listed = {"object": "list", "data": [{"id": name} for name in sorted(self.models or ())]}
+            return Raw(json.dumps(listed).encode(), "application/json")
         if request.path not in (*CHAT, AUDIO):
             return Fail(404, f"Unknown request URL: POST {request.path}", "unknown_url")
         if request.method != "POST":

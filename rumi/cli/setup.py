@@ -1,0 +1,309 @@
+"""`rumi setup`: asks for what a new installation needs, tries it out, and writes config.toml and .env."""
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import click
+
+from rumi import texts
+from rumi.cli import run_async
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rumi.config import Loaded
+
+GROQ_KEYS: Final = "https://console.groq.com/keys"
+
+TRY_S: Final = 30.0
+"""How long a model may take to answer the trial."""
+
+MOST_SHOWN: Final = 20
+"""How many of a server's models are listed."""
+
+
+@click.command()
+def command() -> None:
+    """Ask for what a new installation needs, and write config.toml and .env.
+
+    It asks for the language, the model and its key, the bot's token and the users it serves. Keys are tried
+    out online. Enter keeps what is there; comments in the files stay. Ctrl-C leaves, and nothing is written.
+    """
+    from rumi.config import home_from, load_settings
+    from rumi.home import Home
+
+    root = home_from(os.environ)
+    home = Home(root).make()
+    loaded = load_settings(root, os.environ, {})
+    wizard = _Wizard(root, loaded, texts.detect_language(loaded.settings.language, os.environ))
+    wizard.ask()
+    wizard.write()
+    if holder := home.holder():
+        wizard.say(f"{holder} uses it after its next start.")
+
+
+@dataclass
+class _Wizard:
+    """The answers so far: `keys` for config.toml, `secrets` for .env. Nothing is written before `write`."""
+
+    root: "Path"
+    loaded: "Loaded"
+    language: texts.Language
+    keys: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def ask(self) -> None:
+        """Ask everything."""
+        self.say(f"This sets up Rumi in {self.root}. Enter keeps the value in brackets.")
+        self._ask_language()
+        self._ask_model()
+        self._ask_telegram()
+        self._ask_tools()
+
+    def write(self) -> None:
+        """Write what was answered, and say where and how to go on."""
+        from rumi.config.editing import set_keys, set_variables
+
+        if self.secrets and set_variables(self.root / ".env", self.secrets):
+            self.say(f"Written: {self.root / '.env'}")
+        if self.keys:
+            set_keys(self.root / "config.toml", self.keys)
+            self.say(f"Written: {self.root / 'config.toml'}")
+        self.say("Start with: rumi")
+        if self._has_token():
+            self.say("The bot starts with: rumi telegram")
+
+    def say(self, text: str) -> None:
+        """Print a sentence in the chosen language."""
+        click.echo(texts.told(self.language, text))
+
+    # Questions
+
+    def _prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
+        """Ask for a line; an empty one is the default."""
+        shown = f"{texts.told(self.language, question)}{f' [{default}]' if default else ''}"
+        hide = hidden and sys.stdin.isatty()
+        answer = click.prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
+        return str(answer).strip()
+
+    def _yes(self, question: str) -> bool:
+        while (answer := texts.yes_or_no(self._prompt(question, "n"))) is None:
+            continue
+        return answer
+
+    def _choose(self, question: str, choices: Sequence[tuple[str, str]], default: str) -> str:
+        """Ask for one of the choices, by its number or its name."""
+        names = [name for name, _ in choices]
+        self.say(question)
+        for number, (name, about) in enumerate(choices, 1):
+            click.echo(f"  {number}. {texts.told(self.language, about) if about else name}")
+        while True:
+            answer = self._prompt("Number", str(names.index(default) + 1))
+            if answer in names:
+                return answer
+            if answer.isdecimal() and 0 < int(answer) <= len(names):
+                return names[int(answer) - 1]
+
+    def _ask_language(self) -> None:
+        before = self.loaded.settings.language
+        answer = self._choose(
+            "Language / idioma:",
+            [("en", "English"), ("es", "Español"), ("auto", "as the environment says (LANG)")],
+            before if before != "auto" else self.language,
+        )
+        if answer != before and not (before == "auto" and answer == self.language):
+            self.keys["language"] = answer
+        self.language = texts.detect_language(answer, os.environ)  # type: ignore[arg-type]  # one of the three
+
+    def _ask_model(self) -> None:
+        from rumi.models import lacks_key, local_servers
+        from rumi.settings import model_settings_of
+
+        found = run_async(local_servers)
+        now = self.loaded.settings.model.default
+        lacking = lacks_key(model_settings_of(self.loaded, self.language))
+        choices = [
+            ("groq", f"Groq: needs a key, a free one is enough ({GROQ_KEYS})"),
+            ("other", "another provider that speaks OpenAI chat completions: needs its address and a key"),
+            *((each.name, f"{each.name} on this machine ({each.base_url})") for each in found),
+            *([] if found else [("local", "a server on this machine (Ollama, llama.cpp): none answers now")]),
+            ("offline", "no language model: the built-in offline model"),
+        ]
+        if not lacking and now != "offline":
+            choices.append(("keep", f"{now}, as it is"))
+        default = found[0].name if found else "groq"
+        default = default if lacking else choices[-1][0]
+        match self._choose("Which model should answer?", choices, default):
+            case "groq":
+                self._ask_groq()
+            case "other":
+                self._ask_server("", "")
+            case "local":
+                self._ask_server("local", "http://127.0.0.1:11434/v1", with_key=False)
+            case "offline":
+                if now != "offline":
+                    self.keys["model.default"] = "offline"
+            case "keep":
+                pass
+            case name:
+                server = next(each for each in found if each.name == name)
+                self._ask_server(name, server.base_url, with_key=False, asked=False)
+
+    def _ask_groq(self) -> None:
+        from rumi.models import ModelSettings
+
+        now = self.loaded.settings.model.default
+        model = now if now.startswith("groq:") else ModelSettings().default
+        while True:
+            key = self._prompt("Groq key (Enter: none for now)", hidden=True)
+            if not key:
+                self.say("Without a key the offline model answers; rumi setup asks again.")
+                return
+            if self._tried(model, key=key):
+                self.secrets["GROQ_API_KEY"] = key
+                if model != now:
+                    self.keys["model.default"] = model
+                return
+
+    def _ask_server(self, name: str, url: str, *, with_key: bool = True, asked: bool = True) -> None:
+        from rumi.models import CustomServer, offered
+
+        while True:
+            if asked:
+                url = self._prompt("Its address, such as https://host/v1", url)
+            key = self._prompt("Its key (Enter: none)", hidden=True) if with_key else ""
+            models = run_async(offered, url, key) if _is_address(url) else None
+            for model in (models or ())[:MOST_SHOWN]:
+                click.echo(f"  {model}")
+            model = self._prompt("Which of its models", models[0] if models else "")
+            section = name or _name_of(url)
+            if not model or not _is_address(url):
+                self.say("It needs an address that begins with http and the name of a model.")
+                asked = True
+                continue
+            if self._tried(f"custom:{section}", custom={section: CustomServer(url, model, key or None)}):
+                break
+        variable = re.sub(r"[^A-Z0-9]+", "_", section.upper()).strip("_") + "_API_KEY"
+        begin = f"model.custom.{section}"
+        self.keys |= {f"{begin}.base_url": url, f"{begin}.model": model, "model.default": f"custom:{section}"}
+        if key:
+            self.keys[f"{begin}.api_key"] = f"${variable}"
+            self.secrets[variable] = key
+
+    def _tried(self, model: str, *, key: str = "", custom: Any = None) -> bool:
+        """Make one short call of the model; return False if it should be asked for again.
+
+        A model that answers with an error may be kept all the same, since a network may be down now; a key
+        that is refused may not.
+        """
+        from rumi.errors import RumiError, single
+        from rumi.models import ModelError, ModelSettings
+
+        settings = ModelSettings(
+            default=model,
+            fallbacks=(),
+            timeout_s=TRY_S,
+            first_token_timeout_s=TRY_S,
+            groq_api_key=key or None,
+            groq_base_url=self.loaded.secrets.groq_base_url,
+            custom=custom or {},
+        )
+        self.say("Trying it out …")
+        try:
+            took_s = run_async(_answer, settings)
+        except Exception as error:
+            known = single(error)
+            if not isinstance(known, RumiError):
+                raise
+            click.echo(f"✗ {texts.told_error(self.language, known)}")
+            if not isinstance(known, ModelError) or known.kind == "auth":
+                return False
+            return self._yes("Keep it all the same? (y/n)")
+        self.say(f"✓ {model} answered in {took_s:.1f} s")
+        return True
+
+    def _has_token(self) -> bool:
+        return bool(self.secrets.get("TELEGRAM_TOKEN") or self.loaded.secrets.telegram_token)
+
+    def _ask_telegram(self) -> None:
+        there = self.loaded.secrets.telegram_token is not None
+        question = (
+            "Telegram: the bot's token (Enter: as it is)"
+            if there
+            else "Telegram: the bot's token from @BotFather (Enter: none)"
+        )
+        while token := self._prompt(question, hidden=True):
+            if self._knows(token):
+                self.secrets["TELEGRAM_TOKEN"] = token
+                break
+        if not self._has_token():
+            return
+        before = " ".join(map(str, self.loaded.settings.telegram.allowed_users))
+        while True:
+            answer = self._prompt("Numeric ids of the users that the bot serves (Enter: none)", before)
+            ids = re.split(r"[\s,]+", answer) if answer else []
+            if all(each.isdecimal() and 0 < int(each) < 2**52 for each in ids):
+                break
+            self.say("These are numbers, such as 11111111; the bot tells users who write to it theirs.")
+        if answer != before:
+            self.keys["telegram.allowed_users"] = f"[{', '.join(ids)}]"
+
+    def _knows(self, token: str) -> bool:
+        """Ask Telegram for the bot's name; return True if the token is to be kept."""
+        from rumi.channels.telegram import bot_name
+        from rumi.errors import ConfigError, RumiError, single
+
+        try:
+            name = run_async(bot_name, token, self.loaded.secrets.telegram_base_url)
+        except Exception as error:
+            known = single(error)
+            if not isinstance(known, RumiError):
+                raise
+            click.echo(f"✗ {texts.told_error(self.language, known)}")
+            return not isinstance(known, ConfigError) and self._yes("Keep it all the same? (y/n)")
+        self.say(f"✓ Telegram knows the bot as @{name}")
+        return True
+
+    def _ask_tools(self) -> None:
+        before = self.loaded.settings.sandbox.backend
+        answer = self._choose(
+            "Where should commands run?",
+            [
+                ("auto", "in Docker if a daemon answers, otherwise in bubblewrap"),
+                ("docker", "only in Docker"),
+                ("bubblewrap", "only in bubblewrap"),
+            ],
+            before,
+        )
+        if answer != before:
+            self.keys["sandbox.backend"] = answer
+
+
+async def _answer(settings: Any) -> float:
+    from rumi.models import build_models, try_out
+
+    models = build_models(settings)
+    try:
+        return await try_out(models)
+    finally:
+        await models.aclose()
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def _name_of(url: str) -> str:
+    """Return a name for a server: `openrouter` for `https://openrouter.ai/api/v1`."""
+    labels = (urlsplit(url).hostname or "").split(".")
+    name = labels[-2] if len(labels) > 1 and not labels[-1].isdecimal() else "server"
+    return re.sub(r"[^A-Za-z0-9_-]", "", name)[:64] or "server"

@@ -1,0 +1,92 @@
+"""Tries servers out: one short call of a model, the models that a server offers, and local servers."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from rumi import http
+from rumi.models.build import ModelSet
+from rumi.models.types import Message, ModelRequest
+
+PROBE_S: Final = 0.2
+"""How long a local port may take to accept a connection."""
+
+LIST_S: Final = 3.0
+"""How long a server may take to list its models."""
+
+MOST_BYTES: Final = 1_000_000
+
+LOCAL: Final = (("ollama", 11434), ("llamacpp", 8080))
+"""Servers that people run on their own machine, and their usual ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server on this machine that speaks OpenAI chat completions, and the models that it offers."""
+
+    name: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+async def try_out(models: ModelSet) -> float:
+    """Make one short call of the first model; return how long it took, in seconds.
+
+    Raises:
+        ModelError: The model did not answer.
+    """
+    began = time.monotonic()
+    request = ModelRequest((Message("user", "Answer with one word: ready."),))
+    await models.steps[0].model.reply(request, lambda _: None)
+    return time.monotonic() - began
+
+
+async def offered(base_url: str, api_key: str = "") -> tuple[str, ...] | None:
+    """Return the models that a server offers; None if it does not list them within `LIST_S`."""
+    import httpx
+
+    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    data = bytearray()
+    try:
+        with trio.fail_after(LIST_S):
+            async with (
+                await http.client(http.plain, http.Tls(), timeout=LIST_S) as client,
+                client.stream("GET", f"{base_url.rstrip('/')}/models", headers=headers) as answer,
+            ):
+                if answer.status_code != httpx.codes.OK:
+                    return None
+                async for chunk in answer.aiter_bytes():
+                    data += chunk
+                    if len(data) > MOST_BYTES:
+                        return None
+        return tuple(str(each["id"]) for each in json.loads(data)["data"])
+    except (http.SetupError, httpx.HTTPError, httpx.InvalidURL, trio.TooSlowError):
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError):  # it is a server of another kind
+        return None
+
+
+async def local_servers(places: Sequence[tuple[str, int]] = LOCAL) -> tuple[LocalServer, ...]:
+    """Return the model servers that listen on loopback. Where none does, this takes no time."""
+    found: dict[str, LocalServer] = {}
+
+    async def look(name: str, port: int) -> None:
+        try:
+            with trio.fail_after(PROBE_S):
+                stream = await trio.open_tcp_stream("127.0.0.1", port)
+        except (OSError, trio.TooSlowError):
+            return
+        await trio.aclose_forcefully(stream)
+        url = f"http://127.0.0.1:{port}/v1"
+        models = await offered(url)
+        if models is not None:
+            found[name] = LocalServer(name, url, models)
+
+    async with trio.open_nursery() as nursery:
+        for place in places:
+            nursery.start_soon(look, *place)
+    return tuple(found[name] for name, _ in places if name in found)

@@ -1,0 +1,144 @@
+"""`rumi setup` against servers of the tests, as a new user answers it."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.cli.program import RUMI, Program
+from tests.cli.test_models import KEY
+from tests.cli.test_models import server as model_server
+from tests.conftest import ROOT
+from tests.fakes.telegram_server import TOKEN
+from tests.terminal.ptys import terminal
+
+WRONG = "gsk_wrongwrongwrongwrongwrongwrong0"
+
+
+@pytest.fixture
+def rumi(tmp_path: Path) -> Program:
+    return Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+
+
+def answers(*lines: str) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+@contextmanager
+def telegram() -> Iterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.fakes.telegram_server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def test_a_wrong_key_is_asked_again_and_a_right_one_is_stored(rumi: Program) -> None:
+    rumi.home.mkdir(mode=0o700)
+    (rumi.home / "config.toml").write_text("# mine\n[log]\nkeep = 3 # few\n")
+    (rumi.home / ".env").write_text("# keys\n")
+    (rumi.home / ".env").chmod(0o600)
+    with model_server("ok") as address, telegram() as bots:
+        rumi.env |= {"GROQ_BASE_URL": address, "TELEGRAM_BASE_URL": bots}
+        said = rumi.run(
+            "setup",
+            text=answers(
+                "1", "1", WRONG, KEY, "1:wrong", TOKEN, "eleven", "11111111, 22222222", "bubblewrap"
+            ),
+        ).stdout
+        assert "refused the key" in said
+        assert "✓ groq:openai/gpt-oss-120b answered" in said
+        assert "✓ Telegram knows the bot as @" in said
+        assert "These are numbers" in said
+        del rumi.env["TELEGRAM_BASE_URL"]
+        assert rumi.run("chat", "-p", "hello").stderr == ""  # the key is in force
+    assert (rumi.home / ".env").read_text() == f"# keys\nGROQ_API_KEY={KEY}\nTELEGRAM_TOKEN={TOKEN}\n"
+    assert (rumi.home / "config.toml").read_text() == (
+        "# mine\n[log]\nkeep = 3 # few\n\n[telegram]\nallowed_users = [11111111, 22222222]\n"
+    )
+
+
+def test_another_provider_is_stored_with_its_key_in_env(rumi: Program) -> None:
+    with model_server("ok") as address:
+        said = rumi.run("setup", text=answers("", "2", f"{address}/v1", KEY, "m-1", "", "")).stdout
+    assert "✓ custom:server answered" in said
+    assert (rumi.home / ".env").read_text() == f"SERVER_API_KEY={KEY}\n"
+    assert (rumi.home / "config.toml").read_text() == (
+        '[model]\ndefault = "custom:server"\n\n'
+        f'[model.custom.server]\nbase_url = "{address}/v1"\nmodel = "m-1"\napi_key = "$SERVER_API_KEY"\n'
+    )
+    assert '"custom:server"' in rumi.run("config", "show").stdout
+
+
+def test_a_server_that_does_not_answer_is_kept_if_wanted(rumi: Program) -> None:
+    rumi.env["GROQ_BASE_URL"] = "http://127.0.0.1:9"
+    said = rumi.run("setup", text=answers("", "1", KEY, "y", "", "")).stdout
+    assert "cannot be reached" in said or "127.0.0.1:9" in said
+    assert (rumi.home / ".env").read_text() == f"GROQ_API_KEY={KEY}\n"
+
+
+def test_leaving_in_the_middle_writes_nothing(rumi: Program) -> None:
+    rumi.run("setup", text=answers("2", "4"), code=130)
+    assert not (rumi.home / "config.toml").exists()
+    assert not (rumi.home / ".env").exists()
+
+
+def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
+    del rumi.env["RUMI_SANDBOX__BACKEND"]
+    rumi.run("setup", text=answers("2", "4", "", "2"))
+    before = (rumi.home / "config.toml").read_text()
+    assert before == 'language = "es"\n\n[model]\ndefault = "offline"\n\n[sandbox]\nbackend = "docker"\n'
+    assert "Esto prepara Rumi" in rumi.run("setup", text=answers("", "", "", "")).stdout
+    assert (rumi.home / "config.toml").read_text() == before
+
+
+def test_no_key_is_printed_or_left_in_a_log(rumi: Program) -> None:
+    with model_server("ok") as address:
+        rumi.env["GROQ_BASE_URL"] = address
+        done = rumi.run("setup", text=answers("", "1", WRONG, KEY, "", ""))
+    everything = done.stdout + done.stderr
+    for path in (rumi.home / "logs").glob("*"):
+        everything += path.read_text()
+    assert WRONG not in everything
+    assert KEY not in everything
+
+
+def test_a_server_on_this_machine_is_offered(rumi: Program) -> None:
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", 11434)) == 0:
+            pytest.skip("a server of this machine's own listens there")
+    with model_server("ok", "--port", "11434", "--key", ""):
+        said = rumi.run("setup", text=answers("", "", "m", "", "")).stdout
+    assert "ollama on this machine (http://127.0.0.1:11434/v1)" in said
+    assert "✓ custom:ollama answered" in said
+    assert 'base_url = "http://127.0.0.1:11434/v1"' in (rumi.home / "config.toml").read_text()
+    assert not (rumi.home / ".env").exists()
+
+
+@pytest.mark.bubblewrap
+async def test_a_chat_without_a_key_says_what_works_and_the_three_ways(rumi: Program) -> None:
+    environment = {**rumi.environment(), "TERM": "xterm"}
+    async with terminal(80, 30) as window:
+        end = window.slave
+        process = await trio.lowlevel.open_process(
+            [RUMI], env=environment, stdin=end, stdout=end, stderr=end, start_new_session=True
+        )
+        await window.see("a local server (Ollama, llama.cpp)")
+        await window.see("rumi setup")
+        await window.see("1. a Groq key (free: https://console.groq.com/keys)")
+        await window.see("›")
+        await window.type("\x04")
+        assert await process.wait() == 0
