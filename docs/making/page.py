@@ -55,7 +55,7 @@ SAID = (
     "run sh -c 'ls -l / | head -4'",
     "run sleep 200",
 )
-"""The messages in the page's own chat. The last one still runs when the picture is taken."""
+"""The messages in the page's chat. The last one still runs when the picture is taken."""
 
 TOLD = (
     (1002, "run sh -c 'seq 300000 | sort -r | head -1'"),

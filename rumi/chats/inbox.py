@@ -10,7 +10,7 @@ import trio
 from actors import ActorError, ActorRef, ActorStopped, Supervisor
 from rumi import texts
 from rumi.cancellation_grace import with_grace
-from rumi.chat_ids import DEFAULT_CHAT
+from rumi.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn
 from rumi.chats.dispatcher import Dispatcher, is_stop
 from rumi.chats.events import Replied
@@ -63,6 +63,11 @@ class Inbox:
     def failed(self) -> Mapping[str, Failed]:
         """The chats that were stopped at their restart limit, until their next message starts them afresh."""
         return self._dispatcher.failed
+
+    @property
+    def ids(self) -> ChatIds:
+        """The chat ids of all channels."""
+        return self._services.context.ids
 
     async def accept(
         self,

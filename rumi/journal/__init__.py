@@ -41,6 +41,7 @@ from rumi.journal.messages import (
     Undelivered,
     Waiting,
 )
+from rumi.journal.reading import excerpt
 from rumi.journal.records import (
     Attachment,
     ChatRecord,
@@ -112,4 +113,5 @@ __all__ = [
     "Unwritable",
     "Update",
     "Waiting",
+    "excerpt",
 ]

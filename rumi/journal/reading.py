@@ -89,6 +89,15 @@ def folded(text: str) -> str:
     return "".join(letter for letter in split if not unicodedata.combining(letter))
 
 
+def excerpt(text: str, words: str, chars: int = 160) -> str:
+    """Return the part of a text that has the first of the words, on one line."""
+    line = " ".join(text.split())
+    first = next(iter(folded(words).split()), "")
+    # Folding may change a length: the place is near enough.
+    start = max(0, folded(line).find(first) - chars // 4)
+    return f"{'…' if start else ''}{line[start : start + chars]}{'…' if start + chars < len(line) else ''}"
+
+
 def _has(text: str, words: list[str]) -> bool:
     return bool(words) and all(word in text for word in words)
 

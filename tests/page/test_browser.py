@@ -69,7 +69,7 @@ def test_a_message_is_answered_as_the_answer_grows_and_stays_after_a_reload(page
     answer = page.locator(".entry.answer.done").last
     expect(answer).to_contain_text("moss " * 39)
     expect(other.locator(".entry.answer.done").last).to_contain_text("moss " * 39)
-    expect(page.locator("#turns tbody tr").first).to_contain_text("web")
+    expect(page.locator("#turns tbody tr").first).to_contain_text("cli")
     page.reload()
     expect(page.locator(".entry.you").last).to_have_text("grow moss")
     expect(page.locator(".entry.answer.done").last).to_contain_text("moss " * 39)
@@ -147,7 +147,7 @@ def test_what_others_have_written_is_text(page: Page, served: Served) -> None:
     links = page.locator(".entry a").evaluate_all("all => all.map((each) => each.href)")
     assert links
     assert all(re.match(r"http://real\.test/", link) for link in links)
-    expect(page).to_have_title("Rumi")
+    expect(page).to_have_title("cli · Rumi")
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
@@ -218,6 +218,7 @@ def test_a_stopped_turn_shows_what_it_had_said_after_a_reload(page: Page) -> Non
 @pytest.mark.parametrize("width", [1440, 768, 320])
 def test_axe_finds_nothing(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
+    page.click("#open-shelf")
     say(page, f"shows {SAMPLE}".replace("\n", "\\n"))
     expect(page.locator(".entry.answer.done").last).to_contain_text("nested two")
     for scheme in ("light", "dark"):
@@ -238,7 +239,7 @@ def test_code_from_elsewhere_does_not_run_there(browser: Browser, served: Served
         await fetch("https://elsewhere.test/").catch(() => {});
         await new Promise((tell) => setTimeout(tell, 50));
     }""")
-    expect(page).to_have_title("Rumi")
+    expect(page).to_have_title("cli · Rumi")
     page.close()
 
 
@@ -262,7 +263,7 @@ def test_keys_are_enough(page: Page) -> None:
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", places
     titles = ["chats-title", "tree-title", "turns-title"]
     assert [place for place in places if place not in ("SUMMARY", "PRE", "A", "DIV")] == [
-        "#message", "logout", "log", "message", "send", *titles, "BODY",
+        "#message", "logout", "open-shelf", "log", "message", "send", *titles, "BODY",
     ]  # fmt: skip
     assert "SUMMARY" in places  # what a tool said is folded
     page.focus("#message")
@@ -327,3 +328,74 @@ def test_a_window_comes_back_with_the_server_and_says_when_its_session_is_over(
         assert page.evaluate("document.documentElement.lang") == "es"
         assert "{{" not in page.content()
     page.context.close()
+
+
+def test_chats_are_listed_opened_searched_and_renamed(page: Page, served: Served) -> None:
+    served.say("work-notes", "say the Ladder leans on the wall")
+    served.say("tg77", "say a secret ladder")
+    say(page, "say nothing of interest")
+    expect(page.locator(".entry.answer.done").last).to_contain_text("of interest")
+    page.click("#open-shelf")
+    expect(page.locator("#words")).to_be_focused()
+    chats = page.locator("#shelf-chats button")
+    expect(chats.filter(has_text="work-notes")).to_have_count(1)
+    expect(chats.filter(has_text="tg77")).to_have_count(0)
+    expect(page.locator("#shelf-chats [aria-current]")).to_contain_text("cli")
+    page.fill("#words", "LADDER")
+    found = page.locator("#shelf-found button")
+    expect(found.first).to_contain_text("Ladder leans")
+    expect(found.filter(has_text="secret")).to_have_count(0)
+    found.first.click()
+    expect(page.locator("#shelf")).to_be_hidden()
+    expect(page.locator(".entry:focus")).to_contain_text("Ladder leans")
+    expect(page).to_have_url(re.compile(r"\?chat=work-notes$"))
+    expect(page.locator("#log")).not_to_contain_text("of interest")
+    page.click("#open-shelf")
+    page.fill("#new-title", "The <b>house</b>")
+    page.press("#new-title", "Enter")
+    expect(page.locator("#talk-title")).to_have_text("The <b>house</b>")
+    say(page, "say in the other chat")
+    expect(page.locator(".entry.answer.done").last).to_contain_text("in the other chat")
+    page.go_back()
+    expect(page.locator("#talk-title")).to_have_text("cli")
+    expect(page.locator(".entry.answer.done").last).to_contain_text("of interest")
+    expect(chats.first).to_contain_text("The <b>house</b>")  # the list stays open
+    page.fill("#words", "no such words anywhere")
+    expect(page.locator("#shelf-none")).to_be_visible()
+    page.fill("#new-chat", "brand-new")
+    page.press("#new-chat", "Enter")
+    expect(page.locator("#talk-title")).to_have_text("brand-new")
+    expect(page.locator("#empty")).to_be_visible()
+    expect(page.locator("#send")).to_be_enabled()
+    page.reload()
+    expect(page.locator("#talk-title")).to_have_text("brand-new")
+
+
+def test_a_chat_is_the_one_of_the_terminal_and_is_joined_in_the_middle_of_a_turn(
+    page: Page, served: Served
+) -> None:
+    served.say("joined", "grow fern")
+    page.goto(f"{served.url}/?chat=joined")
+    expect(page.locator(".entry.you").last).to_have_text("grow fern")
+    expect(page.locator(".entry.answer").last).to_contain_text("fern " * 39)
+    expect(page.locator(".entry.answer.done")).to_have_count(1)
+
+
+def test_earlier_messages_come_when_they_are_asked_for(page: Page, served: Served) -> None:
+    from rumi.journal import Append, HistoryEntry, Load
+    from rumi.models import Message
+
+    journal = served.app.services.journal
+    session = served.run(journal.ask, Load("long", 1)).session
+    for number in range(450):
+        entry = HistoryEntry(f"t{number}", Message("user", f"message {number}."))
+        served.run(journal.ask, Append("long", session, (entry,)))
+    page.goto(f"{served.url}/?chat=long")
+    expect(page.locator(".entry.you")).to_have_count(200)
+    page.click("#earlier")
+    expect(page.locator(".entry.you")).to_have_count(400)
+    page.click("#earlier")
+    expect(page.locator(".entry.you")).to_have_count(450)
+    expect(page.locator("#earlier")).to_be_hidden()
+    texts = page.locator(".entry.you").all_text_contents()
+    assert texts == [f"message {number}." for number in range(450)]

@@ -14,6 +14,7 @@ import pytest
 
 from rumi.channels.page.address import STUCK_MS, Bound, listen
 from rumi.channels.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
+from rumi.channels.page.page import MOST_TALKS
 from rumi.channels.page.serving import MOST_CONNECTIONS
 from rumi.errors import UsageError
 from tests.page.served import Served
@@ -112,17 +113,17 @@ def test_localhost_is_the_page_too(served: Served) -> None:
 def test_a_wrong_origin_is_refused_with_a_session_too(client: httpx.Client, origin: str) -> None:
     headers = {"Origin": origin.format(port=client.base_url.port)}
     assert client.get("/", headers=headers).status_code == 403
-    assert client.post("/chat/send", json={"text": "hi"}, headers=headers).status_code == 403
+    assert client.post("/chat/send", json={"chat": "cli", "text": "hi"}, headers=headers).status_code == 403
 
 
 def test_what_changes_something_needs_an_origin_and_json(client: httpx.Client) -> None:
     del client.headers["Origin"]
     assert client.get("/").status_code == 200
-    assert client.post("/chat/send", json={"text": "hi"}).status_code == 403
+    assert client.post("/chat/send", json={"chat": "cli", "text": "hi"}).status_code == 403
     assert client.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert client.get("/", headers={"Sec-Fetch-Site": "same-site"}).status_code == 403
     client.headers["Origin"] = str(client.base_url).rstrip("/")
-    assert client.post("/chat/send", content=b'{"text": "hi"}').status_code == 415
+    assert client.post("/chat/send", content=b'{"chat": "cli", "text": "hi"}').status_code == 415
     assert client.post("/chat/send", data={"text": "hi"}).status_code == 415
 
 
@@ -170,7 +171,7 @@ def test_a_websocket_of_another_site_is_refused(served: Served) -> None:
 
 
 def said(served: Served) -> str:
-    return "\n".join(entry.growing for entry in served.page.transcript.entries.values())
+    return "\n".join(entry.growing for entry in served.page.talks["cli"].transcript.entries.values())
 
 
 def test_the_page_speaks_the_browsers_language_where_none_is_set(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_the_page_speaks_the_browsers_language_where_none_is_set(tmp_path: Path)
             assert '<html lang="es">' in client.get("/").text
             assert client.get(served.new_link()).status_code == 303
             assert "Mandar</button>" in client.get("/").text
-            client.post("/chat/send", json={"text": "/stop"})
+            client.post("/chat/send", json={"chat": "cli", "text": "/stop"})
             served.until(lambda: "No hay ninguna operación en curso." in said(served))
             client.headers["Accept-Language"] = "fr, en;q=0.5, es;q=0.1"
             assert "Send</button>" in client.get("/").text
@@ -250,7 +251,7 @@ def test_what_breaks_a_connection_breaks_no_other(served: Served, stranger: http
                 connection.settimeout(0.1)
                 with contextlib.suppress(OSError):
                     connection.recv(1000)
-        assert open_before.read().endswith(b"listen();\n")
+        assert open_before.read().endswith(b"show(wanted(), 0, false);\n")
     assert stranger.get("/healthz").text == "ok\n"
     assert served.do(served.restarts, "page") == restarts
 
@@ -272,7 +273,7 @@ def test_connections_are_bounded_and_slow_ones_keep_no_visitor_out(
             assert slow[0].recv(1) == b""  # its place is another's now
         for _ in range(20):
             assert httpx.get(f"{served.url}/healthz").text == "ok\n"
-        assert client.post("/chat/send", json={"text": "say still here"}).status_code == 200
+        assert client.post("/chat/send", json={"chat": "cli", "text": "say still here"}).status_code == 200
         while "still here" not in next(lines):
             pass
     assert len(slow) > MOST_CONNECTIONS
@@ -312,9 +313,9 @@ def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path
             served.until(lambda: page.windows)
             with client.stream("GET", "/events") as events:
                 for _ in range(8):  # more than the kernel keeps for one that does not read
-                    client.post("/chat/send", json={"text": f"shows {'x' * 90_000}"})
+                    client.post("/chat/send", json={"chat": "cli", "text": f"shows {'x' * 90_000}"})
                     served.until(lambda: not served.app.services.pending.untold)
-                words = served.do(lambda: len(page.transcript.entries))
+                words = served.do(lambda: len(page.talks["cli"].transcript.entries))
                 assert words == 16
                 told = ""
                 for piece in events.iter_text():
@@ -411,3 +412,33 @@ def test_words_are_the_same_in_both_languages() -> None:
     for name, words in en.items():
         assert sorted(re.findall(r"\{\w+\}", words)) == sorted(re.findall(r"\{\w+\}", es[name])), name
     assert json.loads(json.dumps(es)) == es
+
+
+@pytest.mark.parametrize("chat", ["tg5", "tg-100_7", "a b", "", "x" * 65, "../cli"])
+def test_a_chat_of_another_owner_is_refused_like_one_that_is_none(client: httpx.Client, chat: str) -> None:
+    for answer in (
+        client.get("/events", params={"chat": chat}),
+        client.get("/chats/earlier", params={"chat": chat, "before": "5"}),
+        client.post("/chat/send", json={"chat": chat, "text": "hi"}),
+        client.post("/chat/stop", json={"chat": chat}),
+        client.post("/chat/answer", json={"chat": chat, "id": "x", "yes": True}),
+        client.post("/chat/seen", json={"chat": chat, "delivery": 1}),
+        client.post("/chats/title", json={"chat": chat, "title": "mine"}),
+    ):
+        assert answer.status_code == 404
+
+
+def test_lists_and_searches_have_no_chats_of_other_owners(served: Served, client: httpx.Client) -> None:
+    for chat in ("tg5", "mine"):
+        served.say(chat, "say zebra")
+        served.until(lambda chat=chat: chat not in served.app.services.pending.untold)  # type: ignore[misc]
+    assert {"mine", "cli"} <= (listed := {each["chat"] for each in client.get("/chats").json()["chats"]})
+    assert "tg5" not in listed
+    found = client.get("/chats/found", params={"words": "Zebra"}).json()["found"]
+    assert {each["chat"] for each in found} == {"mine"}
+
+
+def test_talks_that_nobody_looks_at_are_forgotten(served: Served, client: httpx.Client) -> None:
+    for number in range(MOST_TALKS + 10):
+        client.post("/chat/stop", json={"chat": f"many-{number}"})
+    assert served.do(lambda: len(served.page.talks)) == MOST_TALKS

@@ -3,6 +3,7 @@
 from rumi.agent import TurnFinished
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.journal import HistoryEntry, StoredEntry
 from rumi.models import Message, TextDelta
 
 RESTARTED = Replied(7, (3,), "I was restarted while working on it.")
@@ -16,17 +17,24 @@ def event(turn: str, what: TurnStarted | TextDelta | TurnFinished | Replied) -> 
     return ChatEvent("web", turn, 1.0, what)
 
 
+def stored(*said: tuple[str, Message]) -> list[StoredEntry]:
+    return [
+        StoredEntry(number, "web", 1, 1.0, HistoryEntry(turn, message))
+        for number, (turn, message) in enumerate(said, 1)
+    ]
+
+
 def test_what_was_said_before_stands_before_what_happened_until_somebody_looked() -> None:
     transcript = Transcript()
     transcript.happened(event("t2", RESTARTED))
     transcript.happened(event("t3", TurnStarted("and now?", 4)))
     transcript.happened(event("t3", TextDelta("Now ")))
     transcript.begin(
-        [
+        stored(
             ("t1", Message("user", "hello")),
             ("t1", Message("assistant", "Hello.")),
             ("t3", Message("user", "and now?")),
-        ]
+        )
     )
     transcript.happened(event("t3", TextDelta("this.")))
     assert shown(transcript) == ["hello", "Hello.", RESTARTED.text, "and now?", "Now this."]
@@ -36,7 +44,7 @@ def test_what_was_said_before_stands_before_what_happened_until_somebody_looked(
 
 def test_a_reply_that_nobody_has_is_the_answer_that_the_history_ends_with() -> None:
     transcript = Transcript()
-    transcript.begin([("t1", Message("user", "hello")), ("t1", Message("assistant", "Hello."))])
+    transcript.begin(stored(("t1", Message("user", "hello")), ("t1", Message("assistant", "Hello."))))
     transcript.undelivered(Replied(1, (1,), "Hello."))
     transcript.undelivered(RESTARTED)
     transcript.happened(event("t2", RESTARTED))

@@ -13,14 +13,18 @@ from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels import Channel
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
-from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
+from rumi.channels.page.talks import Talk
 from rumi.channels.page.windows import Window
+from rumi.chat_ids import DEFAULT_CHAT
 from rumi.chats import Hub, HubSubscription, Inbox, LocalChat
-from rumi.journal import JournalMessage, Load
+from rumi.journal import JournalMessage, ListChats, SearchHistory, StoredChat, StoredEntry
 from rumi.offload import Threads
 
-CHAT: Final = "web"
-"""The page's chat."""
+MOST_TALKS: Final = 16
+"""Chats whose talk is in memory; more only while they are looked at or at work."""
+
+MOST_SLICES: Final = 50
+"""Slices of the history that one search looks at, each with `rumi.journal`'s bound."""
 
 LOOK_S: Final = 0.5
 """How often the page reads the tree while somebody watches; less often where reading takes long."""
@@ -31,6 +35,9 @@ SHARE: Final = 20
 STIR_S: Final = 0.1
 """The pause between two looks at restarts."""
 
+MOST_FOUND: Final = 30
+"""Entries that a search shows."""
+
 MOST_WINDOWS: Final = 32
 
 MOST_RESTARTS: Final = 100
@@ -40,23 +47,26 @@ MOST_RESTARTS: Final = 100
 class Page(Channel):
     """What the page shows, whom it lets in, and who looks now. Outlives the server's incarnations.
 
-    Its chat is one that every client may choose, so it has no prefix.
+    Its chats are those that every client may choose, the terminal's among them, so it has no prefix.
     """
 
     name = "page"
-    chat: LocalChat
     board: Board
     events: HubSubscription
+    inbox: Inbox
+    journal: ActorRef[JournalMessage]
 
     def __init__(self, entrance: Entrance) -> None:
         self.entrance = entrance
-        self.transcript = Transcript()
+        self.talks: dict[str, Talk] = {}  # the one that was asked for last is the last
         self.windows: set[Window] = set()
         self.ending = False
         self.watched = trio.Event()
         self.stirred = trio.Event()
-        self._begun = False
-        self._offload = Threads()
+        self.follow: Callable[[Talk], None] = lambda talk: None
+        """Makes the present server follow a talk."""
+        self._hub: Hub
+        self.offload = Threads()
 
     def add_view(
         self,
@@ -71,16 +81,60 @@ class Page(Channel):
         It comes back from crashes after a growing wait, and they are not counted together with others:
         whatever the page does, the process goes on.
         """
-        self.chat = LocalChat(CHAT, inbox, hub, journal)
+        self.inbox, self.journal, self._hub = inbox, journal, hub
         self.board = Board(status)
         self.events = hub.subscribe()
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
         own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
 
-    def chat_of(self, request: HTTPConnection) -> LocalChat:
+    # Chats: those of the owner of this machine's clients, and no others
+
+    def talk(self, chat: str) -> Talk:
+        """Return the talk of a chat that the page may show.
+
+        Raises:
+            UsageError: It is no chat id, or the chat is another owner's.
+        """
+        self.inbox.ids.check_chosen(chat)  # which leaves the chats of `LOCAL`
+        talk = self.talks.pop(chat, None)
+        if talk is None:
+            talk = Talk(LocalChat(chat, self.inbox, self._hub, self.journal))
+            self.follow(talk)
+        self.talks[chat] = talk
+        for other in list(self.talks.values())[:-MOST_TALKS]:
+            if not other.in_use:
+                del self.talks[other.chat.chat]
+                other.forget()
+        return talk
+
+    def chat_of(self, request: HTTPConnection, talk: Talk) -> LocalChat:
         """Return the chat for a browser's request, which is answered in the browser's language."""
-        return replace(self.chat, language=self.entrance.language_of(request))
+        return replace(talk.chat, language=self.entrance.language_of(request))
+
+    async def chats(self) -> list[StoredChat]:
+        """Return the chats with messages, the latest first, and the terminal's in any case."""
+        found = list(await self.journal.ask(ListChats(self._others)))
+        if all(each.chat != DEFAULT_CHAT for each in found):
+            found.append(StoredChat(DEFAULT_CHAT, "", "", 0.0))
+        return found
+
+    async def search(self, words: str) -> list[StoredEntry]:
+        """Return what was said in these chats with all of the words, the latest first."""
+        found: list[StoredEntry] = []
+        request = SearchHistory(words, without=self._others)
+        for _ in range(MOST_SLICES):
+            part = await self.journal.ask(request)
+            found += part.entries
+            if len(found) >= MOST_FOUND or not part.next:
+                break
+            request = replace(request, before=part.next)
+        return found[:MOST_FOUND]
+
+    @property
+    def _others(self) -> tuple[str, ...]:
+        """The beginnings of the ids of chats that have other owners."""
+        return tuple(prefix.text for prefix in self.inbox.ids.prefixes)
 
     def tree_happened(self, event: TreeEvent) -> None:
         """Follow the tree; the `observe` of its root."""
@@ -95,34 +149,29 @@ class Page(Channel):
         """Take no more messages. Windows go on showing how the program ends."""
         self.ending = True
 
-    async def new_window(self, session: str) -> Window | None:
-        """Return a window for a browser that is logged in; None where there are too many.
+    async def new_window(self, session: str, talk: Talk) -> Window | None:
+        """Return a window on a talk for a browser that is logged in; None where there are too many.
 
         Raises:
             ActorError: the chat or the journal cannot be asked.
         """
-        if not self._begun:
-            record = await self.chat.journal.ask(Load(CHAT, MOST_ENTRIES))
-            if not self._begun:  # another window may have been as fast
-                self._begun = True
-                self.transcript.begin((entry.turn, entry.message) for entry in record.history)
-            for reply in await self.chat.undelivered():
-                self.transcript.undelivered(reply)
+        await talk.begin()
         if len(self.windows) >= MOST_WINDOWS:
             return None
         self.board.look()
-        return Window(self.board, self.transcript, partial(self.entrance.door.knows, session), self._offload)
+        goes_on = partial(self.entrance.door.knows, session)
+        return Window(self.board, talk.transcript, goes_on, self.offload)
 
     def enter(self, window: Window) -> None:
         """Add a window in which somebody looks."""
         self.windows.add(window)
-        self.transcript.watchers.add(window)
+        window.transcript.watchers.add(window)
         self.watched.set()
 
     def leave(self, window: Window) -> None:
         """Remove a window in which nobody looks any more."""
         self.windows.discard(window)
-        self.transcript.watchers.discard(window)
+        window.transcript.watchers.discard(window)
 
     def wake(self) -> None:
         """Make all windows check for news."""
@@ -140,6 +189,9 @@ class PageServer(Actor[Never]):
         """Begin to serve. The socket is open already; this incarnation gets a duplicate of it."""
         self.start_soon(self._follow)
         self.start_soon(self._look)
+        for talk in self._page.talks.values():
+            self.start_soon(talk.follow)
+        self._page.follow = lambda talk: self.start_soon(talk.follow)
         await self.start(self._serve)
 
     def activity(self) -> str:
@@ -167,8 +219,6 @@ class PageServer(Actor[Never]):
         while True:
             event = await page.events.receive()
             page.board.chat_happened(event)
-            if event.chat == CHAT:
-                page.transcript.happened(event)
 
     async def _look(self) -> None:
         """Read the tree while somebody watches: restarts as they come, all else now and then."""

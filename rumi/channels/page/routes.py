@@ -3,10 +3,11 @@
 import html
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import aclosing
+from dataclasses import asdict
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 from starlette.applications import Starlette
@@ -22,12 +23,25 @@ from rumi.channels.page.address import is_loopback
 from rumi.channels.page.guard import Guard, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
 from rumi.channels.page.metrics import CONTENT_TYPE, metrics
-from rumi.channels.page.page import CHAT, Page
-from rumi.channels.page.windows import Window
-from rumi.errors import RumiError
+from rumi.channels.page.page import Page
+from rumi.channels.page.talks import Talk
+from rumi.channels.page.transcript import MOST_ENTRIES, told_before
+from rumi.channels.page.windows import Window, rendered_entry
+from rumi.chat_ids import DEFAULT_CHAT
+from rumi.errors import RumiError, UsageError
+from rumi.journal import NameChat, ReadHistory, excerpt
+
+T = TypeVar("T")
+
+MOST_TITLE = 100
+MOST_WORDS = 200
+"""Characters of a title, and of what is searched."""
 
 MOST_BYTES = 100_000
 """The largest body of a request."""
+
+ASKED_S = 10.0
+"""How long the journal may take."""
 
 BODY_S = 10.0
 """How long a body may take to come."""
@@ -44,6 +58,10 @@ def make_app(page: Page) -> ASGIApp:
             Route("/login", handlers.login),
             Route("/logout", handlers.logout, methods=["POST"]),
             Route("/events", handlers.events),
+            Route("/chats", handlers.chats),
+            Route("/chats/found", handlers.found),
+            Route("/chats/earlier", handlers.earlier),
+            Route("/chats/title", handlers.title, methods=["POST"]),
             Route("/chat/send", handlers.send, methods=["POST"]),
             Route("/chat/stop", handlers.stop, methods=["POST"]),
             Route("/chat/answer", handlers.answer, methods=["POST"]),
@@ -118,14 +136,24 @@ class Handlers:
     def _why(self, request: Request, error: RumiError) -> str:
         return texts.told_error(self._page.entrance.language_of(request), error)
 
-    # The process and the chat
+    def _talk(self, request: Request, chat: object) -> Talk:
+        """Return the talk that a request names. Another owner's chat is refused like one that is no chat."""
+        if not isinstance(chat, str):
+            raise HTTPException(400, "no chat")
+        try:
+            return self._page.talk(chat)
+        except UsageError as error:
+            raise HTTPException(404, self._why(request, error)) from None
+
+    # The process, and a chat
 
     async def events(self, request: Request) -> Response:
-        """Open a window: a stream of server-sent events."""
+        """Open a window on a chat: a stream of server-sent events."""
         if request.method == "HEAD":
             return Response(status_code=204)
+        talk = self._talk(request, request.query_params.get("chat", DEFAULT_CHAT))
         try:
-            window = await self._page.new_window(session_of(request.scope, self._bound))
+            window = await self._page.new_window(session_of(request.scope, self._bound), talk)
         except ActorError:
             raise HTTPException(503, self._words(request)["not_now"]) from None
         if window is None:
@@ -134,29 +162,29 @@ class Handlers:
 
     async def send(self, request: Request) -> Response:
         """Send a message or a command to the chat; answer with its number."""
-        text = (await _fields(request)).get("text")
+        fields = await _fields(request)
+        text, talk = fields.get("text"), self._talk(request, fields.get("chat"))
         if not isinstance(text, str) or not text.strip():
             raise HTTPException(400, "no text")
         if self._page.ending:
             raise HTTPException(503, self._words(request)["ending"])
-        transcript = self._page.transcript
-        entry = transcript.say(text, time.time())
+        entry = talk.transcript.say(text, time.time())
         try:
-            number = await self._page.chat_of(request).send(text)
+            number = await self._page.chat_of(request, talk).send(text)
         except RumiError as error:
             why = self._why(request, error)
-            transcript.failed(entry, why)
+            talk.transcript.failed(entry, why)
             raise HTTPException(503, why) from None
-        transcript.sent(entry, number)
+        talk.transcript.sent(entry, number)
         return JSONResponse({"number": number})
 
     async def stop(self, request: Request) -> Response:
         """Stop the turn that runs, as `/stop` does."""
-        await _fields(request)
-        if not self._page.transcript.working:
+        talk = self._talk(request, (await _fields(request)).get("chat"))
+        if not talk.transcript.working:
             return JSONResponse({"number": 0})
         try:
-            return JSONResponse({"number": await self._page.chat_of(request).send("/stop")})
+            return JSONResponse({"number": await self._page.chat_of(request, talk).send("/stop")})
         except RumiError as error:
             raise HTTPException(503, self._why(request, error)) from None
 
@@ -164,21 +192,78 @@ class Handlers:
         """Answer the turn's question with yes or no, and say if that counts."""
         fields = await _fields(request)
         id, yes = fields.get("id"), fields.get("yes")
+        chat = self._talk(request, fields.get("chat")).chat
         if not isinstance(id, str) or not isinstance(yes, bool):
             raise HTTPException(400, "no answer")
-        return JSONResponse({"counts": await self._page.chat.inbox.answer(CHAT, id, yes)})
+        return JSONResponse({"counts": await chat.inbox.answer(chat.chat, id, yes)})
 
     async def seen(self, request: Request) -> Response:
         """Note that a person sees a reply, or can read a question."""
         fields = await _fields(request)
         question, delivery = fields.get("question"), fields.get("delivery")
+        talk = self._talk(request, fields.get("chat"))
         if isinstance(question, str):
-            self._page.chat.shown(question)
+            talk.chat.shown(question)
         if isinstance(delivery, int) and not isinstance(delivery, bool):
-            entries = self._page.transcript.entries.values()
+            entries = talk.transcript.entries.values()
             if any(entry.delivery == delivery for entry in entries):  # no other chat's
-                await self._page.chat.delivered(delivery)
+                await talk.chat.delivered(delivery)
         return Response(status_code=204)
+
+    # All chats
+
+    async def chats(self, request: Request) -> Response:
+        """Answer with the list of chats, the latest first."""
+        found = await self._asked(request, self._page.chats())
+        return JSONResponse({"chats": [asdict(chat) for chat in found]})
+
+    async def found(self, request: Request) -> Response:
+        """Answer with what was said somewhere with all of the words."""
+        words = request.query_params.get("words", "")[:MOST_WORDS]
+        found = await self._asked(request, self._page.search(words))
+        shown = [
+            {
+                "chat": each.chat,
+                "id": each.id,
+                "at": each.at,
+                "by": "you" if each.entry.message.role == "user" else "assistant",
+                "text": excerpt(each.entry.message.content, words),
+            }
+            for each in found
+        ]
+        return JSONResponse({"found": shown})
+
+    async def earlier(self, request: Request) -> Response:
+        """Answer with what was said before an entry of the history."""
+        talk = self._talk(request, request.query_params.get("chat"))
+        before = request.query_params.get("before", "")
+        if not before.isascii() or not before.isdigit() or len(before) > 18:
+            raise HTTPException(400, "no number")
+        rows = await self._asked(
+            request, self._page.journal.ask(ReadHistory(talk.chat.chat, int(before), MOST_ENTRIES))
+        )
+        entries = await self._page.offload(
+            lambda: [rendered_entry(entry.shape()) for entry in told_before(rows)]
+        )
+        return JSONResponse({"entries": entries, "earlier": len(rows) >= MOST_ENTRIES})
+
+    async def title(self, request: Request) -> Response:
+        """Give a chat a title, or take it away."""
+        fields = await _fields(request)
+        talk, title = self._talk(request, fields.get("chat")), fields.get("title")
+        if not isinstance(title, str) or len(title) > MOST_TITLE:
+            raise HTTPException(400, "no title")
+        shown = " ".join("".join(c if c.isprintable() else " " for c in title).split())
+        await self._asked(request, self._page.journal.ask(NameChat(talk.chat.chat, shown)))
+        return JSONResponse({"title": shown})
+
+    async def _asked(self, request: Request, answer: Awaitable[T]) -> T:
+        """Return what the journal answers; the page's error where it cannot be asked, or waits for a disk."""
+        try:
+            with trio.fail_after(ASKED_S):
+                return await answer
+        except (ActorError, trio.TooSlowError):
+            raise HTTPException(503, self._words(request)["not_now"]) from None
 
     # For machines
 

@@ -1,6 +1,6 @@
-"""The talk in the chat `web` as all windows see it: what was said, and what grows."""
+"""The talk in a chat as all of its windows see it: what was said, and what grows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal, Protocol
@@ -14,7 +14,9 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.chats import ChatEvent, Replied, TurnStarted, ended, title_of
-from rumi.models import Discarded, Message, TextDelta, Waiting
+from rumi.journal import StoredEntry
+from rumi.marked import opened
+from rumi.models import Discarded, TextDelta, Waiting
 from rumi.tools import ToolResult
 
 MOST_ENTRIES = 200
@@ -73,12 +75,31 @@ class TranscriptEntry:
         return str(last["text"]) if last.get("kind") == "text" else ""
 
 
+def told_before(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
+    """Yield entries for what the journal has, named by its numbers, with a line where a session begins."""
+    session = rows[0].session if rows else 0
+    for row in rows:
+        message, turn = row.entry.message, row.entry.turn
+        id, text = f"h{row.id}", message.content
+        if row.session != session and text:
+            session = row.session
+            yield TranscriptEntry(f"s{row.id}", "reply", "done", [{"kind": "session"}], row.at)
+        if message.role == "user" and text and not _announces(text):
+            yield TranscriptEntry(id, "you", "sent", [_handed(text)], row.at, turn)
+        elif message.role == "assistant" and text:
+            said, reason = ended(text)
+            parts = [_text(said)] if said else []
+            yield TranscriptEntry(id, "answer", "done", parts, row.at, turn, reason=reason)
+
+
 class Transcript:
     """What was said, oldest first. Changes are told to the watchers, by entry and not by change: one that is
     slow sees fewer of the states in between and never more than there are entries."""
 
     def __init__(self) -> None:
         self.entries: dict[str, TranscriptEntry] = {}
+        self.earlier = False
+        """Whether the journal has more, from before the first entry."""
         self.watchers: set[Watcher] = set()
         self._ids = count(1)
 
@@ -106,19 +127,13 @@ class Transcript:
 
     # What was before
 
-    def begin(self, history: Iterable[tuple[str, Message]]) -> None:
-        """Add what the journal knows of the session, turns and messages, before what has happened since."""
+    def begin(self, rows: Sequence[StoredEntry]) -> None:
+        """Add what the journal knows, before what has happened since."""
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
-        for turn, message in history:
-            if turn in followed or not message.content:
-                continue
-            if message.role == "user":
-                self._add(TranscriptEntry(self._id(), "you", "sent", [_text(message.content)]))
-            elif message.role == "assistant":
-                said, reason = ended(message.content)
-                parts = [_text(said)] if said else []
-                self._add(TranscriptEntry(self._id(), "answer", "done", parts, reason=reason))
+        self.earlier = len(rows) >= MOST_ENTRIES
+        for entry in told_before([row for row in rows if row.entry.turn not in followed]):
+            self._add(entry)
         for entry in since.values():
             self._add(entry)
 
@@ -241,6 +256,7 @@ class Transcript:
         self.entries[entry.id] = entry
         while len(self.entries) > MOST_ENTRIES:
             del self.entries[next(iter(self.entries))]
+            self.earlier = True
         self._changed(entry)
         return entry
 
@@ -266,3 +282,14 @@ def _outcome(result: ToolResult) -> dict[str, object]:
 
 def _text(text: str) -> dict[str, object]:
     return {"kind": "text", "text": text}
+
+
+def _announces(text: str) -> bool:
+    """Return True if the history only says that something comes, which is there itself too."""
+    return text in ("[The user sends files.]", "[The user sends a voice message.]")
+
+
+def _handed(text: str) -> dict[str, object]:
+    """Return a user's own words, or what they handed on, with where it comes from."""
+    found = opened(text)
+    return _text(text) if found is None else {"kind": "handed", "source": found[0], "text": found[1]}

@@ -28,6 +28,23 @@ BREATH_S = 0.03
 """The pause between two sends: words that come one by one are sent together."""
 
 
+def rendered_entry(shape: dict[str, Any], *more: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry as the browser shows it: Markdown as HTML, but not what users wrote. Blocking.
+
+    `more` are parts at its end that are rendered already.
+    """
+    if shape["kind"] == "you":
+        return shape
+    parts = [
+        _as_html(part, to_html(part["text"])) if part["kind"] == "text" else part for part in shape["parts"]
+    ]
+    return shape | {"parts": [*parts, *more]}
+
+
+def _as_html(part: dict[str, Any], html: str, tail: str = "") -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name != "text"} | {"html": html, "tail": tail}
+
+
 class Window:
     """One browser's view. `goes_on` is asked now and then whether it still may look.
 
@@ -39,7 +56,7 @@ class Window:
     ) -> None:
         self._board = board
         self._offload = offload
-        self._transcript = transcript
+        self.transcript = transcript
         self._goes_on = goes_on
         self._marks: dict[str, None] = dict.fromkeys(transcript.entries)
         self._told: dict[str, tuple[int, int]] = {}  # revision of an entry, characters of what grows in it
@@ -63,7 +80,7 @@ class Window:
                 self._seen[topic] = revision
                 yield topic, self._board.topics[topic]
         marks, self._marks = self._marks, {}
-        entries = self._transcript.entries
+        entries = self.transcript.entries
         self._told = {id: told for id, told in self._told.items() if id in entries}
         for id in marks:
             entry = entries.get(id)
@@ -82,22 +99,21 @@ class Window:
 
         A text that grows is told in two halves: what no further word changes, once, and the rest, each time.
         """
-        if name == "entry" and what["kind"] != "you":
+        if name == "more":
+            return self._growing(what["id"], what)
+        if name == "entry" and what["state"] == "running" and what["parts"]:
             self._final.pop(what["id"], None)
-            last = what["parts"][-1] if what["state"] == "running" and what["parts"] else None
-            parts = [self._part(what["id"], part, part is last) for part in what["parts"]]
-            return what | {"parts": parts}
-        return self._part(what["id"], what, True) if name == "more" else what
+            *parts, last = what["parts"]
+            return rendered_entry(what | {"parts": parts}, self._growing(what["id"], last))
+        return rendered_entry(what) if name == "entry" else what
 
-    def _part(self, id: str, part: dict[str, Any], grows: bool) -> dict[str, Any]:
-        if "text" not in part or part.get("kind", "text") != "text":
+    def _growing(self, id: str, part: dict[str, Any]) -> dict[str, Any]:
+        if part.get("kind", "text") != "text":
             return part
-        begin = self._final.get(id, 0) if grows else 0
-        text = part["text"][begin:]
-        final, html, tail = growing_html(text) if grows else (len(text), to_html(text), "")
-        if grows:
-            self._final[id] = begin + final
-        return {name: value for name, value in part.items() if name != "text"} | {"html": html, "tail": tail}
+        begin = self._final.get(id, 0)
+        final, html, tail = growing_html(part["text"][begin:])
+        self._final[id] = begin + final
+        return _as_html(part, html, tail)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Tell the browser until it leaves or may look no longer."""
@@ -115,13 +131,16 @@ class Window:
         scope.cancel()
 
     async def _tell(self, send: Send) -> None:
-        text = "retry: 1000\n\n"
+        text, begun = "retry: 1000\n\n", False
         while self._goes_on():
             self._woken = trio.Event()
             for name, what in list(self.take()):
                 if name in ("entry", "more"):
                     what = await self._offload(partial(self.rendered, name, what))
                 text += f"event: {name}\ndata: {_json(what)}\n\n"
+            if not begun:
+                text += f"event: begin\ndata: {_json({'earlier': self.transcript.earlier})}\n\n"
+            begun = True
             await _write(send, text)
             text = ""
             await trio.sleep(BREATH_S)

@@ -23,6 +23,12 @@ export function arrange(parent, nodes) {
   });
 }
 
+/** Get something from Rumi as JSON; null where that fails. */
+export async function get(path, values) {
+  const answer = await fetch(`${path}?${new URLSearchParams(values)}`).catch(() => null);
+  return answer && answer.ok ? answer.json() : null;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** The same for what stands in a drawing. */

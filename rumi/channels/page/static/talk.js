@@ -1,6 +1,6 @@
 // The talk: what was said, what grows, what is asked; and what is typed.
 
-import { arrange, make, say, took } from "./dom.js";
+import { arrange, get, make, say, took } from "./dom.js";
 
 const log = document.getElementById("log");
 const empty = document.getElementById("empty");
@@ -13,16 +13,33 @@ const question = document.getElementById("question");
 const MOST_ENTRIES = 200;
 const entries = new Map();
 const acknowledged = new Set();
+const earlier = document.getElementById("earlier");
+let chat = "";
+let sought = 0;
 let asked = "";
 let notice = () => {};
 
-/** Send something to Rumi; show what went wrong. */
+/** The chat that is shown. */
+export function at() {
+  return chat;
+}
+
+/** Show another chat, and in it this entry of its history. */
+export function enter(id, entry) {
+  chat = id;
+  sought = entry;
+  acknowledged.clear();
+  open(false);
+  forget();
+}
+
+/** Send something about this chat to Rumi; show what went wrong. */
 export async function post(path, fields) {
   try {
     const answer = await fetch(path, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(fields),
+      body: JSON.stringify({ chat, ...fields }),
     });
     if (answer.ok) return answer.status === 204 ? {} : await answer.json();
     const said = answer.status === 403 ? { error: say("over") } : await answer.json();
@@ -42,13 +59,51 @@ export function open(may) {
 /** Forget what was told: everything will be told again. */
 export function forget() {
   entries.clear();
-  log.replaceChildren(empty);
+  log.replaceChildren(earlier, empty);
+  earlier.hidden = true;
   empty.hidden = false;
 }
 
+/** All that is in the talk is there now; `earlier` says whether the journal has more. */
+export function begun(about) {
+  earlier.hidden = !about.earlier;
+  if (sought) find(sought);
+  sought = 0;
+}
+
+/** Put what was said before in front; whether there was any. */
+async function back() {
+  const first = [...entries.keys()].find((id) => id.startsWith("h"));
+  const shown = chat;
+  const answer = first && (await get("/chats/earlier", { chat, before: first.slice(1) }));
+  if (!answer || shown !== chat) return false;
+  const height = log.scrollHeight;
+  const later = [...entries];
+  entries.clear();
+  for (const shape of answer.entries) entry(shape, earlier);
+  for (const [id, known] of later) entries.set(id, known);
+  earlier.after(...[...entries.values()].map((known) => known.element));
+  earlier.hidden = !answer.earlier;
+  log.scrollTop += log.scrollHeight - height;
+  return answer.entries.length > 0;
+}
+
+/** Show an entry of the history, however far back it is. */
+export async function find(id) {
+  for (let pages = 0; pages < 50 && !entries.has(`h${id}`); pages++) {
+    const first = [...entries.keys()].find((each) => each.startsWith("h"));
+    if (!first || Number(first.slice(1)) < id || !(await back())) break;
+  }
+  const known = entries.get(`h${id}`);
+  if (!known) return;
+  known.element.scrollIntoView({ block: "center" });
+  known.element.tabIndex = -1;
+  known.element.focus();
+}
+
 /** An entry as it is now. Parts that have not changed stay: what is folded open, selected, or read aloud. */
-export function entry(shape) {
-  const stay = atEnd();
+export function entry(shape, place = null) {
+  const stay = !place && atEnd();
   const known = entries.get(shape.id) || { element: make("article", {}), shown: [] };
   const element = known.element;
   element.className = `entry ${shape.kind} ${shape.state}`;
@@ -65,7 +120,7 @@ export function entry(shape) {
   arrange(element, [...shown.map((each) => each.node), ...remarks(shape)]);
   if (!element.isConnected) log.append(element);
   entries.set(shape.id, { shape, element, shown });
-  forgetOldest();
+  if (!place) forgetOldest();
   empty.hidden = true;
   if (shape.delivery && !acknowledged.has(shape.delivery)) {
     acknowledged.add(shape.delivery);
@@ -86,7 +141,7 @@ function remarks(shape) {
 }
 
 function forgetOldest() {
-  while (entries.size > MOST_ENTRIES) {
+  while (entries.size > MOST_ENTRIES && atEnd()) { // not while earlier ones are read
     const [id, { element }] = entries.entries().next().value;
     element.remove();
     entries.delete(id);
@@ -115,6 +170,10 @@ function show(part, shape) {
         make("em", {}, part.verdict ? ` ${say(`verdict_${part.verdict}`)}` : ""));
     case "note":
       return make("p", { class: "note" }, part.text);
+    case "session":
+      return make("p", { class: "session faint" }, say("new_session"));
+    case "handed": // others' words, or a file
+      return make("details", { class: "handed" }, make("summary", {}, part.source), make("pre", { tabindex: "0" }, part.text));
     default:
       if (shape.kind === "you") return make("div", { class: "text" }, part.text);
       return make("div", { class: "text" }, ...nodes(part.html), make("div", { class: "tail" }, ...nodes(part.tail)));
@@ -207,6 +266,7 @@ export function begin(tell) {
     post("/chat/stop", {});
     message.focus();
   });
+  earlier.addEventListener("click", back);
   document.getElementById("yes").addEventListener("click", () => answer(true));
   document.getElementById("no").addEventListener("click", () => answer(false));
   if (matchMedia("(min-width: 64rem)").matches) message.focus(); // a phone would cover half the page with keys
