@@ -15,10 +15,40 @@ _TASKS: Final = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
 _TAGS: Final = {
     *("a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "strong", "ul"),
-    *("table", "tbody", "td", "th", "thead", "tr"),
+    *("span", "table", "tbody", "td", "th", "thead", "tr"),
 }
+_LANGUAGES: Final = frozenset(
+    {
+        *("bash", "sh", "shell", "console", "python", "py", "pycon", "javascript", "js", "typescript", "ts"),
+        *("json", "yaml", "yml", "toml", "ini", "html", "xml", "css", "sql", "diff", "c", "cpp", "c++", "go"),
+        *("rust", "rs", "java", "kotlin", "ruby", "rb", "php", "lua", "perl", "r", "make", "makefile"),
+        *(
+            "dockerfile",
+            "docker",
+            "markdown",
+            "md",
+            "tex",
+            "latex",
+            "swift",
+            "haskell",
+            "csharp",
+            "c#",
+            "csv",
+        ),
+    }
+)
+"""Languages whose code is coloured: others would load one of Pygments' hundreds of modules for each name."""
+
+MOST_COLOURED: Final = 20_000
+"""Characters of a block of code that is coloured; lexers are slow with hostile texts."""
+
+_COLOURS: Final = {"k", "s", "c", "m", "f", "i", "d"}
+"""Keywords, strings, comments, numbers, names of functions, inserted and deleted lines."""
+
 _ALIGNED: Final = {"left", "center", "right"}
-_CLASSES: Final = {"div": {"wide-table"}, "p": {"heading"}, "td": _ALIGNED, "th": _ALIGNED}
+_CLASSES: Final = {
+    "div": {"wide-table"}, "p": {"heading"}, "td": _ALIGNED, "th": _ALIGNED, "span": _COLOURS
+}  # fmt: skip
 MOST_CHARS: Final = 100_000
 """A longer text is shown unparsed, because parsing blocks the process."""
 
@@ -38,7 +68,13 @@ def parser() -> "MarkdownIt":
 def _parser(for_page: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "linkify": for_page})
+    options = {
+        "html": False,
+        "breaks": True,
+        "linkify": for_page,
+        "highlight": _coloured if for_page else None,
+    }
+    parser = MarkdownIt("commonmark", options)
     parser.enable(["table", "strikethrough"]).core.ruler.before("inline", "tasks", _mark_tasks)
     if for_page:
         assert parser.linkify is not None
@@ -91,6 +127,37 @@ def growing_html(text: str) -> tuple[int, str, str]:
     """Return how many characters of a growing text are final, their HTML, and the HTML of the rest."""
     final = sum(len(line) for line in text.splitlines(keepends=True)[: finished_lines(text)])
     return final, to_html(text[:final]) if final else "", to_html(text[final:])
+
+
+def _coloured(code: str, language: str, attrs: object) -> str:
+    """Return code as HTML with a class around what has a colour; empty if its language is not known."""
+    if language.lower() not in _LANGUAGES or len(code) > MOST_COLOURED:
+        return ""
+    from pygments import lex
+    from pygments.lexers import get_lexer_by_name
+    from pygments.token import Token as Kind
+    from pygments.util import ClassNotFound
+
+    kinds = (
+        *((Kind.Keyword, "k"), (Kind.Operator.Word, "k"), (Kind.Literal.String, "s"), (Kind.Comment, "c")),
+        *(
+            (Kind.Literal.Number, "m"),
+            (Kind.Name.Function, "f"),
+            (Kind.Name.Class, "f"),
+            (Kind.Name.Tag, "k"),
+        ),
+        *((Kind.Generic.Inserted, "i"), (Kind.Generic.Deleted, "d")),
+    )
+    try:
+        lexer = get_lexer_by_name(language, ensurenl=False, stripnl=False)
+    except ClassNotFound:
+        return ""
+    coloured = ""
+    for kind, text in lex(code, lexer):
+        colour = next((colour for known, colour in kinds if kind in known), "")
+        text = html.escape(text)
+        coloured += f'<span class="{colour}">{text}</span>' if colour and text.strip() else text
+    return coloured
 
 
 def _mark_tasks(state: "StateCore") -> None:

@@ -1,12 +1,13 @@
 """Markdown as HTML for the page, whatever a model or a stranger has written."""
 
 import re
+from html import unescape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.markdown import MOST_CHARS, growing_html, to_html
+from rumi.markdown import _LANGUAGES, MOST_CHARS, MOST_COLOURED, growing_html, to_html
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -39,7 +40,7 @@ def test_no_mixture_of_texts_gets_other_tags_in(pieces: list[str]) -> None:
     found = set(re.findall(r"</?([a-z0-9]+)", to_html("".join(pieces))))
     assert found <= {
         *("a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "strong", "ul"),
-        *("table", "tbody", "td", "th", "thead", "tr"),
+        *("table", "tbody", "td", "th", "thead", "tr", "span"),
     }
 
 
@@ -63,3 +64,22 @@ def test_what_is_final_of_a_growing_text_stays_as_it_is(pieces: list[str]) -> No
 
 def test_a_text_that_is_far_too_long_is_shown_as_it_is() -> None:
     assert to_html("<" + "*" * MOST_CHARS).startswith("<pre>&lt;***")
+
+
+def test_code_is_coloured_and_says_what_it_said() -> None:
+    code = 'def f(x):  # <b>\n    return "a & b" * 2\n'
+    shown = to_html(f"```python\n{code}```")
+    assert '<span class="k">def</span>' in shown
+    assert '<span class="f">f</span>' in shown
+    assert '<span class="c"># &lt;b&gt;</span>' in shown
+    assert set(re.findall(r'class="(\w+)"', shown)) == {"k", "f", "c", "s", "m"}
+    assert unescape(re.sub("<[^>]*>", "", shown)).strip() == code.strip()
+    assert "<span" not in to_html("```no-such-language\ndef f\n```")
+    assert "<span" not in to_html(f"```python\n{'x = 1 ' * MOST_COLOURED}\n```")
+
+
+@pytest.mark.parametrize("language", sorted(_LANGUAGES))
+def test_each_language_is_known_and_loses_nothing(language: str) -> None:
+    code = "\n\nif a < b && c: 'x' // 1\n\tend -- <!-- \\ $x #!\n\n"
+    shown = to_html(f"```{language}\n{code}```")
+    assert unescape(re.sub("<[^>]*>", "", shown)) == f"{code}\n"

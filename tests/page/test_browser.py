@@ -174,6 +174,16 @@ SAMPLE = """\
 | ~~old~~ | 5 |
 
 ~~gone~~ **bold** *it* `code`
+
+```python
+def tea(cups: int = 2) -> str:  # in words
+    return f"{cups} cups"
+```
+
+```diff
+-old
++new
+```
 """
 
 
@@ -262,7 +272,7 @@ def test_keys_are_enough(page: Page) -> None:
         if places[-1] != "BODY":
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", places
     titles = ["chats-title", "tree-title", "turns-title"]
-    assert [place for place in places if place not in ("SUMMARY", "PRE", "A", "DIV")] == [
+    assert [place for place in places if place not in ("SUMMARY", "PRE", "A", "DIV", "BUTTON")] == [
         "#message", "logout", "open-shelf", "log", "message", "send", *titles, "BODY",
     ]  # fmt: skip
     assert "SUMMARY" in places  # what a tool said is folded
@@ -399,3 +409,21 @@ def test_earlier_messages_come_when_they_are_asked_for(page: Page, served: Serve
     expect(page.locator("#earlier")).to_be_hidden()
     texts = page.locator(".entry.you").all_text_contents()
     assert texts == [f"message {number}." for number in range(450)]
+
+
+def test_code_and_answers_can_be_copied(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    say(page, f"shows {SAMPLE}".replace("\n", "\\n"))
+    answer = page.locator(".entry.answer.done").last
+    expect(answer.locator("pre .k").first).to_have_text("def")
+    answer.locator(".block").first.hover()
+    answer.locator(".block .copy").first.click()
+    expect(answer.locator(".block .copy").first).to_have_text("Copied")
+    copied = "navigator.clipboard.readText()"
+    assert page.evaluate(copied).startswith("def tea(cups: int = 2) -> str:  # in words\n    return")
+    answer.locator(":scope > .copy").click()
+    expect(answer.locator(":scope > .copy")).to_have_text("Copied")
+    text = page.evaluate(copied)
+    assert "nested one" in text
+    assert "return f" in text
+    assert "Copy" not in text

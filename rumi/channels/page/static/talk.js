@@ -1,5 +1,6 @@
 // The talk: what was said, what grows, what is asked; and what is typed.
 
+import { block, copies } from "./copy.js";
 import { arrange, get, make, say, took } from "./dom.js";
 
 const log = document.getElementById("log");
@@ -131,6 +132,23 @@ export function entry(shape, place = null) {
 }
 
 function remarks(shape) {
+  return [...endings(shape), ...(shape.kind !== "you" && shape.state === "done" ? [copiesAll(shape)] : [])];
+}
+
+function copiesAll(shape) {
+  const texts = () => [...entries.get(shape.id).element.querySelectorAll(":scope > .text")];
+  const words = (node) => {
+    const copy = node.cloneNode(true);
+    for (const button of copy.querySelectorAll("button")) button.remove();
+    log.append(copy); // what is not in the page has no lines
+    const said = copy.innerText;
+    copy.remove();
+    return said.trim();
+  };
+  return copies(say("copy_answer"), () => texts().map(words).join("\n\n"));
+}
+
+function endings(shape) {
   if (shape.state === "running" && !shape.parts.some((part) => part.kind === "text" && (part.html || part.tail))) {
     return [make("p", { class: "dots", role: "status", "aria-label": say("working") }, "···")];
   }
@@ -182,7 +200,13 @@ function show(part, shape) {
 
 /** HTML of the server's own making as nodes. The page's policy runs no script in it, whatever it says. */
 function nodes(html) {
-  return [...new DOMParser().parseFromString(html, "text/html").body.childNodes];
+  const body = new DOMParser().parseFromString(html, "text/html").body;
+  for (const pre of body.querySelectorAll("pre")) {
+    const place = document.createComment("");
+    pre.replaceWith(place);
+    place.replaceWith(block(pre));
+  }
+  return [...body.childNodes];
 }
 
 function tool(part) {
@@ -198,7 +222,7 @@ function tool(part) {
     make("code", {}, part.title),
     make("span", { class: "faint" }, remarks.join(" · ")),
   );
-  const said = part.said ? make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : "")) : "";
+  const said = part.said ? block(make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : ""))) : "";
   return make("details", { class: `tool ${part.state}` }, summary, said);
 }
 
