@@ -8,7 +8,8 @@ import trio
 from rumi.config import Loaded
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.sandbox import Backend, Engine, SandboxLimits, choose_engine, free_on
+from rumi.sandbox import Backend, Engine, SandboxError, SandboxLimits, choose_engine, free_on
+from runner.programs import Selection
 
 if TYPE_CHECKING:
     from rumi.sandbox.docker.image import ImageState
@@ -47,7 +48,13 @@ async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None
         installation=home.installation(),
         limits=sandbox_limits(loaded),
         image=settings.image,
+        selection=selection_of(loaded),
     )
+
+
+def selection_of(loaded: Loaded) -> Selection:
+    """Return the programs that the configuration wants in the sandbox."""
+    return Selection(loaded.settings.sandbox.tools)
 
 
 async def close_engine(engine: Engine) -> None:
@@ -74,12 +81,30 @@ async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_ma
                 "No Docker daemon answers, and many users need one: bubblewrap bounds less.",
                 'Start Docker, or choose it anyway in config.toml: [sandbox] backend = "bubblewrap"',
             )
-        if engine.kind == "docker" and not (await image_state(engine, loaded)).sound:
-            await build_image(loaded, progress)
+        if engine.kind == "docker":
+            await _ready_image(engine, loaded, progress)
     except BaseException:
         await close_engine(engine)
         raise
     return engine
+
+
+async def _ready_image(engine: Engine, loaded: Loaded, progress: Progress) -> None:
+    """Build Docker's image if it is missing or old, unless it is the user's own.
+
+    Raises:
+        SandboxError: The user's own image is not there, or Rumi's cannot be built.
+    """
+    from rumi.sandbox.docker.engine import DockerEngine
+
+    assert isinstance(engine, DockerEngine)
+    state = await image_state(engine, loaded)
+    if not state.sound:
+        if state.own:
+            raise SandboxError(f"The image {state.image} is not there.", "Pull it, or make it with docker.")
+        await build_image(loaded, progress)
+        state = await image_state(engine, loaded)
+    engine.missing_programs = state.missing
 
 
 async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
@@ -88,7 +113,7 @@ async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
     from rumi.sandbox.docker.image import look_at_image
 
     assert isinstance(engine, DockerEngine)
-    return await look_at_image(engine.api, loaded.settings.sandbox.image)
+    return await look_at_image(engine.api, loaded.settings.sandbox.image, selection_of(loaded))
 
 
 async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
@@ -97,12 +122,12 @@ async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
 
     name = loaded.settings.sandbox.image
     progress(f"building the sandbox's image {name}")
-    report = await image.build_image(name, progress)
+    report = await image.build_image(name, progress, selection=selection_of(loaded))
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
     return [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}", *_lacking(report.missing)]
 
 
-async def build_rootfs(home: Home, progress: Progress) -> list[str]:
+async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
     """Make bubblewrap's root file system; return lines that describe the result."""
     from rumi.sandbox import sandbox_user
     from runner.rootfs import RootfsReport
@@ -110,7 +135,7 @@ async def build_rootfs(home: Home, progress: Progress) -> list[str]:
 
     def copied() -> RootfsReport:
         uid, gid = sandbox_user(home.installation(), home.root)
-        return build(home.rootfs, uid=uid, gid=gid)
+        return build(home.rootfs, uid=uid, gid=gid, selection=selection_of(loaded))
 
     progress("copying this host's programs")
     report = await trio.to_thread.run_sync(copied)
@@ -119,7 +144,15 @@ async def build_rootfs(home: Home, progress: Progress) -> list[str]:
 
 
 def _lacking(missing: Sequence[str]) -> list[str]:
-    return [f"not in it, because this host lacks them: {', '.join(missing)}"] if missing else []
+    """Say which programs are not in the sandbox, and why."""
+    from runner.programs import has_privileges
+
+    raised = [name for name in missing if has_privileges(name)]
+    lacked = [name for name in missing if name not in raised]
+    said = [f"not in it, because this host lacks them: {', '.join(lacked)}"] if lacked else []
+    if raised:
+        said.append(f"not in it, because they have set-id bits or capabilities: {', '.join(raised)}")
+    return said
 
 
 async def remove_leftovers(engine: Engine) -> list[str]:
@@ -144,14 +177,18 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     facts.append(("files", files_bound(loaded)))
     facts.append(("disk", room_left(home, loaded)[0]))
     facts.extend(("degraded", why) for why in engine.degraded)
-    made_elsewhere = False
+    missing = await trio.to_thread.run_sync(missing_programs, selection_of(loaded))
+    own = False
     if engine.kind == "docker":
         image = await image_state(engine, loaded)
-        made_elsewhere = image.source == "alpine"
+        own = image.own
+        if image.sound:
+            missing = image.missing
         facts.append(("image", image.fault or f"{image.image}, sound, made of {image.made_of}"))
-    missing = await trio.to_thread.run_sync(missing_programs)
-    if missing and not made_elsewhere:
-        facts.append(("missing", f"{', '.join(missing)} (this host lacks them)"))
+    if not own:
+        there = [name for name in selection_of(loaded).beyond_core if name not in missing]
+        facts.append(("tools", f"{loaded.settings.sandbox.tools}: {', '.join(there) or '-'}"))
+        facts.extend(("missing", each) for each in _lacking(missing))
     if engine.kind == "docker":
         containers = await engine.containers()
         facts.extend(
@@ -179,8 +216,8 @@ def room_left(home: Home, loaded: Loaded) -> tuple[str, bool]:
     return said, free.low
 
 
-def missing_programs() -> tuple[str, ...]:
-    """Return allowed programs that this host lacks, and so does a sandbox made from it."""
-    from runner.programs import PROGRAMS, find_program
+def missing_programs(selection: Selection) -> tuple[str, ...]:
+    """Return programs of the selection that this host lacks, and so does a sandbox made from it. Blocking."""
+    from runner.rootfs import missing_programs as missing
 
-    return tuple(name for name in PROGRAMS if find_program(name) is None)
+    return missing(selection)

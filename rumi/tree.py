@@ -27,7 +27,7 @@ from pathlib import Path
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
-from rumi.building import sandbox_limits
+from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
 from rumi.chat_ids import ChatIds
 from rumi.chats import (
@@ -52,7 +52,7 @@ from rumi.offload import Threads
 from rumi.redact import Redactor
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
-from rumi.sandbox import Engine, add_sandboxes
+from rumi.sandbox import CommandPolicy, Engine, add_sandboxes
 from rumi.settings import chat_limits_of, web_settings_of
 from rumi.skills import Catalogue, CodeRunner, DisabledSkills, Skills, SkillsMessage, TrustedSkills, sources
 from rumi.status import StatusSource, outline
@@ -136,6 +136,11 @@ class Tree:
             skills=skills.ask,
             thinks=models.name != OFFLINE,
         )
+        policy = CommandPolicy(selection_of(loaded).allowed, engine.missing_programs)
+
+        def policy_of(chat: str) -> CommandPolicy:
+            return policy
+
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
         self.services = ChatServices(
@@ -143,10 +148,11 @@ class Tree:
             sandboxes=sandboxes,
             workspaces=Workspaces(home.workspaces, Threads()),
             hub=hub,
-            publisher=Publisher(hub, self.audit, pending, time.time, sandboxes.container_id),
+            publisher=Publisher(hub, self.audit, pending, time.time, sandboxes.container_id, policy_of),
             pending=pending,
             context=context,
             lessons=lessons,
+            policy_of=policy_of,
         )
         self.inbox = add_chats(
             self.root,

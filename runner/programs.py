@@ -1,15 +1,20 @@
 """The programs of the sandbox, their places on this host, and the libraries that they load."""
 
+import contextlib
 import os
 import shutil
+import stat
 import struct
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
+
+Tools: TypeAlias = Literal["work", "core"]
 
 # fmt: off
-ALLOWED: tuple[str, ...] = (
+CORE: tuple[str, ...] = (
     "ls", "cat", "head", "tail", "less", "more", "cp", "mv", "rm", "mkdir", "rmdir", "touch",
     "find", "which", "stat", "du", "df", "grep", "egrep", "fgrep", "sed", "awk", "gawk", "cut",
     "sort", "uniq", "wc", "tr", "tee", "diff", "comm", "join", "paste", "echo", "printf", "yes",
@@ -18,19 +23,55 @@ ALLOWED: tuple[str, ...] = (
     "gzip", "gunzip", "zcat", "sh", "xargs", "nl", "tac", "split", "column", "fold", "rev", "shuf",
     "timeout", "nice",
 )
+WORK: tuple[str, ...] = (
+    "python3", "python", "pip", "git", "jq", "rg", "patch", "file", "bc", "unzip", "zip", "xz", "sqlite3",
+    "tree", "make", "node", "chmod", "ln", "mktemp", "readlink", "cmp", "od", "uname",
+)
 # fmt: on
-"""Programs that a person or a model may run."""
+"""The programs that commands may name: `CORE` always, `WORK` where `[sandbox] tools` is `work`."""
 
 OWN: tuple[str, ...] = ("bash", "kill")
 """Programs that the sandbox needs for itself: its first process, and the end of all others."""
 
-PROGRAMS: tuple[str, ...] = ALLOWED + OWN
-
 SYSTEM_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
+PYTHONS = ("python3", "python")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The programs that a sandbox should have."""
+
+    tools: Tools = "core"
+    extra: tuple[str, ...] = ()
+    """Further programs of the host, by name."""
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """Return the programs that a person or a model may run."""
+        work = WORK if self.tools == "work" else ()
+        return tuple(dict.fromkeys((*CORE, *work, *self.extra)))
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Return these and what the sandbox needs for itself."""
+        return tuple(dict.fromkeys((*self.allowed, *OWN)))
+
+    @property
+    def beyond_core(self) -> tuple[str, ...]:
+        """Return the allowed programs that are in this selection and not in every one."""
+        return tuple(name for name in self.allowed if name not in CORE)
+
+    @property
+    def label(self) -> str:
+        """Return the selection as one line: equal ones have equal lines."""
+        return " ".join((self.tools, *sorted(set(self.extra))))
 
 
 class RootfsError(Exception):
     """This host lacks something that a root file system needs; the error names it."""
+
+
+CORE_ONLY = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +88,44 @@ class Program:
 def find_program(name: str) -> Program | None:
     """Look in the system's folders, then in PATH, because a person's own wrapper must not be in a sandbox.
 
-    Return None if this host has no such program, or one that is neither ELF nor a script.
+    Return None if this host has no such program, or one that is neither ELF nor a script, or one with a
+    set-id bit or capabilities.
     """
-    found = shutil.which(name, path=os.pathsep.join(SYSTEM_PATH)) or shutil.which(name)
-    if found is None:
-        return None
-    source = Path(os.path.realpath(found))
+    if name == "pip":
+        return None  # it is a package of Python: see `runner.python`
+    source = _source(name)
+    return _program(name, source) if source is not None and not _has_privileges(source) else None
+
+
+def has_privileges(name: str) -> bool:
+    """Return True if the host's program of that name is left out for its set-id bit or its capabilities."""
+    source = _source(name)
+    return source is not None and _has_privileges(source)
+
+
+def _source(name: str) -> Path | None:
+    """Return the real file of a program: never a shim, a script that starts another version of it."""
+    folders = [each for each in os.get_exec_path() if Path(each).name != "shims"]
+    names = PYTHONS if name in PYTHONS else (name,)
+    for path in (SYSTEM_PATH, folders):
+        for each in names:
+            if found := shutil.which(each, path=os.pathsep.join(path)):
+                return Path(os.path.realpath(found))
+        if name in PYTHONS and path is SYSTEM_PATH:
+            # Rumi's own, behind its virtual environment: a version that pyenv or uv has installed.
+            return Path(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))
+    return None
+
+
+def _has_privileges(source: Path) -> bool:
+    if source.stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
+        return True
+    with contextlib.suppress(OSError):  # a file system without such attributes
+        return "security.capability" in os.listxattr(source)
+    return False
+
+
+def _program(name: str, source: Path) -> Program | None:
     with source.open("rb") as file:
         start = file.read(256)
     if start.startswith(b"\x7fELF"):
@@ -95,28 +168,37 @@ def libraries(program: Program) -> tuple[Path, ...]:
     """Return the loader and the libraries that it loads for this program, by the paths where it looks for
     them.
 
-    It asks the loader itself (glibc and musl both know `--list`), so the same files are found inside.
-
     Raises:
         RootfsError: The loader cannot find one of them.
     """
     if program.kind != "elf" or not program.interpreter:
         return ()
+    return loaded_for(program.source, program.interpreter)
+
+
+def loaded_for(source: Path, loader: str) -> tuple[Path, ...]:
+    """Return the loader, and the libraries that it loads for an ELF file.
+
+    It asks the loader itself (glibc and musl both know `--list`), so the same files are found inside.
+
+    Raises:
+        RootfsError: The loader cannot find one of them.
+    """
     listed = subprocess.run(
-        [program.interpreter, "--list", str(program.source)],
+        [loader, "--list", str(source)],
         capture_output=True,
         text=True,
         check=False,
         env={"LC_ALL": "C"},  # without the builder's LD_PRELOAD and LD_LIBRARY_PATH
         timeout=30,
     )
-    found = {Path(program.interpreter)}
+    found = {Path(loader)}
     for line in listed.stdout.splitlines():
         if "not found" in line:
-            raise RootfsError(f"{program.source} needs a library that this host lacks: {line.strip()}.")
+            raise RootfsError(f"{source} needs a library that this host lacks: {line.strip()}.")
         target = line.split("=>")[-1].strip().split(" (")[0]
         if target.startswith("/"):
             found.add(Path(target))
     if listed.returncode != 0:
-        raise RootfsError(f"{program.source} cannot be loaded here: {listed.stderr.strip()}.")
+        raise RootfsError(f"{source} cannot be loaded here: {listed.stderr.strip()}.")
     return tuple(sorted(found))

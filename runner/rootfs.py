@@ -1,7 +1,7 @@
 """The sandbox's root file system, made from this host's own programs and the libraries that they load.
 
 The same tree is the root of the embedded engine and, as a tar archive, the base of the container image if
-none can be fetched. It has no network programs, no package manager and no compiler.
+none can be fetched. It has no network programs and no compiler, and pip without an index.
 """
 
 import contextlib
@@ -12,27 +12,37 @@ import shutil
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from runner.programs import ALLOWED, OWN, PROGRAMS, Program, RootfsError, find_program, libraries
+from runner.companions import companions
+from runner.programs import (
+    CORE_ONLY,
+    PYTHONS,
+    Program,
+    RootfsError,
+    Selection,
+    find_program,
+    libraries,
+    loaded_for,
+)
+from runner.python import Entry, interpreter, pip_of
 
 __all__ = [
-    "ALLOWED",
-    "OWN",
-    "PROGRAMS",
     "RootfsError",
     "RootfsReport",
+    "Selection",
     "accounts",
     "build_rootfs",
     "ensure_rootfs",
+    "missing_programs",
     "tree_id",
     "write_tar",
 ]
 
-FORMAT = 2
+FORMAT = 3
 """Increased when the same programs would give another tree, so that older trees count as stale."""
 
 EPOCH = 0
@@ -50,19 +60,24 @@ class RootfsReport:
 
     programs: tuple[str, ...]
     missing: tuple[str, ...]
-    """Programs of `PROGRAMS` that this host, and therefore the tree, lacks."""
+    """Programs of the selection that this host, and therefore the tree, lacks."""
     bytes: int
     rootfs_id: str
     """A digest of every name, mode and byte: two trees with the same id are equal."""
 
 
 def build_rootfs(
-    target: Path, *, uid: int = 1000, gid: int = 1000, progress: Progress | None = None
+    target: Path,
+    *,
+    uid: int = 1000,
+    gid: int = 1000,
+    selection: Selection = CORE_ONLY,
+    progress: Progress | None = None,
 ) -> RootfsReport:
     """Make the tree at `target`. It replaces an old tree in one step; on failure the old tree stays.
 
-    Blocking: about half a second. `uid` and `gid` are the user that commands run as, `runner` inside.
-    Containers that still run on an older tree lose it.
+    Blocking: half a second, and with the tools of `work` two or three. `uid` and `gid` are the user that
+    commands run as, `runner` inside. Containers that still run on an older tree lose it.
 
     Raises:
         RootfsError: The host lacks a shell, or a library that one of its programs needs.
@@ -72,12 +87,19 @@ def build_rootfs(
     building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         tree = building / "tree"
-        report, sources = _make_tree(tree, uid, gid, progress or (lambda _: None))
+        report, sources, found = _make_tree(tree, uid, gid, selection, progress or (lambda _: None))
         _manifest(target).unlink(missing_ok=True)  # first, so that no manifest ever describes another tree
         if target.exists():
             target.rename(building / "old")
         tree.rename(target)
-        manifest = {"format": FORMAT, "user": [uid, gid], "report": asdict(report), "sources": sources}
+        manifest = {
+            "format": FORMAT,
+            "user": [uid, gid],
+            "selection": selection.label,
+            "found": found,
+            "report": asdict(report),
+            "sources": sources,
+        }
         written = building / "manifest"
         written.write_text(json.dumps(manifest), "utf-8")
         written.rename(_manifest(target))
@@ -87,15 +109,31 @@ def build_rootfs(
 
 
 def ensure_rootfs(
-    target: Path, *, uid: int = 1000, gid: int = 1000, progress: Progress | None = None
+    target: Path,
+    *,
+    uid: int = 1000,
+    gid: int = 1000,
+    selection: Selection = CORE_ONLY,
+    progress: Progress | None = None,
 ) -> RootfsReport:
     """Keep the tree at `target` if `build_rootfs` would make the same one, otherwise rebuild it.
 
-    Blocking: a few milliseconds for a tree that is kept. A tree is stale if it has another user or format, or
-    if the size, time or existence of one of its sources on this host has changed.
+    Blocking: a few milliseconds for a tree that is kept. A tree is stale if it has another user, selection or
+    format, or if the size, time or existence of one of its sources on this host has changed.
     """
-    kept = _kept(target, uid, gid)
-    return kept if kept is not None else build_rootfs(target, uid=uid, gid=gid, progress=progress)
+    kept = _kept(target, uid, gid, selection)
+    if kept is not None:
+        return kept
+    return build_rootfs(target, uid=uid, gid=gid, selection=selection, progress=progress)
+
+
+def missing_programs(selection: Selection) -> tuple[str, ...]:
+    """Return the programs of the selection that a tree made now would lack. Blocking: it asks Python."""
+    found = {*_usable(selection)}
+    if "pip" in selection.allowed and (program := find_program("python3")) is not None:
+        python = interpreter(program)
+        found |= {"pip"} if python is not None and pip_of(python) is not None else set()
+    return tuple(name for name in selection.programs if name not in found)
 
 
 def accounts(uid: int, gid: int) -> dict[str, str]:
@@ -147,18 +185,24 @@ def tree_id(tree: Path) -> str:
 
 
 def _make_tree(
-    tree: Path, uid: int, gid: int, progress: Progress
-) -> tuple[RootfsReport, dict[str, list[int]]]:
-    usable = _usable()
+    tree: Path, uid: int, gid: int, selection: Selection, progress: Progress
+) -> tuple[RootfsReport, dict[str, list[int]], list[str]]:
+    """Make the tree; return its report, the stamps of its sources, and the programs that were found."""
+    found = _usable(selection)
     for name in ("sh", "bash"):
-        if name not in usable:
+        if name not in found:
             raise RootfsError(f"This host has no {name}, without which nothing runs in a sandbox.")
+    entries = list(companions(found))
+    places = {entry.inside.as_posix() for entry in entries}
+    usable = {name: each for name, each in found.items() if not _is_bare_python(name, places)}
     _make_skeleton(tree, uid, gid)
     copies, loaded = _Copies(tree), set[Path]()
     for name, program in sorted(usable.items()):
         progress(name)
         copies.place(program.source, Path("usr/bin", name))
         loaded.update(libraries(program))
+    for entry in entries:
+        loaded.update(_place(entry, copies, usable["bash"].interpreter))
     loaded.update(_loaded_by_name(frozenset(loaded)))
     data = sorted(path for path in LOCALE.rglob("*") if path.is_file())
     for path in [*sorted(loaded), *data]:
@@ -168,14 +212,39 @@ def _make_tree(
         for library in sorted(loaded):
             copies.place(library, _merged(libc.with_name(library.name)))
     size = _settle(tree)
-    missing = tuple(name for name in PROGRAMS if name not in usable)
-    report = RootfsReport(tuple(sorted(usable)), missing, size, tree_id(tree))
-    return report, _stamps([*(program.source for program in usable.values()), *loaded, *data])
+    programs = {*usable, *(["pip"] if "usr/bin/pip" in places else [])}
+    missing = tuple(name for name in selection.programs if name not in programs)
+    report = RootfsReport(tuple(sorted(programs)), missing, size, tree_id(tree))
+    stamped = [program.source for program in found.values()]
+    # Of thousands of modules only their folders: an upgrade changes those, and the interpreter.
+    stamped += {entry.source.parent for entry in entries if entry.source is not None}
+    return report, _stamps([*stamped, *loaded, *data]), sorted(found)
 
 
-def _usable() -> dict[str, Program]:
+def _is_bare_python(name: str, places: Collection[str]) -> bool:
+    """Return True for a Python whose library was not found: it does not start."""
+    return name in PYTHONS and not any(place.endswith("/os.py") for place in places)
+
+
+def _place(entry: Entry, copies: "_Copies", loader: str) -> Iterable[Path]:
+    """Put a file into the tree; return the libraries that it loads. A module that lacks one stays out."""
+    inside = _merged(entry.inside) if entry.inside.is_absolute() else entry.inside
+    if entry.content is not None or entry.source is None:
+        copies.write(entry.content or b"", inside, executable=entry.executable)
+        return ()
+    needed: Iterable[Path] = ()
+    if entry.elf:
+        try:
+            needed = loaded_for(entry.source, loader)
+        except RootfsError:
+            return ()
+    copies.place(entry.source, inside)
+    return needed
+
+
+def _usable(selection: Selection) -> dict[str, Program]:
     """Return the programs that this host has; a script counts if its interpreter is among them."""
-    found = {program.name: program for name in PROGRAMS if (program := find_program(name)) is not None}
+    found = {name: program for name in selection.programs if (program := find_program(name)) is not None}
     return {name: p for name, p in found.items() if p.kind == "elf" or Path(p.interpreter).name in found}
 
 
@@ -201,7 +270,7 @@ class _Copies:
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
-        self._first: dict[Path, Path] = {}
+        self._first: dict[tuple[int, int], Path] = {}
 
     def place(self, source: Path, destination: Path) -> None:
         """Copy the target of `source`, unless the destination exists."""
@@ -209,11 +278,19 @@ class _Copies:
         if destination.exists():
             return
         destination.parent.mkdir(parents=True, exist_ok=True)
-        if (first := self._first.setdefault(real, destination)) != destination:
+        status = real.stat()
+        if (first := self._first.setdefault((status.st_dev, status.st_ino), destination)) != destination:
             os.link(first, destination)
             return
         shutil.copyfile(real, destination)
-        destination.chmod(0o755 if real.stat().st_mode & 0o111 else 0o644)
+        destination.chmod(0o755 if status.st_mode & 0o111 else 0o644)
+
+    def write(self, content: bytes, destination: Path, *, executable: bool) -> None:
+        """Make a file with this content."""
+        destination = self._tree / destination
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        destination.write_bytes(content)
+        destination.chmod(0o755 if executable else 0o644)
 
 
 def _merged(path: Path) -> Path:
@@ -264,17 +341,18 @@ def _stamps(sources: Iterable[Path]) -> dict[str, list[int]]:
     return dict(sorted(stamps.items()))
 
 
-def _kept(target: Path, uid: int, gid: int) -> RootfsReport | None:
+def _kept(target: Path, uid: int, gid: int, selection: Selection) -> RootfsReport | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         manifest = json.loads(_manifest(target).read_text("utf-8"))
         saved = manifest["report"]
         programs, missing = tuple(saved["programs"]), tuple(saved["missing"])
         report = RootfsReport(programs, missing, int(saved["bytes"]), str(saved["rootfs_id"]))
-        present = _usable()
+        present = _usable(selection)
         if (
             manifest["format"] == FORMAT
             and manifest["user"] == [uid, gid]
-            and tuple(sorted(present)) == report.programs
+            and manifest["selection"] == selection.label
+            and sorted(present) == manifest["found"]
             and all(str(program.source) in manifest["sources"] for program in present.values())
             and _stamps(map(Path, manifest["sources"])) == manifest["sources"]
             and (target / "usr/bin/sh").exists()

@@ -11,7 +11,7 @@ from rumi.agent import ToolFinished, ToolStarted, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
-from rumi.sandbox import CommandRefused, parse_command
+from rumi.sandbox import STRICT, CommandPolicy, CommandRefused
 from rumi.tools import ToolResult
 
 _OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"
@@ -92,18 +92,21 @@ class PendingMessages:
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one."""
+    """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one;
+    `policy_of` which commands it may run.
+    """
 
     hub: Hub
     audit: AuditLog
     pending: PendingMessages
     now: Callable[[], float]
     container_id: Callable[[str], str]
+    policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
 
     def publish(self, chat: str, turn: str, what: Happening) -> None:
         """Write the audit line and give the event to those who listen. Never waits for anyone."""
         event = ChatEvent(chat, turn, self.now(), what)
-        _write(self.audit, event, self.container_id(chat))
+        _write(self.audit, event, self.container_id(chat), self.policy_of(chat))
         self.hub.publish(event)
 
     def reply(self, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None) -> None:
@@ -126,7 +129,7 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
     return record
 
 
-def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
+def _write(audit: AuditLog, event: ChatEvent, container_id: str, policy: CommandPolicy) -> None:
     """Write the audit line of an event, if it has one."""
     record = recorded(event)
     match event.what:
@@ -135,7 +138,7 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str) -> None:
         case Replied() if event.turn:
             return
         case ToolFinished(call, result) if record is not None:
-            record |= {"argv": _argv(call.arguments, result), "command": _command(call.arguments)}
+            record |= {"argv": _argv(call.arguments, result, policy), "command": _command(call.arguments)}
             container_id = result.trace.container_id if result.trace else container_id
     if record is not None:
         del record["time"]
@@ -151,11 +154,11 @@ def _command(arguments: str) -> str:
     return str(command)
 
 
-def _argv(arguments: str, result: ToolResult) -> list[str] | None:
+def _argv(arguments: str, result: ToolResult, policy: CommandPolicy) -> list[str] | None:
     """Return what ran, also where it was cut off; None for what was refused and never ran."""
     if result.trace is not None:
         return list(result.trace.argv)
     try:
-        return list(parse_command(_command(arguments)))
+        return list(policy.parse(_command(arguments)))
     except CommandRefused:
         return None

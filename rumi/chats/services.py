@@ -1,5 +1,6 @@
 """What chats share: each of them, and its worker, may touch this and no more. Their sandboxes and files."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,16 @@ from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.session import ChatSession
 from rumi.journal import JournalMessage
 from rumi.offload import Offload
-from rumi.sandbox import Command, CommandResult, WorkspaceUse, clear_workspace, may_write, measure
+from rumi.sandbox import (
+    STRICT,
+    Command,
+    CommandPolicy,
+    CommandResult,
+    WorkspaceUse,
+    clear_workspace,
+    may_write,
+    measure,
+)
 
 
 class Sandboxes(Protocol):
@@ -110,3 +120,5 @@ class ChatServices:
     pending: PendingMessages
     context: ChatContext
     lessons: Lessons
+    policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
+    """Which commands a chat may run."""

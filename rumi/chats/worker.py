@@ -69,7 +69,10 @@ class Worker:
             lambda: chat_session.files_tainted,
             shell.touched,
         )
-        self._tools: tuple[Tool, ...] = (Bash(shell), *services.context.tools_for(view))
+        self._tools: tuple[Tool, ...] = (
+            Bash(shell, services.policy_of(chat_id)),
+            *services.context.tools_for(view),
+        )
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""

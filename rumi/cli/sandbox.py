@@ -59,7 +59,7 @@ async def _build() -> None:
             lines = await build_image(loaded, steps.step)  # running containers keep their image
         else:
             with home.hold("rumi sandbox build"):  # running containers would lose their root file system
-                lines = await build_rootfs(home, steps.step)
+                lines = await build_rootfs(home, loaded, steps.step)
     for line in lines:
         say(line)
 

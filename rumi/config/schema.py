@@ -162,6 +162,7 @@ class SandboxSection(Section):
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
+    tools: Literal["work", "core"] = "work"
     memory: Annotated[str, BeforeValidator(_bytes_as_text), _checked(memory_bytes)] = "512m"
     cpus: Annotated[float, Field(ge=0.01, le=1024, allow_inf_nan=False)] = 1.0
     pids: Annotated[int, Field(ge=2, le=4_194_304)] = 128

@@ -93,6 +93,12 @@ def _user() -> str:
 async def _image(engine: Engine, loaded: Loaded) -> Check:
     """Check the image. The first chat makes a missing or old one; somebody put a foreign one there."""
     image = await image_state(engine, loaded)
+    if image.own and not image.fault:
+        return Check("image", "ok", f"{image.image}, your own")
+    if image.own:
+        return Check(
+            "image", "failure", f"the image {image.image} is not there", "Pull it, or make it with docker."
+        )
     if not image.image_id:
         found = f"the image {image.image} is not there"
         return Check("image", "warning", found, "The first chat builds it. At once: rumi sandbox build")

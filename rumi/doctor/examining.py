@@ -117,10 +117,11 @@ async def _holder(home: Home, language: Language) -> list[Check]:
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
     """Check both engines. It is a failure if none works, or if the required one does not."""
     from rumi.doctor.docker import docker
-    from rumi.doctor.sandboxes import bubblewrap, files, leftovers, user
+    from rumi.doctor.sandboxes import bubblewrap, files, leftovers, programs, user
 
     await examination.look("user", partial(blocking, partial(user, home)))
     await examination.look("files", partial(blocking, partial(files, home, loaded)))
+    await examination.look("programs", partial(blocking, partial(programs, loaded)))
     await examination.look("leftovers", partial(leftovers, home), "warning")
     await examination.look("docker", partial(docker, home, loaded), "warning")
     await examination.look("bubblewrap", partial(bubblewrap, home, loaded), "warning")

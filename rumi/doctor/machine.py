@@ -19,7 +19,7 @@ CLOCK_S = 86_400.0
 
 def machine(home: Home) -> list[Check]:
     """Run the checks that do not need a home."""
-    return [_python(), _clock(home), _terminal(), _programs()]
+    return [_python(), _clock(home), _terminal()]
 
 
 def disk(home: Home) -> list[Check]:
@@ -67,13 +67,3 @@ def _terminal() -> Check:
         return Check("terminal", "warning", found, "export LANG=C.UTF-8")
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or "not set"
     return Check("terminal", "ok", f"UTF-8; LANG is {locale}")
-
-
-def _programs() -> Check:
-    from rumi.building import missing_programs
-
-    missing = missing_programs()
-    if missing:
-        found = f"this host lacks {', '.join(missing)}, and so does a sandbox made from it"
-        return Check("programs", "warning", found, "Install them, then: rumi sandbox build")
-    return Check("programs", "ok", "all allowed programs are here")

@@ -2,7 +2,14 @@
 
 import os
 
-from rumi.building import close_engine, files_bound, find_engine, room_left
+from rumi.building import (
+    close_engine,
+    files_bound,
+    find_engine,
+    missing_programs,
+    room_left,
+    selection_of,
+)
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
@@ -56,6 +63,21 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
         )
         checks.append(Check("files", "failure", left, fix))
     return checks
+
+
+def programs(loaded: Loaded) -> list[Check]:
+    """Report which tools a sandbox made from this host has, and which it lacks. Blocking."""
+    selection = selection_of(loaded)
+    missing = missing_programs(selection)
+    install = "Install them, then: rumi sandbox build"
+    if basic := [name for name in missing if name not in selection.beyond_core]:
+        found = f"this host lacks {', '.join(basic)}, and so does a sandbox made from it"
+        return [Check("programs", "warning", found, install)]
+    there = [name for name in selection.beyond_core if name not in missing]
+    if not missing:
+        return [Check("programs", "ok", "all allowed programs are here")]
+    found = f"here are {', '.join(there) or '-'}; this host lacks {', '.join(missing)}"
+    return [Check("programs", "ok", found, install)]
 
 
 async def leftovers(home: Home) -> list[Check]:

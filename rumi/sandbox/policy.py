@@ -27,11 +27,10 @@ from rumi.sandbox.shell import (
     read_words,
     trimmed,
 )
-from runner import programs
+from runner.programs import CORE_ONLY
 
-__all__ = ["ALLOWED", "MAX_COMMAND_BYTES", "CommandRefused", "may_write", "parse_command"]
+__all__ = ["MAX_COMMAND_BYTES", "CommandPolicy", "CommandRefused", "may_write"]
 
-ALLOWED = frozenset(programs.ALLOWED)
 MAX_COMMAND_BYTES = 100_000
 """Linux's limit for one argument is 131072 bytes."""
 
@@ -40,7 +39,7 @@ READERS = frozenset(
         *("ls", "cat", "head", "tail", "which", "stat", "du", "df", "grep", "egrep", "fgrep", "cut", "wc"),
         *("tr", "diff", "comm", "join", "paste", "echo", "printf", "yes", "base64", "md5sum", "sha256sum"),
         *("pwd", "basename", "dirname", "realpath", "date", "cal", "expr", "seq", "sleep", "true", "false"),
-        *("nl", "tac", "column", "fold", "rev"),
+        *("nl", "tac", "column", "fold", "rev", "jq", "bc", "cmp", "readlink", "uname"),
         *("test", "[", "printenv", "id", "whoami", "zcat"),
     )
 )
@@ -48,7 +47,6 @@ READERS = frozenset(
 `awk >`, `uniq IN OUT`, `less -o`, `shuf -o`; and `env`, `xargs`, `timeout`, `nice` and `sh` run any program.
 """
 
-_LIST = f"Allowed programs: {' '.join(programs.ALLOWED)}."
 _TARGETS = "A redirection's target is relative, under /workspace or /tmp, or /dev/null."
 _SH = 'Write exactly `sh -c "…"`: one quoted script, no other options or arguments.'
 _KEYWORDS = frozenset(
@@ -67,33 +65,135 @@ _MAX_FOLDERS = 16
 _MAX_PATH = 4096
 
 
-def parse_command(command: str) -> tuple[str, ...]:
-    """Return the argv of `command`.
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """One program with its words and redirections (operator, target)."""
 
-    A line that joins programs or redirects is read as `sh -c` of itself.
+    words: tuple[Word, ...]
+    redirections: tuple[tuple[str, Word], ...]
 
-    Raises:
-        CommandRefused: It is not allowed. The message names the refused part, the advice the alternatives.
+
+_Pipeline: TypeAlias = list[_Segment]
+_Folders: TypeAlias = frozenset[str | None]
+"""The possible folders of a segment, after `cd`; None if they are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPolicy:
+    """Which commands a chat may run.
+
+    `programs` are those on the list; the sandbox is known to lack those in `missing`.
     """
-    _refuse_unrunnable(command)
-    try:
-        words = read_words(command)
-    except NeedsShell:
-        words = [Word(text, "", True) for text in ("sh", "-c", trimmed(command))]
-    if not words:
-        raise CommandRefused("Refused: an empty command.", _LIST)
-    first = words[0]
-    if first.text == "cd" and not first.quoted:
-        raise CommandRefused(
-            "Refused: `cd` outside `sh -c`.",
-            "Every command starts in /workspace. Use paths, or `cd DIR && …`.",
-        )
-    _check_program(first, OUTSIDE)
-    argv = tuple(word.text for word in words)
-    if first.text == "sh":
-        # No shell expands these words, so they may contain globs.
-        _check_script(_script_of(argv), frozenset({"/workspace"}))
-    return argv
+
+    programs: tuple[str, ...] = CORE_ONLY.allowed
+    missing: tuple[str, ...] = ()
+
+    @property
+    def there(self) -> tuple[str, ...]:
+        """Return the programs on the list that the sandbox has, as far as is known."""
+        return tuple(name for name in self.programs if name not in self.missing)
+
+    def parse(self, command: str) -> tuple[str, ...]:
+        """Return the argv of `command`.
+
+        A line that joins programs or redirects is read as `sh -c` of itself.
+
+        Raises:
+            CommandRefused: It is not allowed. The message names the refused part, the advice the
+                alternatives.
+        """
+        _refuse_unrunnable(command)
+        try:
+            words = read_words(command)
+        except NeedsShell:
+            words = [Word(text, "", True) for text in ("sh", "-c", trimmed(command))]
+        if not words:
+            raise CommandRefused("Refused: an empty command.", self._list)
+        first = words[0]
+        if first.text == "cd" and not first.quoted:
+            raise CommandRefused(
+                "Refused: `cd` outside `sh -c`.",
+                "Every command starts in /workspace. Use paths, or `cd DIR && …`.",
+            )
+        self._check_program(first, OUTSIDE)
+        argv = tuple(word.text for word in words)
+        if first.text == "sh":
+            # No shell expands these words, so they may contain globs.
+            self._check_script(_script_of(argv), frozenset({"/workspace"}))
+        return argv
+
+    @property
+    def _list(self) -> str:
+        return f"Allowed programs: {' '.join(self.there)}."
+
+    def _check_program(self, word: Word, advice: str) -> None:
+        name = word.text
+        if name in self.programs and not word.expands:
+            if name in self.missing:
+                raise CommandRefused(
+                    f"Refused: the program `{name}` is not in the sandbox, because this machine lacks it.",
+                    self._list,
+                )
+            return
+        if _ASSIGNMENT.match(word.bare):
+            raise CommandRefused(f"Refused: the assignment `{name}`.", f"Use `env {_shown(name)} PROGRAM …`.")
+        if name in _KEYWORDS and not word.quoted:
+            raise CommandRefused(
+                f"Refused: the keyword `{name}`.", f"There are no groups, loops or conditions. {advice}"
+            )
+        if "/" in name and posixpath.basename(name) in self.programs:
+            base = posixpath.basename(name)
+            raise CommandRefused(
+                f"Refused: the program `{_shown(name)}` with a path.", f"Write just `{base}`. {self._list}"
+            )
+        instead = _INSTEAD.get(name, "Write its name as plain text." if name in self.programs else "")
+        what = f"the program `{_shown(name)}` is" if name else "an empty program name is"
+        raise CommandRefused(f"Refused: {what} not on the list.", f"{instead} {self._list}".strip())
+
+    def _check_script(self, script: str, folders: _Folders) -> None:
+        """Check a script for `sh -c`, which starts in one of `folders`.
+
+        To find the folder of a relative target, `cd` is followed: a segment after `&&` runs where the `cd`
+        before it led, after `||` in the folder before it, after `;` in either.
+        """
+        after_success = after_failure = folders
+        operator = ";"
+        for control, pipeline in _pipelines(read_script(script)):
+            operator = control or operator
+            starts = {"&&": after_success, "||": after_failure}.get(operator, after_success | after_failure)
+            for segment in pipeline:
+                self._check_segment(segment, starts)
+            # Each part of a longer pipe has its own shell: a `cd` there changes nothing here.
+            succeeded = _led_to(pipeline[0], starts) if len(pipeline) == 1 else starts
+            if len(succeeded) > _MAX_FOLDERS:  # each `cd` after a `;` may double them
+                succeeded = frozenset({None})
+            if operator == "&&":
+                after_success, after_failure = succeeded, after_failure | starts
+            elif operator == "||":
+                after_success, after_failure = after_success | succeeded, starts
+            else:
+                after_success, after_failure = succeeded, starts
+
+    def _check_segment(self, segment: _Segment, folders: _Folders) -> None:
+        for word in (*segment.words, *(target for _, target in segment.redirections)):
+            if _has_braces(word.bare):
+                raise CommandRefused(
+                    f"Refused: the brace expansion `{_shown(word.text)}`.",
+                    f"Write the words out, or quote the braces. {INSIDE}",
+                )
+        program = segment.words[0]
+        if program.text != "cd" or program.expands:
+            self._check_program(program, INSIDE)
+        if program.text == "sh":
+            if any(word.expands for word in segment.words):
+                raise CommandRefused("Refused: a glob or `~` in the words of `sh`.", _SH)
+            self._check_script(_script_of(tuple(word.text for word in segment.words)), folders)
+        for _, target in segment.redirections:
+            _check_target(target, folders)
+
+
+STRICT = CommandPolicy()
+"""The policy with today's programs, for chats of which nothing else is known."""
 
 
 def may_write(argv: Sequence[str]) -> bool:
@@ -119,26 +219,6 @@ def _refuse_unrunnable(command: str) -> None:
         )
 
 
-def _check_program(word: Word, advice: str) -> None:
-    name = word.text
-    if name in ALLOWED and not word.expands:
-        return
-    if _ASSIGNMENT.match(word.bare):
-        raise CommandRefused(f"Refused: the assignment `{name}`.", f"Use `env {_shown(name)} PROGRAM …`.")
-    if name in _KEYWORDS and not word.quoted:
-        raise CommandRefused(
-            f"Refused: the keyword `{name}`.", f"There are no groups, loops or conditions. {advice}"
-        )
-    if "/" in name and posixpath.basename(name) in ALLOWED:
-        base = posixpath.basename(name)
-        raise CommandRefused(
-            f"Refused: the program `{_shown(name)}` with a path.", f"Write just `{base}`. {_LIST}"
-        )
-    instead = _INSTEAD.get(name, "Write its name as plain text." if name in ALLOWED else "")
-    what = f"the program `{_shown(name)}` is" if name else "an empty program name is"
-    raise CommandRefused(f"Refused: {what} not on the list.", f"{instead} {_LIST}".strip())
-
-
 def _shown(name: str) -> str:
     """Return the name in a form that shows look-alike characters, and not too long."""
     short = name if len(name) <= 60 else f"{name[:60]}…"
@@ -151,44 +231,6 @@ def _script_of(argv: tuple[str, ...]) -> str:
             f"Refused: `sh` with {'other arguments' if len(argv) > 1 else 'no arguments'}.", _SH
         )
     return argv[2]
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """One program with its words and redirections (operator, target)."""
-
-    words: tuple[Word, ...]
-    redirections: tuple[tuple[str, Word], ...]
-
-
-_Pipeline: TypeAlias = list[_Segment]
-_Folders: TypeAlias = frozenset[str | None]
-"""The possible folders of a segment, after `cd`; None if they are not known."""
-
-
-def _check_script(script: str, folders: _Folders) -> None:
-    """Check a script for `sh -c`, which starts in one of `folders`.
-
-    To find the folder of a relative target, `cd` is followed: a segment after `&&` runs where the `cd` before
-    it led, after `||` in the folder before it, after `;` in either.
-    """
-    after_success = after_failure = folders
-    operator = ";"
-    for control, pipeline in _pipelines(read_script(script)):
-        operator = control or operator
-        starts = {"&&": after_success, "||": after_failure}.get(operator, after_success | after_failure)
-        for segment in pipeline:
-            _check_segment(segment, starts)
-        # Each part of a longer pipe has its own shell: a `cd` there changes nothing here.
-        succeeded = _led_to(pipeline[0], starts) if len(pipeline) == 1 else starts
-        if len(succeeded) > _MAX_FOLDERS:  # each `cd` after a `;` may double them
-            succeeded = frozenset({None})
-        if operator == "&&":
-            after_success, after_failure = succeeded, after_failure | starts
-        elif operator == "||":
-            after_success, after_failure = after_success | succeeded, starts
-        else:
-            after_success, after_failure = succeeded, starts
 
 
 def _pipelines(tokens: list[Token]) -> Iterator[tuple[str, _Pipeline]]:
@@ -230,24 +272,6 @@ def _segment(tokens: list[Token], beside: str) -> _Segment:
             f"Refused: nothing beside `{beside}` inside `sh -c`.", "Both sides need a program."
         )
     return _Segment(tuple(words), tuple(redirections))
-
-
-def _check_segment(segment: _Segment, folders: _Folders) -> None:
-    for word in (*segment.words, *(target for _, target in segment.redirections)):
-        if _has_braces(word.bare):
-            raise CommandRefused(
-                f"Refused: the brace expansion `{_shown(word.text)}`.",
-                f"Write the words out, or quote the braces. {INSIDE}",
-            )
-    program = segment.words[0]
-    if program.text != "cd" or program.expands:
-        _check_program(program, INSIDE)
-    if program.text == "sh":
-        if any(word.expands for word in segment.words):
-            raise CommandRefused("Refused: a glob or `~` in the words of `sh`.", _SH)
-        _check_script(_script_of(tuple(word.text for word in segment.words)), folders)
-    for _, target in segment.redirections:
-        _check_target(target, folders)
 
 
 def _has_braces(bare: str) -> bool:

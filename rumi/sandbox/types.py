@@ -157,6 +157,11 @@ class Engine(Protocol):
         """Promises that this engine cannot keep on this machine, one sentence each."""
         ...
 
+    @property
+    def missing_programs(self) -> tuple[str, ...]:
+        """Allowed programs that its sandboxes are known to lack."""
+        ...
+
     async def create(self, chat_id: str, workspace: Path) -> Container:
         """Make the chat's container and start it.
 

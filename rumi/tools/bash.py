@@ -5,19 +5,35 @@ from dataclasses import replace
 from typing import Protocol
 
 from rumi.models import ToolSpec
-from rumi.sandbox import Command, CommandRefused, CommandResult, Output, parse_command
+from rumi.sandbox import STRICT, Command, CommandPolicy, CommandRefused, CommandResult, Output
 from rumi.tools.base import CommandTrace, Question, ToolResult
+from runner.programs import CORE
 
-SPEC = ToolSpec(
+_FIRST = (
+    "Run one line in the sandbox and get its exit code, output and error output. "
+    "Working folder: /workspace (files there last).\n"
+)
+_STRICT = (
+    "A line with | && || ; > >> < 2> outside quotes runs in sh, where * expands; redirections go to "
+    "/workspace, /tmp or relative paths. Other lines have no shell, so * is only text. $ and backticks "
+    "are never expanded; quote them with '…'.\n"
+    "To write a file: command='tee FILE' with the text in stdin. There is no network."
+)
+_BEYOND = "Besides the usual programs (coreutils, grep, sed, awk, find, tar) there are: "
+_PIP = "pip installs only from wheel files in /workspace."
+
+
+def bash_spec(policy: CommandPolicy) -> ToolSpec:
+    """Return the tool as the model sees it: with the programs that are there."""
+    parts = [_FIRST + _STRICT]
+    if beyond := [name for name in policy.there if name not in CORE]:
+        parts.append(f"{_BEYOND}{', '.join(beyond)}.{f' {_PIP}' if 'pip' in beyond else ''}")
+    return replace(_SPEC, description="\n".join(parts))
+
+
+_SPEC = ToolSpec(
     name="bash",
-    description=(
-        "Run one line in the sandbox and get its exit code, output and error output. "
-        "Working folder: /workspace (files there last).\n"
-        "A line with | && || ; > >> < 2> outside quotes runs in sh, where * expands; redirections go to "
-        "/workspace, /tmp or relative paths. Other lines have no shell, so * is only text. $ and backticks "
-        "are never expanded; quote them with '…'.\n"
-        "To write a file: command='tee FILE' with the text in stdin. There is no network."
-    ),
+    description="",
     parameters={
         "type": "object",
         "properties": {
@@ -49,11 +65,12 @@ class Shell(Protocol):
 class Bash:
     """Runs the model's commands in the one sandbox that it was given."""
 
-    spec = SPEC
     concurrent = False
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, policy: CommandPolicy = STRICT) -> None:
         self._shell = shell
+        self._policy = policy
+        self.spec = bash_spec(policy)
 
     async def prepare(self) -> None:
         """Make the sandbox ready while the model still writes the command."""
@@ -73,7 +90,7 @@ class Bash:
         if not isinstance(stdin, str):
             return ToolResult(False, "bash takes `stdin` as a string")
         try:
-            argv = parse_command(command)
+            argv = self._policy.parse(command)
         except CommandRefused as refusal:
             return ToolResult(False, str(refusal))
         result = await self._shell.run(Command(argv, stdin.encode("utf-8", "replace")))

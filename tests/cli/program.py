@@ -12,6 +12,8 @@ from tests.cli.forks import CLONE, Forked
 
 RUMI = str(Path(sys.executable).with_name("rumi"))
 BOUND_S = 90
+CORE = {"RUMI_SANDBOX__TOOLS": "core"}
+"""A small sandbox is made faster, and most tests need no other."""
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Program:
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST") if name in os.environ}
-        return {**kept, "LANG": "C.UTF-8", "RUMI_HOME": str(self.home), **self.env}
+        return {**kept, "LANG": "C.UTF-8", "RUMI_HOME": str(self.home), **CORE, **self.env}
 
     def run(self, *words: str, text: str = "", code: int | None = 0) -> "subprocess.CompletedProcess[str]":
         """Run it to its end and check its exit code."""

@@ -52,6 +52,7 @@ DEFAULTS = {
     "agent.confirm_timeout_s": "600",
     "sandbox.backend": '"auto"',
     "sandbox.image": '"rumi-runner:latest"',
+    "sandbox.tools": '"work"',
     "sandbox.memory": '"512m"',
     "sandbox.cpus": "1",
     "sandbox.pids": "128",

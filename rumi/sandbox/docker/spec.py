@@ -97,7 +97,7 @@ class ContainerSpec:
             "Hostname": "rumi",
             "User": user,
             "WorkingDir": "/workspace",
-            "Env": list(ENVIRONMENT),
+            "Env": [each for each in ENVIRONMENT if is_rumis(self.image) or not each.startswith("PATH=")],
             "Entrypoint": [],
             "Cmd": ["bash", "-c", SLEEP],
             "Healthcheck": {"Test": ["NONE"]},
@@ -148,6 +148,11 @@ class ContainerSpec:
             return []
         names = self.names.resolve()
         return [_bound(names / name, f"/etc/{name}", ReadOnly=True) for name in accounts(*self.user)]
+
+
+def is_rumis(image: str) -> bool:
+    """Return True for the names of the images that Rumi makes; every other image is the user's own."""
+    return image.rpartition("/")[2].startswith("rumi")
 
 
 def _bound(source: Path, target: str, **more: object) -> dict[str, object]:

@@ -1,0 +1,103 @@
+"""The files that some programs need beside themselves and the libraries that they load."""
+
+import os
+import re
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from runner.programs import Program
+from runner.python import Entry, interpreter, pip, standard_library
+
+GITCONFIG: Final = """\
+[user]
+\tname = Rumi
+\temail = rumi@localhost
+[init]
+\tdefaultBranch = main
+[safe]
+\tdirectory = *
+[gc]
+\tautoDetach = false
+[advice]
+\tdetachedHead = false
+"""
+"""An identity, so that a commit works; every repository of the workspace is the user's own."""
+
+GIT_NETWORK: Final = re.compile(
+    r"git-(remote-.*|http-.*|imap-send|daemon|send-email|svn|cvs.*|p4|instaweb|web--browse|shell"
+    r"|credential-cache.*|archimport|quiltimport)|scalar"
+)
+"""Parts of git that speak to a network, or serve one."""
+
+NODE_MODULES: Final = Path("/usr/share/nodejs")
+NODE_OWN: Final = ("acorn", "acorn-walk", "cjs-module-lexer", "minimatch", "undici")
+"""Where Debian keeps parts of node itself, and their names there."""
+
+
+def companions(found: Mapping[str, Program]) -> Iterator[Entry]:
+    """Yield the files that the found programs need. Blocking: it asks them for their places."""
+    if (program := found.get("python3")) is not None and (python := interpreter(program)) is not None:
+        yield from standard_library(python)
+        yield from pip(python)
+    if "git" in found:
+        yield from _git(found["git"].source, found)
+    if "file" in found:
+        yield from _file(found["file"].source)
+    if "node" in found:
+        for name in NODE_OWN:
+            yield from _all_below(NODE_MODULES / name)
+
+
+def _git(git: Path, found: Collection[str]) -> Iterator[Entry]:
+    """Yield git's own programs without those for networks and without other interpreters' scripts."""
+    said = _said(git, "--exec-path")
+    if not (folder := Path(said)).is_dir() or not said:
+        return
+    prefix = folder.parent.parent  # of lib/git-core or libexec/git-core
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not GIT_NETWORK.fullmatch(path.name) and _runs(path, found):
+            yield Entry(path, path, elf=path.resolve() != git and _is_elf(path), executable=True)
+    yield from _all_below(folder / "mergetools")
+    yield from _all_below(prefix / "share/git-core/templates")
+    etc = Path("/etc") if prefix == Path("/usr") else prefix / "etc"
+    yield Entry(etc / "gitconfig", content=GITCONFIG.encode())
+
+
+def _file(file: Path) -> Iterator[Entry]:
+    """Yield the compiled descriptions of file formats, where `file --version` says that it looks for them."""
+    for line in _said(file, "--version").splitlines():
+        for place in line.removeprefix("magic file from ").split(":") if "magic file from" in line else ():
+            compiled = Path(f"{place.removesuffix('.mgc')}.mgc")
+            if compiled.is_absolute() and compiled.is_file():
+                yield Entry(compiled, compiled)
+
+
+def _all_below(folder: Path) -> Iterator[Entry]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield Entry(path, path)
+
+
+def _said(program: Path, option: str) -> str:
+    said = subprocess.run(
+        [program, option], capture_output=True, text=True, check=False, timeout=30, env={"LC_ALL": "C"}
+    )
+    return said.stdout.strip()
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def _runs(path: Path, found: Collection[str]) -> bool:
+    """Return True for an ELF file, and for a script whose interpreter is among the programs."""
+    with path.open("rb") as file:
+        start = file.read(256)
+    if not start.startswith(b"#!"):
+        return start.startswith(b"\x7fELF") or not os.access(path, os.X_OK)
+    words = start[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
+    wanted = words[1] if len(words) > 1 and words[0].endswith("/env") else (words or [""])[0]
+    return Path(wanted).name in found

@@ -1,0 +1,180 @@
+"""Python in the sandbox: its standard library from where the host's interpreter has it, and pip."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from runner.programs import Program
+
+WHEELS: Final = Path("/usr/share/python-wheels")
+"""Where Debian has the wheels of `ensurepip`."""
+
+PIP: Final = """\
+#!/usr/bin/python3
+import sys
+from pip._internal.cli.main import main
+sys.exit(main())
+"""
+PIP_CONF: Final = """\
+[global]
+no-index = true
+no-cache-dir = true
+disable-pip-version-check = true
+"""
+"""Nothing is searched in an index, because there is no network."""
+
+LEFT_OUT: Final = frozenset(
+    ("test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "msilib", "__pycache__")
+)
+NOT_NEEDED: Final = ("config-", "site-packages", "dist-packages")
+UNUSED_MODULES: Final = ("_tkinter", "_test", "_xx", "xx", "_ctypes_test")
+KINDS: Final = (".py", ".so", ".txt", ".json", ".pem", ".typed", ".cfg", ".toml")
+
+_ASK: Final = """
+import importlib.util, json, os, site, sys, sysconfig
+print(json.dumps({
+    "prefix": os.path.realpath(sys.base_prefix),
+    "library": sorted({os.path.realpath(sysconfig.get_path(each)) for each in ("stdlib", "platstdlib")}),
+    "sites": site.getsitepackages(),
+    "tag": sys.implementation.cache_tag,
+    "magic": importlib.util.MAGIC_NUMBER.hex(),
+}))
+"""
+_PYC_HEADER: Final = 16
+_NEVER_CHECKED: Final = (1).to_bytes(4, "little") + bytes(8)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of the tree: a copy of `source`, or `content`. `elf`: it loads libraries."""
+
+    inside: Path
+    source: Path | None = None
+    content: bytes | None = None
+    elf: bool = False
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """What an interpreter says of itself."""
+
+    prefix: Path
+    library: tuple[Path, ...]
+    sites: tuple[Path, ...]
+    tag: str
+    magic: bytes
+
+    def inside(self, path: Path) -> Path:
+        """Return the place of a path below its prefix, in a tree in which the prefix is /usr.
+
+        Raises:
+            ValueError: The path is elsewhere.
+        """
+        return Path("usr", path.relative_to(self.prefix))
+
+
+def interpreter(program: Program) -> Interpreter | None:
+    """Ask the interpreter; return None if it does not answer, or keeps its library outside of its prefix."""
+    try:
+        said = subprocess.run(
+            [program.source, "-I", "-S", "-B", "-c", _ASK],
+            capture_output=True,
+            check=True,
+            timeout=30,
+            env={"PATH": "/usr/bin:/bin"},
+        )
+        told = json.loads(said.stdout)
+        found = Interpreter(
+            Path(told["prefix"]),
+            tuple(map(Path, told["library"])),
+            tuple(map(Path, told["sites"])),
+            told["tag"],
+            bytes.fromhex(told["magic"]),
+        )
+        for each in found.library:
+            found.inside(each)
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
+        return None
+    return found
+
+
+def standard_library(python: Interpreter) -> Iterator[Entry]:
+    """Yield the standard library without its tests, its windows and what belongs to a system."""
+    for folder in python.library:
+        yield from _modules(folder, python.inside(folder), python)
+
+
+def pip_of(python: Interpreter) -> Path | None:
+    """Return where this host has pip: the interpreter's package, its wheel, or the package beside Rumi."""
+    for site in python.sites:
+        if (site / "pip/__main__.py").is_file():
+            return site / "pip"
+    bundled = [folder / "ensurepip/_bundled" for folder in python.library]
+    wheels = [wheel for folder in (*bundled, WHEELS) for wheel in sorted(folder.glob("pip-*.whl"))]
+    if wheels:
+        return wheels[-1]
+    own = importlib.util.find_spec("pip")
+    return Path(own.origin).parent if own is not None and own.origin else None
+
+
+def pip(python: Interpreter) -> Iterator[Entry]:
+    """Yield pip for this interpreter, its program and its settings; nothing if this host has no pip."""
+    sites = [each for each in python.sites if each.is_relative_to(python.prefix)]
+    if (source := pip_of(python)) is None or not sites:
+        return
+    home = python.inside(sites[0])
+    if source.suffix == ".whl":
+        yield from _unpacked(source, home)
+    else:
+        yield from _modules(source, home / "pip", python)
+    yield Entry(Path("usr/bin/pip"), content=PIP.encode(), executable=True)
+    yield Entry(Path("etc/pip.conf"), content=PIP_CONF.encode())
+
+
+def _unpacked(wheel: Path, home: Path) -> Iterator[Entry]:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.startswith("pip/") and name.endswith(KINDS):
+                yield Entry(home / name, content=archive.read(name))
+
+
+def _modules(folder: Path, inside: Path, python: Interpreter) -> Iterator[Entry]:
+    for top, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            each for each in folders if each not in LEFT_OUT and not each.startswith(NOT_NEEDED)
+        )
+        here = Path(top)
+        for name in sorted(files):
+            path = here / name
+            if not name.endswith(KINDS) or name == "sitecustomize.py" or not path.is_file():
+                continue
+            place = inside / path.relative_to(folder)
+            if name.endswith(".so"):
+                if not name.startswith(UNUSED_MODULES):
+                    yield Entry(place, path, elf=True)
+                continue
+            yield Entry(place, path)
+            if name.endswith(".py") and (compiled := _compiled(path, python)) is not None:
+                yield Entry(place.parent / f"__pycache__/{path.stem}.{python.tag}.pyc", content=compiled)
+
+
+def _compiled(path: Path, python: Interpreter) -> bytes | None:
+    """Return the host's compiled form of a module, marked as one that is not compared with the module's time,
+    because every file of a tree has the same time; None if it is not there or stale. PEP 552 has the form.
+    """
+    try:
+        content = (path.parent / f"__pycache__/{path.stem}.{python.tag}.pyc").read_bytes()
+        status = path.stat()
+    except OSError:
+        return None
+    flags, time, size = (int.from_bytes(content[at : at + 4], "little") for at in (4, 8, 12))
+    if content[:4] != python.magic or flags or time != int(status.st_mtime) or size != status.st_size:
+        return None
+    return python.magic + _NEVER_CHECKED + content[_PYC_HEADER:]
