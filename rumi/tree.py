@@ -40,6 +40,7 @@ from rumi.chats import (
     Workspaces,
     add_chats,
     add_lessons,
+    chats_calls,
 )
 from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
@@ -172,7 +173,10 @@ class Tree:
             files=(home.state_db, home.memory_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
         )
-        more = {"memory": memory_calls(asking(memory), lessons.learn_of, ids)}
+        more = {
+            "memory": memory_calls(asking(memory), lessons.learn_of, ids),
+            "chats": chats_calls(journal.ask, self.inbox.delete),
+        }
         calls = Switchboard(self.status, self.inbox, more).calls()
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))

@@ -203,7 +203,8 @@ COMMANDS = [
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),
     ("doctor",), ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
-    ("config", "set"), ("setup",),
+    ("config", "set"), ("setup",), ("chats",), ("chats", "list"), ("chats", "show"), ("chats", "search"),
+    ("chats", "export"), ("chats", "delete"),
 ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from rumi.chats.lessons import Lessons, add_lessons, leave
 from rumi.chats.local import ChatPort, LocalChat, Subscription
 from rumi.chats.publishing import PendingMessages, Publisher, recorded
 from rumi.chats.services import ChatServices, Sandboxes, Workspaces
+from rumi.chats.serving import chats_calls
 from rumi.chats.session import ended
 from rumi.chats.status import gist, title_of
 
@@ -56,6 +57,7 @@ __all__ = [
     "add_chats",
     "add_lessons",
     "asks_first",
+    "chats_calls",
     "ended",
     "from_json",
     "gist",

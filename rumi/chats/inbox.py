@@ -23,6 +23,7 @@ from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.journal import (
     Accept,
     Attachment,
+    DeleteChat,
     Incoming,
     Knows,
     NewSession,
@@ -43,6 +44,9 @@ NEXT_TURN_S = 0.5
 
 COMMAND_REPLY_S = 60.0
 """How long a command from outside waits for its reply."""
+
+SLICE_PAUSE_S = 0.01
+"""The pause between two slices of a deletion, in which other requests come first."""
 
 STOP_S = 0.5
 """How long a `/stop` waits to be stored before it stops the turn all the same."""
@@ -203,7 +207,7 @@ class Inbox:
         known = chat == DEFAULT_CHAT or self.lookup(chat) is not None
         known = known or self._services.workspaces.has(chat)
         if not (known or await self._services.journal.ask(Knows(chat))):
-            raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi logs shows the chats.")
+            raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
         return await self.command(chat, "/reset", language)
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
@@ -239,6 +243,18 @@ class Inbox:
                 with trio.move_on_after(NEXT_TURN_S):  # a message behind it may have become another
                     await pending.all_told(chat)
         await self._chats.stop(chat)
+        await self._dispatcher.reopen(chat)
+
+    async def delete(self, chat: str) -> None:
+        """Stop the chat's turns, and delete its messages, its history, its sandbox and its files; facts stay.
+
+        Raises:
+            RumiError: some of the files are left.
+        """
+        await self.end(chat)
+        while await self._services.journal.ask(DeleteChat(chat)):  # noqa: ASYNC110  # it waits for nothing
+            await trio.sleep(SLICE_PAUSE_S)
+        await self._services.workspaces.clear(chat)
         await self._dispatcher.reopen(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:

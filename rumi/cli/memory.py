@@ -2,21 +2,18 @@
 
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from rumi.cli import run_async
+from rumi.cli.asking import when_free
 
 if TYPE_CHECKING:
     from rumi.home import Home
     from rumi.texts import Language
-
-Work: TypeAlias = "Callable[[Home, dict[str, object]], Awaitable[object]]"
-
-BUSY_S: Final = 10.0
 
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -94,37 +91,10 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
     here = _extract_here if do == "extract" else _do
     request = {"do": do, **fields}
     check(request, BUILT_IN)
-    return cast("dict[str, Any]", run_async(_when_free, home, here, request))
+    return cast("dict[str, Any]", run_async(when_free, home, "memory", here, request))
 
 
-async def _when_free(home: "Home", here: Work, request: dict[str, object]) -> object:
-    """Wait a moment for a holder that only works on the files, starts or ends."""
-    import trio
-
-    from rumi.control import socket_path
-    from rumi.home import HomeHeld
-
-    deadline = trio.current_time() + BUSY_S
-    while True:
-        try:
-            if not home.holder():
-                return await here(home, request)
-            if socket_path(home.run, home.installation()).exists() or trio.current_time() > deadline:
-                return await _call(home, request)
-        except HomeHeld:
-            if trio.current_time() > deadline:
-                raise
-        await trio.sleep(0.05)
-
-
-async def _call(home: "Home", request: dict[str, object]) -> object:
-    from rumi.cli.attach import connected
-
-    async with connected() as client:
-        return await client.call("memory", **request)
-
-
-async def _do(home: "Home", request: dict[str, object]) -> object:
+async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the database file of a home that no process holds."""
     from rumi.channels import BUILT_IN
     from rumi.memory import memory_calls, open_memory
@@ -137,7 +107,7 @@ async def _do(home: "Home", request: dict[str, object]) -> object:
             return await memory_calls(ask, learn, BUILT_IN)(request)
 
 
-async def _extract_here(home: "Home", request: dict[str, object]) -> object:
+async def _extract_here(home: "Home", request: Mapping[str, object]) -> object:
     """Start a full Rumi for the extraction, because it asks the model."""
     from rumi.app import open_app
     from rumi.building import find_engine

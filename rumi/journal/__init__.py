@@ -1,6 +1,6 @@
 """The journal: `state.db` with its inbox, outbox and history, and the one actor that writes it."""
 
-from rumi.journal.actor import Journal, Shelf
+from rumi.journal.actor import Ask, Journal, Shelf, open_journal
 from rumi.journal.messages import (
     MOST_MOVED,
     Accept,
@@ -8,6 +8,7 @@ from rumi.journal.messages import (
     AskToLearn,
     Begin,
     Count,
+    DeleteChat,
     Delivered,
     Expire,
     JournalMessage,
@@ -63,11 +64,13 @@ __all__ = [
     "STATE",
     "Accept",
     "Append",
+    "Ask",
     "AskToLearn",
     "Attachment",
     "Begin",
     "ChatRecord",
     "Count",
+    "DeleteChat",
     "Delivered",
     "Expire",
     "FoundEntries",
@@ -114,4 +117,5 @@ __all__ = [
     "Update",
     "Waiting",
     "excerpt",
+    "open_journal",
 ]

@@ -2,10 +2,11 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -52,6 +53,19 @@ _LEAVES_SOMETHING: Final = (NewSession, LearnedFrom, LearnNothing)
 """After these requests there may be history to delete."""
 
 Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
+
+
+class Ask(Protocol):
+    """Asks the journal, in a tree or of a home that no process holds."""
+
+    async def __call__(self, request: Request[R], /) -> R:
+        """Return the answer.
+
+        Raises:
+            JournalError: The file cannot be used.
+            ActorError: The journal of the tree has stopped.
+        """
+        ...
 
 
 @dataclass(slots=True)
@@ -399,3 +413,22 @@ class Journal(Actor[JournalMessage]):
             "trouble": trouble,
             "trouble_s": None if trouble is None else round(trio.current_time() - self._shelf.since, 3),
         }
+
+
+@asynccontextmanager
+async def open_journal(path: Path) -> AsyncIterator[Ask]:
+    """Open a journal without a tree around it, for a process that only works on the home's files.
+
+    Raises:
+        JournalError: The file cannot be opened. The error says what to do.
+    """
+    store = await trio.to_thread.run_sync(Store, path)
+
+    async def ask(request: Request[R]) -> R:
+        (reply,) = await trio.to_thread.run_sync(store.run, [request])
+        return cast(R, reply)
+
+    try:
+        yield ask
+    finally:
+        store.close()

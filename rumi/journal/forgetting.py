@@ -1,6 +1,6 @@
 """Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
 
-from rumi.journal.messages import SLICE, Expire, ExpiryCursor, Sweep
+from rumi.journal.messages import SLICE, DeleteChat, Expire, ExpiryCursor, Sweep
 from rumi.journal.transaction import steps
 from rumi.steps import Transaction
 
@@ -54,6 +54,41 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
         "SELECT chat, number FROM sessions WHERE forget AND NOT fresh ORDER BY chat, number LIMIT 1"
     ).fetchone()
     return found
+
+
+@steps.of(DeleteChat)
+def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
+    """Delete a slice of a chat: history and messages first, since the rest leads to them."""
+    chat, left = request.chat, SLICE
+    _keep_the_number(transaction, chat)
+    for table in ("history", "messages", "outbox"):
+        left -= transaction.db.execute(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE chat = ? LIMIT ?)",
+            (chat, left),
+        ).rowcount
+        if left <= 0:
+            return True
+    for table in ("sessions", "summaries", "titles", "tainted_files"):
+        transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
+    return False
+
+
+def _keep_the_number(transaction: Transaction, chat: str) -> None:
+    """Empty the last message of all if it is the chat's: messages are numbered on from it."""
+    row = transaction.db.execute(
+        "SELECT id FROM messages WHERE id = (SELECT max(id) FROM messages) AND chat = ?", (chat,)
+    ).fetchone()
+    if row is None:
+        return
+    now = transaction.now()
+    reply = transaction.db.execute(
+        "INSERT INTO outbox (chat, text, created, delivered) VALUES ('', '', ?, ?)", (now, now)
+    ).lastrowid
+    transaction.db.execute(
+        "UPDATE messages SET chat = '', text = '', session = NULL, turn = NULL, reason = NULL, origin = NULL,"
+        " enclosures = '[]', preview = NULL, user = NULL, admin = 0, reply = ? WHERE id = ?",
+        (reply, row[0]),
+    )
 
 
 @steps.of(Expire)

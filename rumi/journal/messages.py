@@ -325,6 +325,16 @@ class Sweep(Request[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteChat(Request[bool]):
+    """Delete a slice of all that is stored of a chat that has ended. The reply is True if there may be more.
+
+    Facts are not the chat's, but their owner's; they stay.
+    """
+
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExpiryCursor:
     """How far an expiry has come: the number of a table, and the last row that was looked at."""
 
@@ -415,6 +425,7 @@ JournalMessage: TypeAlias = (
     | Moved
     | MovedGroups
     | Sweep
+    | DeleteChat
     | Expire
     | ListChats
     | NameChat

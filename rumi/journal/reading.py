@@ -26,7 +26,7 @@ _KEPT = (
 def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat, ...]:
     """Return the latest chats. The index leads from a chat to the next one, past its messages."""
     rows = transaction.db.execute(
-        "WITH RECURSIVE known (chat) AS (SELECT min(chat) FROM messages UNION ALL"
+        "WITH RECURSIVE known (chat) AS (SELECT min(chat) FROM messages WHERE chat > '' UNION ALL"
         " SELECT (SELECT min(messages.chat) FROM messages WHERE messages.chat > known.chat) FROM known"
         " WHERE known.chat IS NOT NULL)"
         " SELECT known.chat, coalesce(title, ''), text, received FROM known"

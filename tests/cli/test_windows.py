@@ -284,7 +284,7 @@ def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_pa
 
 
 def test_the_reset_of_a_chat_that_does_not_exist_says_so(bubblewrap: Program) -> None:
-    said = "rumi: Unknown chat nope. Check its name: rumi logs shows the chats.\n"
+    said = "rumi: Unknown chat nope. Check its name: rumi chats list shows the chats.\n"
     assert bubblewrap.run("reset", "nope", code=2).stderr == said
     bubblewrap.run("reset", "cli")
     with held(bubblewrap):

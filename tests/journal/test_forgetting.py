@@ -15,19 +15,26 @@ from actors import ChildSpec, Supervisor
 from rumi.journal import (
     Append,
     Begin,
+    DeleteChat,
     Delivered,
     Expire,
     HistoryEntry,
     Journal,
     JournalMessage,
+    Knows,
+    ListChats,
     Load,
+    MarkFiles,
+    NameChat,
     NewSession,
+    OpenChats,
     OpenMessages,
     Retriable,
     Settle,
     Summarize,
     Summary,
     Sweep,
+    Undelivered,
 )
 from rumi.journal import actor as actor_module
 from rumi.journal.messages import SLICE, ExpiryCursor
@@ -292,3 +299,20 @@ async def test_the_journal_deletes_what_is_old_only_where_it_is_asked_to(
         await trio.sleep(7200)
     with closing(sqlite3.connect(book.path)) as db:
         assert db.execute("SELECT count(*) FROM messages").fetchone() == (left,)
+
+
+def test_a_deleted_chat_leaves_nothing_and_no_number_is_used_twice(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "state.db", lambda: 1000.0)) as store:
+        for number, chat in enumerate(("a", "b", "a"), 1):
+            store.run([accept(chat, f"to {chat}"), Append(chat, 1, (entry("t"),) * 300)])
+            store.run([Settle(chat, (number,), "said"), NameChat(chat, "a title"), MarkFiles(chat, True)])
+        slices = 1
+        while store.run([DeleteChat("a")]) == [True]:
+            slices += 1
+        assert slices == 3
+        assert store.run([Knows("a"), Knows("b"), OpenChats(), Undelivered("a")]) == [False, True, (), ()]
+        (chats,) = store.run([ListChats()])
+        assert isinstance(chats, tuple)
+        assert [each.chat for each in chats] == ["b"]
+        store.run([accept("a", "again")])
+        assert store.run([OpenMessages("a", 3)]) == store.run([OpenMessages("a", 0)]) != [()]

@@ -1,0 +1,89 @@
+"""The chats' calls for other processes: requests and answers as JSON objects.
+
+`list`; `show` (a `chat`, its entries `before` a number); `search` (`words`, in a `chat` or in all, `before` a
+number); `delete` (a `chat`). The one who asks owns the home: every chat is listed, those of channels too.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import Final, TypeAlias
+
+from rumi.audit import utc
+from rumi.chat_ids import check_chat_id
+from rumi.errors import UsageError
+from rumi.journal import Ask, Knows, ListChats, ReadHistory, SearchHistory, StoredEntry
+
+Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+
+PAGE: Final = 200
+"""Entries in one answer."""
+
+MOST_CHATS: Final = 10_000
+
+
+def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]]) -> Serve:
+    """Return the function that serves such requests. `delete` deletes all of a chat but its facts."""
+
+    async def serve(request: Mapping[str, object]) -> object:
+        """Execute a request.
+
+        Raises:
+            UsageError: The request is invalid, or the chat is unknown.
+            JournalError: `state.db` cannot be used.
+        """
+        match request.get("do"):
+            case "list":
+                chats = await ask(ListChats(limit=MOST_CHATS))
+                return [asdict(each) | {"at": utc(each.at)} for each in chats]
+            case "show":
+                chat = await _known(ask, request)
+                entries = await ask(ReadHistory(chat, _before(request), PAGE))
+                return {"entries": [as_json(each) for each in entries]}
+            case "search":
+                found = await ask(_search(request, await _known(ask, request) if request.get("chat") else ""))
+                return {"entries": [as_json(each) for each in found.entries], "next": found.next}
+            case "delete":
+                await delete(await _known(ask, request))
+                return None
+            case _:
+                raise UsageError(
+                    "The chats do not know this request.", "They can list, show, search and delete."
+                )
+
+    return serve
+
+
+def as_json(stored: StoredEntry) -> dict[str, object]:
+    """Return the entry as JSON; times as in RFC 3339."""
+    message = stored.entry.message
+    return {
+        "id": stored.id,
+        "chat": stored.chat,
+        "session": stored.session,
+        "time": utc(stored.at),
+        "turn": stored.entry.turn,
+        "role": message.role,
+        "text": message.content,
+        "tool_calls": [asdict(call) for call in message.tool_calls],
+        "tool_call_id": message.tool_call_id,
+        "tainted": stored.entry.tainted,
+    }
+
+
+async def _known(ask: Ask, request: Mapping[str, object]) -> str:
+    chat = check_chat_id(str(request.get("chat", "")))
+    if not await ask(Knows(chat)):
+        raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
+    return chat
+
+
+def _before(request: Mapping[str, object]) -> int:
+    given = request.get("before")
+    return given if isinstance(given, int) and given > 0 else ReadHistory("").before
+
+
+def _search(request: Mapping[str, object], chat: str) -> SearchHistory:
+    words = request.get("words")
+    if not isinstance(words, str) or not words.strip():
+        raise UsageError("There is nothing to search for.", "Name a word.")
+    return SearchHistory(words, chat, before=_before(request))

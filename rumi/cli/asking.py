@@ -1,0 +1,33 @@
+"""Commands that ask the process that holds the home, or work on its files where none does."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from rumi.home import Home
+
+Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
+
+BUSY_S: Final = 10.0
+
+
+async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, object]) -> object:
+    """Send a `call` to the holder, or do it `here`; wait a moment for a holder that starts or ends."""
+    import trio
+
+    from rumi.cli.attach import connected
+    from rumi.control import socket_path
+    from rumi.home import HomeHeld
+
+    deadline = trio.current_time() + BUSY_S
+    while True:
+        try:
+            if not home.holder():
+                return await here(home, request)
+            if socket_path(home.run, home.installation()).exists() or trio.current_time() > deadline:
+                async with connected() as client:
+                    return await client.call(call, **request)
+        except HomeHeld:
+            if trio.current_time() > deadline:
+                raise
+        await trio.sleep(0.05)

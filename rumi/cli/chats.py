@@ -1,0 +1,222 @@
+"""`rumi chats`."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.asking import when_free
+from rumi.cli.speaking import say, told
+
+if TYPE_CHECKING:
+    from rumi.home import Home
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+
+SHOWN = 20
+"""Entries that `show` prints by default."""
+
+
+@click.group()
+def command() -> None:
+    """List, show, search, export and delete chats and what was said in them."""
+
+
+@command.command("list")
+@JSON
+def list_(as_json: bool) -> None:
+    """List the chats, the latest first: id, last message, its beginning."""
+    chats = _ask("list")
+    if as_json:
+        click.echo(json.dumps(chats, ensure_ascii=False, indent=2))
+        return
+    if not chats:
+        say("There are no chats yet.", err=True)
+    width = max((len(chat["chat"]) for chat in chats), default=0)
+    for chat in chats:
+        title = f"{_line(chat['title'])}: " if chat["title"] else ""
+        click.echo(_cut(f"{chat['chat']:<{width}}  {_when(chat['at'])}  {title}{_line(chat['text'])}"))
+
+
+@command.command()
+@click.argument("chat")
+@click.option("-n", "--lines", type=click.IntRange(min=1), default=SHOWN, show_default=True,
+              help="Only the last N entries.")  # fmt: skip
+@JSON
+def show(chat: str, lines: int, as_json: bool) -> None:
+    """Show what was last said in CHAT, oldest first, with the tools that were called."""
+    entries: list[dict[str, Any]] = []
+    for page in _pages(chat):
+        entries = page + entries
+        if len(_shown(entries)) >= lines:
+            break
+    if as_json:
+        click.echo(json.dumps(entries[-lines:], ensure_ascii=False, indent=2))
+        return
+    for entry in _shown(entries)[-lines:]:
+        click.secho(f"{_when(entry['time'])}  {_who(entry)}", bold=True)
+        for line in _text(entry).splitlines():
+            click.echo(f"  {line}")
+
+
+@command.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--chat", default="", metavar="ID", help="Only in this chat.")
+@click.option("-n", "--lines", type=click.IntRange(min=1), default=SHOWN, show_default=True,
+              help="Only the latest N places.")  # fmt: skip
+@JSON
+def search(words: tuple[str, ...], chat: str, lines: int, as_json: bool) -> None:
+    """Find what users and the assistant said with all WORDS, the latest first.
+
+    Case and accents do not matter. The exit code is 1 if nothing is found.
+    """
+    wanted, before = " ".join(words), 0
+    found: list[dict[str, Any]] = []
+    while len(found) < lines:
+        answer = _ask("search", words=wanted, chat=chat, before=before)
+        found += answer["entries"]
+        before = answer["next"]
+        if not before:
+            break
+    found = found[:lines]
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    for entry in () if as_json else found:
+        place = f"{entry['chat']}  {_when(entry['time'])}  {_who(entry)}: "
+        click.echo(_cut(f"{place}{_around(_line(entry['text']), words[0])}"))
+    if not found:
+        say("Nothing was found.", err=True)
+        raise click.exceptions.Exit(1)
+
+
+@command.command()
+@click.argument("chat")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines, with every field.")
+def export(chat: str, as_json: bool) -> None:
+    """Print all that was said in CHAT, as Markdown: oldest first, with tool calls and their results."""
+    entries = [entry for page in reversed(list(_pages(chat))) for entry in page]
+    if as_json:
+        for entry in entries:
+            click.echo(json.dumps(entry, ensure_ascii=False))
+        return
+    click.echo(f"# {chat}")
+    session = None
+    for entry in (each for each in entries if each["role"] != "system"):
+        if entry["session"] != session:
+            session = entry["session"]
+            click.echo(f"\n## {told('Session')} {session}")
+        click.echo(f"\n**{_who(entry)}** · {entry['time']}\n")
+        text = _text(entry)
+        click.echo(_fenced(text) if entry["role"] == "tool" else text)
+
+
+@command.command()
+@click.argument("chat")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(chat: str, yes: bool) -> None:
+    """Delete CHAT: its messages, history, sandbox and files. Facts and the audit log stay.
+
+    A turn that runs is stopped first.
+    """
+    from rumi import texts
+    from rumi.errors import UsageError
+
+    _ask("show", chat=chat, before=1)  # an unknown chat is told before the question
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("Deleting a chat needs --yes where no one can answer.")
+        answer = click.prompt(told(f"Delete all of {chat}, and its files? (y/n)"), prompt_suffix=" ")
+        if texts.yes_or_no(answer) is not True:
+            say("Nothing was deleted.")
+            return
+    _ask("delete", chat=chat)
+    say(f"{chat} was deleted.")
+
+
+def _pages(chat: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield the chat's entries, a page at a time, the latest page first."""
+    before = 0
+    while page := _ask("show", chat=chat, before=before)["entries"]:
+        yield page
+        before = page[0]["id"]
+
+
+def _ask(do: str, **fields: object) -> Any:
+    """Send a request to the chats of this home: through its holder, or directly to the file."""
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    return run_async(when_free, home, "chats", _do, {"do": do, **fields})
+
+
+async def _do(home: "Home", request: Mapping[str, object]) -> object:
+    """Work on the files of a home that no process holds. No turn runs there."""
+    from rumi.chats import Workspaces, chats_calls
+    from rumi.journal import DeleteChat, open_journal
+    from rumi.offload import Threads
+
+    with home.hold("rumi chats"):
+        async with open_journal(home.state_db) as ask:
+
+            async def delete(chat: str) -> None:
+                while await ask(DeleteChat(chat)):
+                    continue
+                await Workspaces(home.workspaces, Threads()).clear(chat)
+
+            return await chats_calls(ask, delete)(request)
+
+
+def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [entry for entry in entries if entry["role"] in ("user", "assistant") and _text(entry)]
+
+
+def _who(entry: dict[str, Any]) -> str:
+    return told({"user": "you", "assistant": "Rumi", "tool": "result"}.get(entry["role"], entry["role"]))
+
+
+def _text(entry: dict[str, Any]) -> str:
+    """Return what an entry says, with the tools that it calls; nothing that a terminal would obey."""
+    calls = [f"→ {call['name']} {call['arguments']}" for call in entry["tool_calls"]]
+    text = "\n".join(part for part in (entry["text"], *calls) if part)
+    return "".join(each for each in text if each.isprintable() or each in "\n\t")
+
+
+def _line(text: str) -> str:
+    from rumi.logbook import clean
+
+    return clean(text)
+
+
+def _around(text: str, word: str) -> str:
+    """Return the text from a little before the word."""
+    at = text.casefold().find(word.casefold())
+    return f"…{text[at - 30 :]}" if at > 40 else text
+
+
+def _cut(line: str) -> str:
+    """Cut a line to the terminal's width; a pipe gets all of it."""
+    if not sys.stdout.isatty():
+        return line
+    import shutil
+
+    from rich.cells import cell_len, set_cell_size
+
+    width = shutil.get_terminal_size().columns - 1
+    return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
+
+
+def _when(time: str) -> str:
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"
