@@ -54,7 +54,8 @@ async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None
 
 def selection_of(loaded: Loaded) -> Selection:
     """Return the programs that the configuration wants in the sandbox."""
-    return Selection(loaded.settings.sandbox.tools)
+    settings = loaded.settings.sandbox
+    return Selection(settings.tools, settings.extra_programs)
 
 
 async def close_engine(engine: Engine) -> None:

@@ -35,12 +35,14 @@ class Prefix:
     """The beginning of all chat ids of one channel, such as `tg`, and the channel's name in sentences.
 
     An id below it is the prefix, the name of a user or a group, and, after a `_`, the topic if there is one.
-    `numbers`: the names are numbers, so that an owner may be given as a number alone.
+    `numbers`: the names are numbers, so that an owner may be given as a number alone. `groups`: how the names
+    of groups begin; without it, every chat of the channel may be one.
     """
 
     text: str
     channel: str
     numbers: bool = False
+    groups: str = ""
 
     def owns(self, chat: str) -> bool:
         """Return True if the chat is one of the channel's."""
@@ -69,6 +71,11 @@ class ChatIds:
         The topics of one group share its owner: `tg-100777_5` belongs to `tg-100777`.
         """
         return chat.partition("_")[0] if self._of_channel(chat) else LOCAL
+
+    def may_be_group(self, chat: str) -> bool:
+        """Return True if more than one person may write in the chat."""
+        prefix = self._of_channel(chat)
+        return prefix is not None and chat.startswith(f"{prefix.text}{prefix.groups}")
 
     def owner(self, given: object) -> str:
         """Return the owner that a person names: an owner, one of its chats, or a number alone.

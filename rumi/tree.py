@@ -21,6 +21,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -137,10 +138,11 @@ class Tree:
             skills=skills.ask,
             thinks=models.name != OFFLINE,
         )
-        policy = CommandPolicy(selection_of(loaded).allowed, engine.missing_programs)
+        strict = CommandPolicy(selection_of(loaded).allowed, engine.missing_programs)
+        chosen = replace(strict, open=settings.sandbox.policy == "open")
 
         def policy_of(chat: str) -> CommandPolicy:
-            return policy
+            return strict if ids.may_be_group(chat) else chosen
 
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)

@@ -33,3 +33,15 @@ def test_a_client_chooses_no_id_of_a_channel_and_nothing_that_is_none(chat: str)
     with pytest.raises(UsageError):
         BUILT_IN.including([LINES]).check_chosen(chat)
     assert BUILT_IN.check_chosen("work-notes") == "work-notes"
+
+
+@pytest.mark.parametrize(
+    ("chat", "may"),
+    [("tg123", False), ("tg123_5", False), ("tg-100777", True), ("tg-100777_5", True), ("cli", False)],
+)
+def test_the_number_of_a_telegram_chat_says_if_it_is_a_group(chat: str, may: bool) -> None:
+    assert BUILT_IN.may_be_group(chat) is may
+
+
+def test_where_a_channel_does_not_say_every_chat_may_be_a_group() -> None:
+    assert BUILT_IN.including([LINES]).may_be_group("ln5")

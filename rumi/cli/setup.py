@@ -282,6 +282,17 @@ class _Wizard:
         )
         if answer != before:
             self.keys["sandbox.backend"] = answer
+        policy = self.loaded.settings.sandbox.policy
+        answer = self._choose(
+            "Which commands may run there?",
+            [
+                ("strict", "programs on a list, without loops and variables"),
+                ("open", "every line of shell; never in groups"),
+            ],
+            policy,
+        )
+        if answer != policy:
+            self.keys["sandbox.policy"] = answer
 
 
 async def _answer(settings: Any) -> float:

@@ -17,6 +17,7 @@ _MEMORY = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
 _LEAST_MEMORY = 6 * 1024**2
 _PROVIDER_AND_NAME = re.compile(r"(groq|custom):\S+")
 _REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -97,6 +98,11 @@ def _check_word(text: str) -> None:
         raise ValueError("a name without spaces")
 
 
+def _check_program(name: str) -> None:
+    if not _PROGRAM.fullmatch(name):
+        raise ValueError("the name of a program of this machine, without a folder")
+
+
 def _check_path(text: str) -> None:
     if not text.strip() or "\0" in text:
         raise ValueError("the path of a folder")
@@ -163,6 +169,8 @@ class SandboxSection(Section):
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
     tools: Literal["work", "core"] = "work"
+    extra_programs: tuple[Annotated[str, _checked(_check_program)], ...] = ()
+    policy: Literal["strict", "open"] = "strict"
     memory: Annotated[str, BeforeValidator(_bytes_as_text), _checked(memory_bytes)] = "512m"
     cpus: Annotated[float, Field(ge=0.01, le=1024, allow_inf_nan=False)] = 1.0
     pids: Annotated[int, Field(ge=2, le=4_194_304)] = 128

@@ -11,13 +11,14 @@ program itself sees them (`find . -name *.py` finds, `ls *.py` looks for a file 
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rumi.sandbox.shell import (
     CONTROLS,
     INSIDE,
     OUTSIDE,
+    POLICY_KEY,
     CommandRefused,
     NeedsShell,
     Operator,
@@ -48,6 +49,10 @@ READERS = frozenset(
 """
 
 _TARGETS = "A redirection's target is relative, under /workspace or /tmp, or /dev/null."
+_PROGRAM_KEYS = (
+    "The owner can add programs in config.toml (sandbox.extra_programs), or allow every line of shell "
+    '(sandbox.policy = "open").'
+)
 _SH = 'Write exactly `sh -c "…"`: one quoted script, no other options or arguments.'
 _KEYWORDS = frozenset(
     ["!", "{", "}", "[[", "]]", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done"]
@@ -82,11 +87,18 @@ _Folders: TypeAlias = frozenset[str | None]
 class CommandPolicy:
     """Which commands a chat may run.
 
-    `programs` are those on the list; the sandbox is known to lack those in `missing`.
+    `programs` are those on the list; the sandbox is known to lack those in `missing`. `open`: every line runs
+    in `sh`, whatever it says.
     """
 
     programs: tuple[str, ...] = CORE_ONLY.allowed
     missing: tuple[str, ...] = ()
+    open: bool = False
+    _names: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the set in which each segment of a script is looked up."""
+        object.__setattr__(self, "_names", frozenset(self.programs))
 
     @property
     def there(self) -> tuple[str, ...]:
@@ -96,13 +108,15 @@ class CommandPolicy:
     def parse(self, command: str) -> tuple[str, ...]:
         """Return the argv of `command`.
 
-        A line that joins programs or redirects is read as `sh -c` of itself.
+        A line that joins programs or redirects is read as `sh -c` of itself; with `open`, every line.
 
         Raises:
             CommandRefused: It is not allowed. The message names the refused part, the advice the
                 alternatives.
         """
         _refuse_unrunnable(command)
+        if self.open and command.strip():
+            return ("sh", "-c", command)
         try:
             words = read_words(command)
         except NeedsShell:
@@ -128,7 +142,7 @@ class CommandPolicy:
 
     def _check_program(self, word: Word, advice: str) -> None:
         name = word.text
-        if name in self.programs and not word.expands:
+        if name in self._names and not word.expands:
             if name in self.missing:
                 raise CommandRefused(
                     f"Refused: the program `{name}` is not in the sandbox, because this machine lacks it.",
@@ -139,16 +153,19 @@ class CommandPolicy:
             raise CommandRefused(f"Refused: the assignment `{name}`.", f"Use `env {_shown(name)} PROGRAM …`.")
         if name in _KEYWORDS and not word.quoted:
             raise CommandRefused(
-                f"Refused: the keyword `{name}`.", f"There are no groups, loops or conditions. {advice}"
+                f"Refused: the keyword `{name}`.",
+                f"There are no groups, loops or conditions. {advice} {POLICY_KEY}",
             )
-        if "/" in name and posixpath.basename(name) in self.programs:
+        if "/" in name and posixpath.basename(name) in self._names:
             base = posixpath.basename(name)
             raise CommandRefused(
                 f"Refused: the program `{_shown(name)}` with a path.", f"Write just `{base}`. {self._list}"
             )
-        instead = _INSTEAD.get(name, "Write its name as plain text." if name in self.programs else "")
+        instead = _INSTEAD.get(name, "Write its name as plain text." if name in self._names else "")
         what = f"the program `{_shown(name)}` is" if name else "an empty program name is"
-        raise CommandRefused(f"Refused: {what} not on the list.", f"{instead} {self._list}".strip())
+        raise CommandRefused(
+            f"Refused: {what} not on the list.", f"{instead} {self._list} {_PROGRAM_KEYS}".strip()
+        )
 
     def _check_script(self, script: str, folders: _Folders) -> None:
         """Check a script for `sh -c`, which starts in one of `folders`.

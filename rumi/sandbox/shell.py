@@ -19,6 +19,7 @@ INSIDE = (
     "Inside `sh -c` there are words, quotes, globs, `|`, `&&`, `||`, `;`, `cd`, and `>` `>>` `<` `2>` "
     "`2>&1`. Single-quoted text is always text."
 )
+POLICY_KEY = 'The owner can allow every line of shell in config.toml (sandbox.policy = "open").'
 _QUOTED = "\0"
 _NAME_START = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _EXPANDS = _NAME_START | frozenset("0123456789{([@*#?-$!")
@@ -243,7 +244,9 @@ class _Reader:
         )
 
     def _refused(self, what: str, advice: str) -> CommandRefused:
-        return CommandRefused(f"Refused: {what} {self._where}.", f"{advice} {self._advice}".strip())
+        return CommandRefused(
+            f"Refused: {what} {self._where}.", f"{advice} {self._advice} {POLICY_KEY}".strip()
+        )
 
 
 _NO_SUBSTITUTION = (

@@ -19,13 +19,14 @@ _STRICT = (
     "are never expanded; quote them with '…'.\n"
     "To write a file: command='tee FILE' with the text in stdin. There is no network."
 )
+_OPEN = "The line or lines run in sh (POSIX, not bash): pipes, loops, $, here-documents. There is no network."
 _BEYOND = "Besides the usual programs (coreutils, grep, sed, awk, find, tar) there are: "
 _PIP = "pip installs only from wheel files in /workspace."
 
 
 def bash_spec(policy: CommandPolicy) -> ToolSpec:
     """Return the tool as the model sees it: with the programs that are there."""
-    parts = [_FIRST + _STRICT]
+    parts = [_FIRST + (_OPEN if policy.open else _STRICT)]
     if beyond := [name for name in policy.there if name not in CORE]:
         parts.append(f"{_BEYOND}{', '.join(beyond)}.{f' {_PIP}' if 'pip' in beyond else ''}")
     return replace(_SPEC, description="\n".join(parts))

@@ -37,3 +37,12 @@ async def test_senders_stand_above_the_chats_receivers_below_and_the_page_last(
                 assert ("send_file" in [tool.spec.name for tool in tools]) == has
             with pytest.raises(RumiError, match="cannot fetch notes"):
                 await app.services.context.bring("web", Attachment("file", name="notes"))
+
+
+async def test_the_open_policy_never_applies_in_groups(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home").make()
+    loaded = load_settings(home.root, ENV, {"model.default": "offline", "sandbox.policy": "open"})
+    async with open_app(home, loaded, FakeEngine(), channels=(Telegram(),)) as app:
+        applies = {chat: app.services.policy_of(chat).open for chat in ("cli", "tg7", "tg-7", "tg-7_2")}
+        assert applies == {"cli": True, "tg7": True, "tg-7": False, "tg-7_2": False}
+        assert "python3" in app.services.policy_of("tg-7").programs

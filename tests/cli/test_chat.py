@@ -62,6 +62,18 @@ def test_a_command_over_time_is_ended_and_keeps_its_output(program: Program) -> 
 
 
 @pytest.mark.bubblewrap
+def test_with_the_open_policy_a_loop_runs(bubblewrap: Program) -> None:
+    loop = "run for i in 1 2 3; do echo $i; done | wc -l"
+    refused = bubblewrap.run("chat", "-p", loop).stdout
+    assert "sandbox.policy" in refused
+    bubblewrap.env["RUMI_SANDBOX__POLICY"] = "open"
+    (result,) = [e for e in bubblewrap.events("-p", loop) if e["event"] == "tool_result"]
+    assert (result["exit_code"], result["content"].split()[-1]) == (0, "3")
+    ran = [line["argv"] for line in bubblewrap.audit() if line.get("argv")]
+    assert ran == [["sh", "-c", loop.removeprefix("run ")]]
+
+
+@pytest.mark.bubblewrap
 @pytest.mark.parametrize(
     ("command", "ok"),
     [

@@ -26,7 +26,8 @@ def rumi(tmp_path: Path) -> Program:
 
 
 def answers(*lines: str) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    """The answers to the first questions; Enter for the last one, about the policy."""
+    return "".join(f"{line}\n" for line in (*lines, ""))
 
 
 @contextmanager

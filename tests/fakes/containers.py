@@ -70,6 +70,7 @@ class FakeEngine:
 
     kind: EngineKind = "docker"
     degraded: tuple[str, ...] = ()
+    missing_programs: tuple[str, ...] = ()
     user = (os.getuid(), os.getgid())
 
     def __init__(self, create_s: float = 0.1) -> None:

@@ -3,15 +3,16 @@
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rumi.sandbox.policy import MAX_COMMAND_BYTES, STRICT, CommandRefused
+from rumi.sandbox.policy import MAX_COMMAND_BYTES, STRICT, CommandPolicy, CommandRefused, may_write
 from rumi.sandbox.shell import Operator, Word, read_script, read_words
-from runner.programs import CORE
+from runner.programs import CORE, Selection
 
 CONTRACT = """
 ls cat head tail less more cp mv rm mkdir rmdir touch find which stat du df grep egrep fgrep sed awk gawk cut
@@ -578,3 +579,62 @@ def test_whatever_is_given_is_run_or_refused(text: str) -> None:
 def test_words_and_their_quoting_are_told_apart() -> None:
     [word] = read_words("a'b*'\\?c")
     assert (word.text, word.bare, word.quoted, word.expands) == ("ab*?c", "a\0\0\0c", True, False)
+
+
+WORKING = CommandPolicy(Selection("work", ("ffmpeg",)).allowed, missing=("rg",))
+OPEN = replace(WORKING, open=True)
+
+
+@pytest.mark.parametrize("program", ["python3", "git", "ffmpeg"])
+def test_selected_programs_are_on_the_list(program: str) -> None:
+    assert WORKING.parse(f"{program} --version") == (program, "--version")
+    assert may_write((program,))
+    with pytest.raises(CommandRefused, match="not on the list"):
+        STRICT.parse(f"{program} --version")
+
+
+def test_a_selected_program_that_is_not_there_is_told_apart() -> None:
+    with pytest.raises(
+        CommandRefused, match="is not in the sandbox, because this machine lacks it"
+    ) as refused:
+        WORKING.parse("rg needle")
+    assert " rg " not in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("perl -e 1", "sandbox.extra_programs"),
+        ("perl -e 1", "sandbox.policy"),
+        ("for i in 1 2; do echo $i; done", "sandbox.policy"),
+        ("echo $HOME", "sandbox.policy"),
+        ("cat <<EOF", "sandbox.policy"),
+        ("(ls)", "sandbox.policy"),
+    ],
+)
+def test_a_refusal_names_the_key_that_would_allow_it(line: str, key: str) -> None:
+    with pytest.raises(CommandRefused) as refused:
+        WORKING.parse(line)
+    assert key in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for i in 1 2 3; do echo $i; done | wc -l",
+        "cat <<EOF > f\nx $((1 + 1))\nEOF",
+        "ls",
+        "  perl -e 1 &",
+        "if true; then echo `id`; fi",
+    ],
+)
+def test_the_open_policy_hands_the_whole_line_to_sh(line: str) -> None:
+    argv = OPEN.parse(line)
+    assert argv == ("sh", "-c", line)
+    assert may_write(argv), "tainted, it marks the chat's files"
+
+
+@pytest.mark.parametrize("line", ["", "  \n", "a\0b", "x" * (MAX_COMMAND_BYTES + 1), "\ud800"])
+def test_the_open_policy_refuses_what_cannot_run(line: str) -> None:
+    with pytest.raises(CommandRefused):
+        OPEN.parse(line)

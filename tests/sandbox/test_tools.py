@@ -20,7 +20,7 @@ from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
 
-SELECTION = Selection("work")
+SELECTION = Selection("work", ("sha1sum", "there-is-none"))
 ENGINES = [
     pytest.param("docker", marks=pytest.mark.docker),
     pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
@@ -131,6 +131,11 @@ async def test_each_tool_that_is_there_works(box: Box) -> None:
     tried = {name: await box.sh(WORKS[name][0]) for name in (path.rpartition("/")[2] for path in there)}
     assert tried == {name: WORKS[name][1] for name in tried}
     assert "make" in tried
+
+
+async def test_a_program_that_the_configuration_adds_is_there(box: Box) -> None:
+    assert await box.sh("printf x | sha1sum") == "11f6ad8ec52a2984abaafd7c3b516503785c2072  -\n"
+    assert await box.sh("command -v there-is-none || true") == ""
 
 
 async def test_the_root_with_tools_is_read_only(box: Box) -> None:

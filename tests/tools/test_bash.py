@@ -2,8 +2,9 @@
 
 import pytest
 
-from rumi.sandbox import Command, CommandResult, Output, SandboxError
+from rumi.sandbox import Command, CommandPolicy, CommandResult, Output, SandboxError
 from rumi.tools import Bash, ToolResult
+from runner.programs import Selection
 
 
 class Recorder:
@@ -123,3 +124,21 @@ async def test_a_result_is_tainted_where_the_files_are() -> None:
     assert not (await Bash(shell).call({"command": "cat note"})).tainted
     shell.outside = True
     assert (await Bash(shell).call({"command": "cat note"})).tainted
+
+
+def test_the_model_is_told_which_tools_are_there() -> None:
+    policy = CommandPolicy(Selection("work", ("ffmpeg",)).allowed, missing=("rg", "tree"))
+    said = Bash(Recorder(ended()), policy).spec.description
+    assert ", git, jq, patch," in said
+    assert ", ffmpeg." in said
+    assert "rg" not in said.split("there are: ")[1].split(".")[0].split(", ")
+    assert "wheel" in said
+    assert "there are: " not in Bash(Recorder(ended())).spec.description
+
+
+async def test_the_open_policy_runs_a_line_as_it_is_and_says_so() -> None:
+    shell = Recorder(ended())
+    bash = Bash(shell, CommandPolicy(open=True))
+    assert "here-documents" in bash.spec.description
+    assert (await bash.call({"command": "for i in 1; do echo $i; done"})).ok
+    assert shell.commands[0].argv == ("sh", "-c", "for i in 1; do echo $i; done")

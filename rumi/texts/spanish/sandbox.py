@@ -140,6 +140,8 @@ SANDBOX: Final[dict[str, str]] = {
     "Refused: the program {name} is not on the list.": "Rechazado: el programa {name} no está en la lista.",
     "Refused: the program {name} is not in the sandbox, because this machine lacks it.": "Rechazado: el programa {name} no está en el entorno aislado, porque esta máquina no lo tiene.",
     "Refused: an empty program name is not on the list.": "Rechazado: un nombre de programa vacío no está en la lista.",
+    'The owner can add programs in config.toml (sandbox.extra_programs), or allow every line of shell (sandbox.policy = "open").': 'El dueño puede sumar programas en config.toml (sandbox.extra_programs), o permitir cualquier línea de shell (sandbox.policy = "open").',
+    'The owner can allow every line of shell in config.toml (sandbox.policy = "open").': 'El dueño puede permitir cualquier línea de shell en config.toml (sandbox.policy = "open").',
     "Allowed programs: {names}.": "Programas permitidos: {names}.",
     "Write its name as plain text.": "Escribí su nombre como texto común.",
     'Use `sh -c "…"`.': 'Usá `sh -c "…"`.',
