@@ -1,8 +1,8 @@
 """What users of the runtime write: the actor."""
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple, get_args, get_origin
 
@@ -48,14 +48,19 @@ def answers(*kinds: type[Q]) -> Answers[Q]:
     return Answers(kinds)
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
-    """What an actor has while it runs."""
+class Life(OwnTasks):
+    """What an actor has while it runs; it is the actor's incarnation."""
 
-    ref: ActorRef[Any]
-    incarnation: int
-    tasks: OwnTasks
-    end: Callable[[], None]
+    __slots__ = ("number", "ref")
+
+    def __init__(self, ref: ActorRef[Any], number: int) -> None:
+        super().__init__()
+        self.ref = ref
+        self.number = number
+
+    @abstractmethod
+    def request_end(self) -> None:
+        """End normally after the message in hand."""
 
 
 class Actor(Generic[M_contra]):
@@ -74,7 +79,8 @@ class Actor(Generic[M_contra]):
     concurrency: ClassVar[int] = 1
     """How many messages an object of this class handles at once, each in a task of its own."""
 
-    _methods: ClassVar[Mapping[type, str]] = {}
+    _methods: ClassVar[Mapping[type, str]] = {}  # by the types that `answers` names
+    _handlers: ClassVar[dict[type, str]] = {}  # by the types of the messages that have come
     _life: Life | None = None
 
     async def started(self) -> None:
@@ -118,21 +124,21 @@ class Actor(Generic[M_contra]):
     @property
     def incarnation(self) -> int:
         """1 for the first incarnation in this node, one more after every restart."""
-        return self._bound.incarnation
+        return self._bound.number
 
     def start_soon(self, fn: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
         """Start a task of this incarnation: cancelled at its end; if it raises, the actor crashes.
 
         Raises RuntimeError when the incarnation has ended.
         """
-        self._bound.tasks.start_soon(fn, *args)
+        self._bound.start_soon(fn, *args)
 
     async def start(self, fn: Callable[..., Awaitable[object]], *args: object) -> Any:
         """Like `start_soon`, but wait until the task calls `task_status.started(value)`; returns the value.
 
         As with `trio.Nursery.start`, an error before that is raised here, and cancelling this cancels it.
         """
-        return await self._bound.tasks.start(fn, *args)
+        return await self._bound.start(fn, *args)
 
     def tell_after(self, seconds: float, message: M_contra) -> trio.CancelScope:
         """Tell this actor `message` in so many seconds; cancel what is returned to prevent that.
@@ -161,7 +167,7 @@ class Actor(Generic[M_contra]):
 
         For other children this is the final stop: what is still queued is not handled any more.
         """
-        self._bound.end()
+        self._bound.request_end()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect what `answers` marked.
@@ -179,6 +185,7 @@ class Actor(Generic[M_contra]):
             if isinstance(member, FunctionType)
             for kind in getattr(member, "__answers__", ())
         }
+        cls._handlers = {}
         for base in vars(cls).get("__orig_bases__", ()):
             if get_origin(base) is Actor:
                 (messages,) = get_args(base)
@@ -192,12 +199,15 @@ class Actor(Generic[M_contra]):
 
     def _handle(self, message: Any) -> Awaitable[object]:
         kind = type(message)
-        if (name := self._method_for(kind)) is not None:
-            handler: Callable[[object], Awaitable[object]] = getattr(self, name)
-            return handler(message)
-        if issubclass(kind, Request):
-            raise Refused(TypeError(f"{type(self).__name__} does not answer {kind.__name__}"))
-        return self.receive(message)
+        name = self._handlers.get(kind)
+        if name is None:
+            default = "_refuse" if issubclass(kind, Request) else "receive"
+            name = self._handlers[kind] = self._method_for(kind) or default
+        handler: Callable[[object], Awaitable[object]] = getattr(self, name)
+        return handler(message)
+
+    async def _refuse(self, message: object) -> None:
+        raise Refused(TypeError(f"{type(self).__name__} does not answer {type(message).__name__}"))
 
     @property
     def _bound(self) -> Life:

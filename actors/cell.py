@@ -1,5 +1,6 @@
 """One actor's node: its mailbox, its reference and its incarnations, one after the other."""
 
+from collections.abc import Awaitable
 from typing import Generic, TypeVar
 
 import trio
@@ -9,7 +10,7 @@ from actors.mailbox import Item, Mailbox
 from actors.node import Node, Phase
 from actors.ref import ActorRef
 from actors.spec import ChildSpec
-from actors.status import NodeStatus, Outcome, StopReason, one_line
+from actors.status import NodeStatus, Outcome, StopReason
 
 M = TypeVar("M")
 
@@ -27,15 +28,11 @@ class Cell(Node, Generic[M]):
         self.ref: ActorRef[M] = ActorRef(self, self.mailbox, spec.shutdown)
         self._life: Incarnation[M] | None = None
 
-    async def _live(self) -> Outcome:
-        life = self._life = Incarnation(self.spec, self.mailbox, self.ref, self.incarnation, self._up)
-        outcome = await life.run()
-        self._ends(outcome)
-        if (error := await life.run_stopped_hook(outcome.reason)) is not None:
-            self.last_error = one_line(error)
-        return outcome
+    def _live(self) -> Awaitable[Outcome]:
+        self._life = Incarnation(self, self.spec, self.mailbox, self.ref)
+        return self._life.run()
 
-    def _ends(self, outcome: Outcome) -> None:
+    def _tasks_ended(self, outcome: Outcome) -> None:
         """Note that an incarnation's tasks have ended. Close the mailbox if no other can follow.
 
         One that was stopped for a while, because of what it depends on, is begun again by its supervisor,
@@ -110,7 +107,7 @@ class Cell(Node, Generic[M]):
 
     def runs_this_task(self) -> bool:
         """Return True if the current task works for a hook or a handler of this actor."""
-        return self._life is not None and self._life.runs(trio.lowlevel.current_task())
+        return self._life is not None and self._life.runs_this_task()
 
     @property
     def idle_since(self) -> float:

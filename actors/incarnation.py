@@ -4,7 +4,7 @@ The longest module of the runtime, because the order of these steps is the runti
 who is told, and what is shielded for how long stand in one place.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import trio
@@ -12,8 +12,7 @@ import trio
 from actors.actor import Actor, Life
 from actors.errors import ActorCrashed, ActorStopped, Refused
 from actors.mailbox import Item, Mailbox
-from actors.node import logger
-from actors.own_tasks import OwnTasks
+from actors.node import Node, logger
 from actors.ref import ActorRef
 from actors.request import Ask, Stage
 from actors.spec import ChildSpec
@@ -34,7 +33,7 @@ class Handling:
         self.work = trio.CancelScope()
 
 
-class Incarnation(Generic[M]):
+class Incarnation(Life, Generic[M]):
     """The tasks of one incarnation live in its nursery, whose cancel scope is the child's own.
 
     Errors are judged outside of the scope that could have caused them. One that arrives after that scope
@@ -42,67 +41,62 @@ class Incarnation(Generic[M]):
     """
 
     __slots__ = (
-        "_actor", "_came_up", "_ending", "_handlers", "_in_hand", "_in_hands", "_mailbox", "_number",
-        "_reason", "_ref", "_spec", "_started", "_task", "_tasks", "crash", "since",
+        "_actor", "_ending", "_handlers", "_in_hand", "_in_hands", "_mailbox", "_node", "_reason", "_spec",
+        "_started", "_task", "crash", "since",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        spec: ChildSpec[M],
-        mailbox: Mailbox,
-        ref: ActorRef[M],
-        number: int,
-        came_up: Callable[[], None],
-    ) -> None:
+    def __init__(self, node: Node, spec: ChildSpec[M], mailbox: Mailbox, ref: ActorRef[M]) -> None:
+        super().__init__(ref, node.incarnation)
+        self._node = node
         self._spec = spec
         self._mailbox = mailbox
-        self._ref = ref
-        self._number = number
-        self._came_up = came_up
         self.crash: BaseException | None = None
         self.since = trio.current_time()  # when the message in hand came to hand, or the last one ended
         self._actor: Actor[M] | None = None
-        self._tasks: OwnTasks | None = None
         self._task = trio.lowlevel.current_task()
         self._started = False
         self._ending = False
         self._reason: StopReason = "normal"
         self._in_hand: Item = NOTHING  # with concurrency=1
         self._in_hands: dict[Handling, None] | None = None  # with more, in order
-        self._handlers = {self._task}  # tasks that run hooks or handlers
+        self._handlers: set[trio.lowlevel.Task] | None = None  # with more: the tasks that have them in hand
 
     async def run(self) -> Outcome:
-        """Live until its tasks have ended, and say how that came.
+        """Live until its tasks have ended and `stopped` has run, and say how that came.
 
         Raises only cancellation from outside, which no tree does by itself.
         """
         try:
-            async with trio.open_nursery() as nursery:
-                self._tasks = OwnTasks(nursery, self._failed)
-                await self._start(self._tasks)
+            async with trio.open_nursery() as self._nursery:
+                await self._start()
                 if self._started and self._actor is not None:
-                    self._came_up()
+                    self._node._up()
                     if self._actor.concurrency == 1:
                         await self._serve(self._actor)
                     else:
-                        await self._serve_many(self._actor)
+                        await self._serve_many(self._actor, self._nursery)
                 self._ending = True
                 self._cancel_tasks()
         except BaseExceptionGroup as group:
             self._sort_out(group)
         finally:
-            assert self._tasks is not None
-            self._tasks.open = False
+            self._open = False
             item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
         if self.crash is not None:
-            return Outcome("crashed", self.crash, self._started)
-        return Outcome(self._reason, None, self._started)
+            outcome = Outcome("crashed", self.crash, self._started)
+        else:
+            outcome = Outcome(self._reason, None, self._started)
+        self._node._tasks_ended(outcome)
+        actor, self._actor = self._actor, None
+        if actor is not None and self._started and type(actor).stopped is not Actor.stopped:
+            await self._run_stopped_hook(actor, outcome.reason)
+        return outcome
 
-    async def _start(self, tasks: OwnTasks) -> None:
+    async def _start(self) -> None:
         try:
             self._actor = actor = self._spec.factory()
-            actor._life = Life(self._ref, self._number, tasks, self.request_end)
+            actor._life = self
             await actor.started()
             self._started = True
         except Exception as error:  # noqa: BLE001  # the actor's own code: whatever it raises is a crash
@@ -146,13 +140,13 @@ class Incarnation(Generic[M]):
             item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
 
-    async def _serve_many(self, actor: Actor[M]) -> None:
+    async def _serve_many(self, actor: Actor[M], nursery: trio.Nursery) -> None:
         """Up to `concurrency` messages at once, each in a task of its own."""
-        assert self._tasks is not None
         mailbox = self._mailbox
         limit = actor.concurrency
         in_hands: dict[Handling, None] = {}
         self._in_hands = in_hands
+        self._handlers = set()
         while not self._ending:
             room = len(in_hands) < limit
             if not room or not mailbox.queue:
@@ -163,28 +157,33 @@ class Incarnation(Generic[M]):
                 handling.item.take(handling.work)
             in_hands[handling] = None
             self.since = trio.current_time()
-            self._tasks.nursery.start_soon(self._handle, handling, in_hands)
+            nursery.start_soon(self._handle, actor, handling, in_hands, self._handlers)
         while in_hands:
             await mailbox.wait(listen=False)
 
-    async def _handle(self, handling: Handling, in_hands: dict[Handling, None]) -> None:
-        assert self._actor is not None
+    async def _handle(
+        self,
+        actor: Actor[M],
+        handling: Handling,
+        in_hands: dict[Handling, None],
+        handlers: set[trio.lowlevel.Task],
+    ) -> None:
         task = trio.lowlevel.current_task()
-        self._handlers.add(task)
+        handlers.add(task)
         item = handling.item
         try:
             with handling.work:
                 if type(item) is Ask:
-                    reply = await self._actor._handle(item.message)
+                    reply = await actor._handle(item.message)
                     if not item.given_up:
                         item.answer(reply)
                 else:
-                    await self._actor._handle(item)
+                    await actor._handle(item)
         except Exception as error:  # noqa: BLE001  # as above
             if not _refused(error, item):
                 self._failed(error, handling.work)
         finally:
-            self._handlers.discard(task)
+            handlers.discard(task)
             del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
@@ -193,7 +192,7 @@ class Incarnation(Generic[M]):
     def _settle(self, item: Item) -> None:
         """Whatever the end was: nobody waits for this message any more."""
         if type(item) is Ask and item.stage is not Stage.SETTLED:
-            path = self._ref.path
+            path = self._node.path
             if self.crash is not None:
                 item.fail(ActorCrashed(path, self.crash))
             else:
@@ -201,8 +200,8 @@ class Incarnation(Generic[M]):
 
     def _failed(self, error: BaseException, work: trio.CancelScope | None = None) -> None:
         """Note that the actor's code raised: that is a crash, unless a cancellation came first."""
-        assert self._tasks is not None
-        if self._tasks.nursery.cancel_scope.cancel_called or (work is not None and work.cancel_called):
+        assert self._nursery is not None
+        if self._nursery.cancel_scope.cancel_called or (work is not None and work.cancel_called):
             self._log_cleanup(error)
         else:
             self.crash = error
@@ -212,9 +211,10 @@ class Incarnation(Generic[M]):
     def _cancel_tasks(self) -> None:
         """Cancel the tasks beside the caller. An incarnation's only task cancels nothing: that would change
         nothing, and unwinding a cancelled nursery costs a good part of a restart."""
-        assert self._tasks is not None
-        if self._tasks.any or trio.lowlevel.current_task() is not self._task:
-            self._tasks.nursery.cancel_scope.cancel()
+        assert self._nursery is not None
+        beside = self._nursery.child_tasks or self._starts
+        if beside or trio.lowlevel.current_task() is not self._task:
+            self._nursery.cancel_scope.cancel()
 
     def _sort_out(self, group: BaseExceptionGroup[BaseException]) -> None:
         """Sort the nursery's errors: a crash, or a failed cleanup, which is logged; raise cancellations."""
@@ -230,24 +230,19 @@ class Incarnation(Generic[M]):
 
     def _log_cleanup(self, error: BaseException) -> None:
         logger.warning(
-            "%s: cleanup after a cancellation raised %s", self._ref.path, one_line(error), exc_info=error
+            "%s: cleanup after a cancellation raised %s", self._node.path, one_line(error), exc_info=error
         )
 
-    async def run_stopped_hook(self, reason: StopReason) -> Exception | None:
-        """Run the actor's `stopped`, shielded and bounded; returns what it raised. Once, behind `run`."""
-        actor, self._actor = self._actor, None
-        if actor is None or not self._started or type(actor).stopped is Actor.stopped:
-            return None
-        failure = None
+    async def _run_stopped_hook(self, actor: Actor[M], reason: StopReason) -> None:
+        """Run the actor's `stopped`, shielded and bounded."""
         try:
             with trio.move_on_after(self._spec.shutdown, shield=True) as bound:
                 await actor.stopped(reason)
         except Exception as error:  # noqa: BLE001  # as above
-            failure = error
-            logger.exception("%s: stopped() raised", self._ref.path)
+            self._node.last_error = one_line(error)
+            logger.exception("%s: stopped() raised", self._node.path)
         if bound.cancelled_caught:
-            logger.warning("%s: stopped() was cut off after %g s", self._ref.path, self._spec.shutdown)
-        return failure
+            logger.warning("%s: stopped() was cut off after %g s", self._node.path, self._spec.shutdown)
 
     def fail(self, error: Exception) -> None:
         """Crash with `error`, whatever is in hand."""
@@ -261,28 +256,29 @@ class Incarnation(Generic[M]):
 
     def request_stop(self, shutdown: float) -> None:
         """Stop, as the supervisor asks: work in hand has `shutdown` seconds, a start is cancelled at once."""
-        assert self._tasks is not None, "an incarnation opens its nursery without waiting"
+        assert self._nursery is not None, "an incarnation opens its nursery without waiting"
         if not self._ending:
             self._reason = "stopped"
             self._ending = True
-        scope = self._tasks.nursery.cancel_scope
+        scope = self._nursery.cancel_scope
         if self._started:
             scope.deadline = min(scope.deadline, trio.current_time() + shutdown)
             self._mailbox.wake()
         else:
             scope.cancel()
 
-    def runs(self, task: trio.lowlevel.Task) -> bool:
-        """Return True if `task` is, or is below, a task that runs a hook or a handler of this incarnation.
+    def runs_this_task(self) -> bool:
+        """Return True if the current task is, or is below, one that runs a hook or a handler of it.
 
         Tasks that the actor started for itself are not: its messages are handled while they run.
         """
-        assert self._tasks is not None
-        if self._started and self._tasks.open and self._in_hand is NOTHING and not self._in_hands:
+        assert self._nursery is not None
+        if self._started and self._open and self._in_hand is NOTHING and not self._in_hands:
             return False
-        while task not in self._handlers:
+        task, handlers = trio.lowlevel.current_task(), self._handlers or ()
+        while task is not self._task and task not in handlers:
             nursery = task.parent_nursery
-            if nursery is None or nursery is self._tasks.nursery:
+            if nursery is None or nursery is self._nursery:
                 return False
             task = nursery.parent_task
         return True

@@ -68,7 +68,7 @@ _SHOWN: Final[dict[Phase, NodeState]] = {
     Phase.STOPPED: "stopped",
 }
 
-_DOWN: Final = frozenset((Phase.NEW, Phase.UNSTARTED, Phase.SUSPENDED, Phase.STOPPED))
+_DOWN: Final = (Phase.NEW, Phase.UNSTARTED, Phase.SUSPENDED, Phase.STOPPED)
 _STARTS: Final = (Phase.FIRST_START, Phase.STARTING)
 
 
@@ -215,6 +215,9 @@ class Node(ABC):
         self._tell("started" if self.incarnation == 1 else "restarted")
         if self._parent is not None:
             self._parent._changed(self)
+
+    def _tasks_ended(self, outcome: Outcome) -> None:  # noqa: B027  # nothing to do for a supervisor
+        """Note that an incarnation's tasks have ended; its last hook may still run."""
 
     def _request_stop(self, *, final: bool) -> None:
         """Begin to stop, and return at once. Can be said again, to turn a suspension into a final stop."""

@@ -1,5 +1,6 @@
 """Tasks that an actor starts for itself: they end with its incarnation, and their errors are its crashes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,39 +10,37 @@ Task = Callable[..., Awaitable[object]]
 Failed = Callable[[Exception], None]
 
 
-class OwnTasks:
-    """The nursery of one incarnation, as the actor may use it. `failed` is told what a task raises."""
+class OwnTasks(ABC):
+    """The nursery of one incarnation, as the actor may use it."""
 
-    __slots__ = ("_failed", "_starts", "nursery", "open")
+    __slots__ = ("_nursery", "_open", "_starts")
 
-    def __init__(self, nursery: trio.Nursery, failed: Failed) -> None:
-        self.nursery = nursery
-        self.open = True
-        self._failed = failed
+    def __init__(self) -> None:
+        self._nursery: trio.Nursery | None = None
+        self._open = True  # its tasks have not ended
         self._starts = 0  # calls of start() that have not come back
 
     def start_soon(self, fn: Task, *args: object) -> None:
         """See `Actor.start_soon`."""
-        self._check()
-        self.nursery.start_soon(_run, self._failed, fn, args, name=fn)
+        self._open_nursery().start_soon(_run, self._failed, fn, args, name=fn)
 
     async def start(self, fn: Task, *args: object) -> Any:
         """See `Actor.start`."""
-        self._check()
+        nursery = self._open_nursery()
         self._starts += 1
         try:
-            return await self.nursery.start(_run_with_start, self._failed, fn, args, name=fn)
+            return await nursery.start(_run_with_start, self._failed, fn, args, name=fn)
         finally:
             self._starts -= 1
 
-    @property
-    def any(self) -> bool:
-        """Return True if a task runs, or is about to."""
-        return bool(self.nursery.child_tasks or self._starts)
+    @abstractmethod
+    def _failed(self, error: Exception) -> None:
+        """Note what a task raised."""
 
-    def _check(self) -> None:
-        if not self.open:
+    def _open_nursery(self) -> trio.Nursery:
+        if self._nursery is None or not self._open:
             raise RuntimeError("this incarnation of the actor has ended")
+        return self._nursery
 
 
 async def _run(failed: Failed, fn: Task, args: tuple[object, ...]) -> None:
