@@ -8,7 +8,7 @@ from trio.lowlevel import Task
 
 from actors.base_supervisor import BaseSupervisor
 from actors.cell import Cell
-from actors.request import Ask, Stage
+from actors.request import SETTLED, Ask
 
 AskStage = Literal["waits for room", "queued", "handled"]
 
@@ -49,7 +49,7 @@ def pending_asks(root: BaseSupervisor) -> tuple[PendingAsk, ...]:
             found += [
                 PendingAsk(asker(item.task), path, _name(item), stage)
                 for item in items
-                if type(item) is Ask and item.stage is not Stage.SETTLED
+                if type(item) is Ask and item.stage is not SETTLED
             ]
         found += [
             PendingAsk(asker(task), path, _name(item), "waits for room")

@@ -38,11 +38,14 @@ class Cell(Node, Generic[M]):
         One that was stopped for a while, because of what it depends on, is begun again by its supervisor,
         and so is one whose supervisor failed because this one did not start.
         """
-        suspended = outcome.reason == "stopped" or (self.phase is Phase.FIRST_START and not outcome.started)
-        if not self.over and not suspended and not self._restarts_after(outcome):
+        if not self.over:
+            suspended = outcome.reason == "stopped" or (
+                not outcome.started and self.phase is Phase.FIRST_START
+            )
+            if suspended or self._restarts_after(outcome):
+                return
             self._enter(Phase.ENDING)
-        if self.over:
-            self.mailbox.close()
+        self.mailbox.close()
 
     @property
     def _is_temporary(self) -> bool:

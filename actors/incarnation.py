@@ -14,7 +14,7 @@ from actors.errors import ActorCrashed, ActorStopped, Refused
 from actors.mailbox import Item, Mailbox
 from actors.node import Node, logger
 from actors.ref import ActorRef
-from actors.request import Ask, Stage
+from actors.request import SETTLED, Ask
 from actors.spec import ChildSpec
 from actors.status import Outcome, StopReason, one_line
 
@@ -191,7 +191,7 @@ class Incarnation(Life, Generic[M]):
 
     def _settle(self, item: Item) -> None:
         """Whatever the end was: nobody waits for this message any more."""
-        if type(item) is Ask and item.stage is not Stage.SETTLED:
+        if type(item) is Ask and item.stage is not SETTLED:
             path = self._node.path
             if self.crash is not None:
                 item.fail(ActorCrashed(path, self.crash))

@@ -68,8 +68,11 @@ _SHOWN: Final[dict[Phase, NodeState]] = {
     Phase.STOPPED: "stopped",
 }
 
+# Tuples, which compare by identity; a set calls Python code for the hash of an enum's member.
 _DOWN: Final = (Phase.NEW, Phase.UNSTARTED, Phase.SUSPENDED, Phase.STOPPED)
 _STARTS: Final = (Phase.FIRST_START, Phase.STARTING)
+_OVER: Final = (Phase.ENDING, Phase.STOPPED)
+_TOLD_TO_STOP: Final = (Phase.SUSPENDING, *_OVER)
 
 
 class Parent(Protocol):
@@ -150,12 +153,12 @@ class Node(ABC):
     @property
     def over(self) -> bool:
         """Return True if the final stop has come, or is certain to come."""
-        return self.phase is Phase.ENDING or self.phase is Phase.STOPPED
+        return self.phase in _OVER
 
     @property
     def told_to_stop(self) -> bool:
         """It ends because it was told to, for a while or for good."""
-        return self.phase is Phase.SUSPENDING or self.over
+        return self.phase in _TOLD_TO_STOP
 
     @property
     def _above(self) -> Parent:

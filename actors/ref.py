@@ -8,7 +8,7 @@ from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 from actors.errors import AskedItself
 from actors.mailbox import Mailbox
 from actors.node import Node
-from actors.request import Ask, Request, Stage
+from actors.request import HANDLED, QUEUED, Ask, Request
 from actors.status import MailboxStatistics, StopReason
 
 M_contra = TypeVar("M_contra", contravariant=True)
@@ -83,9 +83,9 @@ class ActorRef(Generic[M_contra]):
         try:
             return await ask.reply()
         except BaseException:  # Cancelled and KeyboardInterrupt: an answer, also an error, has settled it
-            if ask.stage is Stage.QUEUED:
+            if ask.stage is QUEUED:
                 mailbox.remove(ask)
-            elif ask.stage is Stage.HANDLED:
+            elif ask.stage is HANDLED:
                 ask.give_up()
                 with trio.move_on_after(self._shutdown, shield=True):
                     await ask.ended()

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from enum import Enum, auto
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import outcome
 import trio
@@ -32,6 +32,12 @@ class Stage(Enum):
     SETTLED = auto()
 
 
+# Here by name: an ask meets them often, and a look-up in the enum takes as long as a call.
+QUEUED: Final = Stage.QUEUED
+HANDLED: Final = Stage.HANDLED
+SETTLED: Final = Stage.SETTLED
+
+
 class Ask(Generic[R]):
     """One ask under way, shared by the asker's task and the handler.
 
@@ -42,7 +48,7 @@ class Ask(Generic[R]):
 
     def __init__(self, message: Request[R]) -> None:
         self.message: Any = message
-        self.stage = Stage.QUEUED
+        self.stage: Stage = QUEUED
         self.scope: trio.CancelScope | None = None
         self.given_up = False
         self._task: Task | None = None
@@ -55,7 +61,7 @@ class Ask(Generic[R]):
 
     def take(self, scope: trio.CancelScope) -> None:
         """Note that a handler begins to work on it, inside of `scope`."""
-        self.stage = Stage.HANDLED
+        self.stage = HANDLED
         self.scope = scope
 
     def answer(self, value: object) -> None:
@@ -67,9 +73,9 @@ class Ask(Generic[R]):
         self._settle(outcome.Error(error))
 
     def _settle(self, result: outcome.Outcome[R]) -> None:
-        if self.stage is Stage.SETTLED:
+        if self.stage is SETTLED:
             return
-        self.stage = Stage.SETTLED
+        self.stage = SETTLED
         self.scope = None
         if self._task is None:
             self._result = result
@@ -85,7 +91,7 @@ class Ask(Generic[R]):
 
     async def ended(self) -> None:
         """Wait until it is settled, by a reply or by an error."""
-        if self.stage is not Stage.SETTLED:
+        if self.stage is not SETTLED:
             self._task = trio.lowlevel.current_task()
             with suppress(ActorError):
                 await trio.lowlevel.wait_task_rescheduled(self._abort)
