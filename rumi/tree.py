@@ -30,6 +30,7 @@ from rumi import texts
 from rumi.audit import AuditLog
 from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
+from rumi.channels.handed import Handed
 from rumi.chat_ids import ChatIds
 from rumi.chats import (
     ChatContext,
@@ -94,6 +95,7 @@ class Tree:
         settings = loaded.settings
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
         self._channels = tuple(channels)
+        self._handed = Handed(home, engine.user, sandbox_limits(loaded), settings.session.file_mb)
         self._reserve = Reserve(home.reserve)
         self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
         journal = self._add_journal(home, settings.session.keep_days * DAY_S)
@@ -191,9 +193,9 @@ class Tree:
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)
 
     def _channel_of(self, chat: str) -> Channel:
-        """Return the channel that the chat belongs to; one that does nothing for the chats of no channel."""
+        """Return the channel that the chat belongs to; the files of clients for the chats of no channel."""
         of_chat = (each for each in self._channels if each.prefix is not None and each.prefix.owns(chat))
-        return next(of_chat, Channel())
+        return next(of_chat, self._handed)
 
     def _happened(self, event: TreeEvent) -> None:
         """Publish an event of the tree to subscribers, and log errors."""

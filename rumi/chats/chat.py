@@ -52,7 +52,12 @@ class EndTurn:
     of: frozenset[int] | None = None
 
 
-ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn
+@dataclass(frozen=True, slots=True)
+class FilesCame(Request[None]):
+    """Something from outside came into the chat's files, by no turn of its own. The journal knows already."""
+
+
+ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame
 
 Text: TypeAlias = str | Callable[[], Awaitable[str]]
 """A reply, or what looks it up."""
@@ -149,6 +154,11 @@ class Chat(Actor[ChatMessage]):
     async def answer(self, message: AnswerQuestion) -> bool:
         """Hand a yes or no to what the turn asks; whether it counts."""
         return self._job is not None and self._job.answer(message.yes, message.user, message.id)
+
+    @answers(FilesCame)
+    async def files_came(self, message: FilesCame) -> None:
+        """Mark the files, also for the turn that runs."""
+        self._session.files_tainted = True
 
     def _hear(self, message: Incoming) -> None:
         """Judge the message of a wake-up, unless it was read before; where others come first, read them."""

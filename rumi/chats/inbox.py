@@ -11,7 +11,7 @@ from actors import ActorError, ActorRef, ActorStopped, Supervisor
 from rumi import texts
 from rumi.cancellation_grace import with_grace
 from rumi.chat_ids import DEFAULT_CHAT, ChatIds
-from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn
+from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn, FilesCame
 from rumi.chats.dispatcher import Dispatcher, is_stop
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
@@ -26,6 +26,7 @@ from rumi.journal import (
     DeleteChat,
     Incoming,
     Knows,
+    MarkFiles,
     NewSession,
     NotStored,
 )
@@ -222,6 +223,21 @@ class Inbox:
             return await actor.ask(AnswerQuestion(id, yes, user))
         except ActorError:
             return False
+
+    async def mark_files(self, chat: str) -> None:
+        """Mark a chat's files, because something from outside comes into them by no turn of its own.
+
+        Call it before the file is there, and again afterwards: a reset may remove the mark in between.
+
+        Raises:
+            RumiError: The mark cannot be stored.
+        """
+        try:
+            with trio.fail_after(WRITE_S):
+                await self._services.journal.ask(MarkFiles(chat, tainted=True))
+                await (await self._dispatcher.start(chat)).ask(FilesCame())
+        except (ActorError, trio.TooSlowError) as error:
+            raise RumiError("The chat cannot take a file now.", "Try again in a moment.") from error
 
     async def open(self, chat: str) -> None:
         """Start the chat's actor, which replies to what earlier processes left open."""

@@ -192,13 +192,15 @@ class SessionSection(Section):
     """`[session]`: the time after which a silent session ends, and the number of its messages in a prompt.
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
-    `handed_chars` bounds the words of others in a message: forwards, quotes, piped data. Messages, replies
-    and history of ended sessions are deleted after `keep_days`; 0 keeps them.
+    `handed_chars` bounds the words of others in a message: forwards, quotes, piped data; `file_mb` bounds a
+    file that the page hands over. Messages, replies and history of ended sessions are deleted after
+    `keep_days`; 0 keeps them.
     """
 
     ttl_s: Positive = 3600
     history_messages: Count | None = None
     handed_chars: Count = 50_000
+    file_mb: Annotated[int, Field(ge=1, le=100_000)] = 50
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
 
 

@@ -10,7 +10,7 @@ from rumi.sandbox.choose import Backend, choose_engine
 from rumi.sandbox.copying import copy_files, size_of_files
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.incoming import put_file, safe_name
+from rumi.sandbox.incoming import about_file, file_in, put_file, safe_name
 from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, may_write
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
@@ -26,8 +26,10 @@ from rumi.sandbox.types import (
     Sink,
 )
 from rumi.sandbox.workspace import (
+    WorkspaceEntry,
     WorkspaceError,
     WorkspaceUse,
+    listing,
     measure,
     open_beneath,
     prepare_workspace,
@@ -50,13 +52,17 @@ __all__ = [
     "SandboxLimits",
     "Sandboxes",
     "Sink",
+    "WorkspaceEntry",
     "WorkspaceError",
     "WorkspaceUse",
+    "about_file",
     "add_sandboxes",
     "choose_engine",
     "clear_workspace",
     "copy_files",
+    "file_in",
     "free_on",
+    "listing",
     "may_write",
     "measure",
     "open_beneath",

@@ -31,6 +31,11 @@ _HIDDEN: Final = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLO
 _NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
 """The error numbers of file systems that cannot make files without a name (NFS, older overlays)."""
 
+_MEDIA_TYPE: Final = re.compile(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}")
+_ABOUT: Final = re.compile(
+    r"\[The user sent a file: /workspace/(?P<name>.+) \([^()\n]+, (?P<size>[0-9]{1,15}) bytes\)\]"
+)
+
 _KEPT_MARKS: Final = frozenset("._-+@,%")
 # Invisible letters and marks: fillers, joiners, variation selectors.
 _INVISIBLE = re.compile(
@@ -83,6 +88,19 @@ def put_file(
         raise WorkspaceError(
             f"{safe} cannot be put into the workspace: {error.strerror or type(error).__name__}."
         ) from error
+
+
+def about_file(name: str, media_type: str, size: int) -> str:
+    """Return what a model reads of a file that its user sent and that is in the workspace."""
+    # The sender's words are made harmless first.
+    kind = media_type if _MEDIA_TYPE.fullmatch(media_type) else "unknown type"
+    return f"[The user sent a file: /workspace/{name} ({kind}, {size} bytes)]"
+
+
+def file_in(about: str) -> tuple[str, int] | None:
+    """Return the name and the size that `about_file` says; None for other texts."""
+    found = _ABOUT.fullmatch(about)
+    return None if found is None else (found["name"], int(found["size"]))
 
 
 def safe_name(name: str) -> str:

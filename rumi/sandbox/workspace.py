@@ -162,6 +162,53 @@ def open_beneath(workspace: Path, relative: str) -> int:
     return file
 
 
+@dataclass(frozen=True, slots=True)
+class WorkspaceEntry:
+    """A file or a folder in a list. `modified` is in seconds since 1970; `name` has no undecodable bytes."""
+
+    name: str
+    folder: bool
+    size: int
+    modified: float
+
+
+def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[list[WorkspaceEntry], int]:
+    """Return the files and folders in a folder of the workspace, and how many entries are left out.
+
+    Left out are links and entries that are neither, undecodable names, and what is beyond `most`. A workspace
+    that does not exist yet is empty.
+
+    Raises:
+        WorkspaceError: There is no such folder, or it leads outside or through a link.
+    """
+    name = os.fsencode(relative)
+    if b"\0" in name:
+        raise WorkspaceError(f"{shown(relative)} names no file.")
+    found: list[WorkspaceEntry] = []
+    left_out = 0
+    try:
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(opened(os.open(workspace, FOLDER)))
+            except FileNotFoundError:
+                return [], 0
+            if name:
+                folder = stack.enter_context(opened(openat2(folder, name, FOLDER)))
+            for entry in stack.enter_context(os.scandir(folder)):
+                with contextlib.suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    is_folder = stat.S_ISDIR(status.st_mode)
+                    shows = (is_folder or stat.S_ISREG(status.st_mode)) and len(found) < most
+                    if shows and not any("\udc80" <= c <= "\udcff" for c in entry.name):
+                        size = 0 if is_folder else status.st_size
+                        found.append(WorkspaceEntry(entry.name, is_folder, size, status.st_mtime))
+                    else:
+                        left_out += 1
+    except OSError as error:
+        raise WorkspaceError(_refusal(relative, error.errno or 0)) from error
+    return sorted(found, key=lambda entry: (not entry.folder, entry.name.casefold())), left_out
+
+
 def clear(path: Path) -> None:
     """Remove everything in the folder, but not the folder. Nothing outside is touched.
 

@@ -68,6 +68,7 @@ DEFAULTS = {
     "session.ttl_s": "3600",
     "session.history_messages": "",
     "session.handed_chars": "50000",
+    "session.file_mb": "50",
     "session.keep_days": "0",
     "fetch.timeout_s": "10",
     "fetch.max_bytes": "1000000",

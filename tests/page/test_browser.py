@@ -229,6 +229,7 @@ def test_a_stopped_turn_shows_what_it_had_said_after_a_reload(page: Page) -> Non
 def test_axe_finds_nothing(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.click("#open-shelf")
+    page.click("#open-files")
     say(page, f"shows {SAMPLE}".replace("\n", "\\n"))
     expect(page.locator(".entry.answer.done").last).to_contain_text("nested two")
     for scheme in ("light", "dark"):
@@ -273,7 +274,7 @@ def test_keys_are_enough(page: Page) -> None:
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", places
     titles = ["chats-title", "tree-title", "turns-title"]
     assert [place for place in places if place not in ("SUMMARY", "PRE", "A", "DIV", "BUTTON")] == [
-        "#message", "logout", "open-shelf", "log", "message", "send", *titles, "BODY",
+        "#message", "logout", "open-shelf", "open-files", "log", "message", "attach", "send", *titles, "BODY",
     ]  # fmt: skip
     assert "SUMMARY" in places  # what a tool said is folded
     page.focus("#message")
@@ -397,9 +398,8 @@ def test_earlier_messages_come_when_they_are_asked_for(page: Page, served: Serve
 
     journal = served.app.services.journal
     session = served.run(journal.ask, Load("long", 1)).session
-    for number in range(450):
-        entry = HistoryEntry(f"t{number}", Message("user", f"message {number}."))
-        served.run(journal.ask, Append("long", session, (entry,)))
+    said = (HistoryEntry(f"t{n}", Message("user", f"message {n}.")) for n in range(450))
+    served.run(journal.ask, Append("long", session, tuple(said)))
     page.goto(f"{served.url}/?chat=long")
     expect(page.locator(".entry.you")).to_have_count(200)
     page.click("#earlier")

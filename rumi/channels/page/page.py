@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final, Never
 
 import trio
 from starlette.requests import HTTPConnection
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
-from rumi.channels import Channel
+from rumi.channels import Channel, Process
+from rumi.channels.handed import Handed
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.talks import Talk
@@ -53,6 +56,8 @@ class Page(Channel):
     name = "page"
     board: Board
     events: HubSubscription
+    handed: Handed
+    workspaces: Path
     inbox: Inbox
     journal: ActorRef[JournalMessage]
 
@@ -67,6 +72,13 @@ class Page(Channel):
         """Makes the present server follow a talk."""
         self._hub: Hub
         self.offload = Threads()
+
+    def open(self, process: Process) -> AbstractAsyncContextManager[None]:
+        """Remember where files are and belong to; there are no connections."""
+        self.workspaces = process.home.workspaces
+        session = process.loaded.settings.session
+        self.handed = Handed(process.home, process.user, process.limits, session.file_mb)
+        return super().open(process)
 
     def add_view(
         self,

@@ -3,7 +3,7 @@
 import html
 import json
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
 from importlib.resources import files
@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from actors import ActorError
 from rumi import texts
 from rumi.channels.page.address import is_loopback
+from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
 from rumi.channels.page.guard import Guard, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
 from rumi.channels.page.metrics import CONTENT_TYPE, metrics
@@ -30,6 +31,7 @@ from rumi.channels.page.windows import Window, rendered_entry
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.errors import RumiError, UsageError
 from rumi.journal import NameChat, ReadHistory, excerpt
+from rumi.sandbox import WorkspaceError
 
 T = TypeVar("T")
 
@@ -66,6 +68,9 @@ def make_app(page: Page) -> ASGIApp:
             Route("/chat/stop", handlers.stop, methods=["POST"]),
             Route("/chat/answer", handlers.answer, methods=["POST"]),
             Route("/chat/seen", handlers.seen, methods=["POST"]),
+            Route("/files", handlers.files, methods=["GET", "POST"]),
+            Route("/files/download", handlers.download),
+            Route("/files/picture", handlers.picture),
             Route("/healthz", handlers.healthz),
             Route("/metrics", handlers.metrics),
             Route("/static/{name}", handlers.static),
@@ -82,6 +87,7 @@ class Handlers:
         self._page = page
         self._bound = page.entrance.bound
         self._door = page.entrance.door
+        self._files_of = Files(page)
         self._files = {
             file.name: file.read_bytes() for file in files("rumi.channels.page").joinpath("static").iterdir()
         }
@@ -164,13 +170,17 @@ class Handlers:
         """Send a message or a command to the chat; answer with its number."""
         fields = await _fields(request)
         text, talk = fields.get("text"), self._talk(request, fields.get("chat"))
-        if not isinstance(text, str) or not text.strip():
+        files = fields.get("files", [])
+        if not isinstance(files, list) or len(files) > MOST_FILES or not all(map(_is_name, files)):
+            raise HTTPException(400, "no files")
+        if not isinstance(text, str) or not (text.strip() or files):
             raise HTTPException(400, "no text")
         if self._page.ending:
             raise HTTPException(503, self._words(request)["ending"])
-        entry = talk.transcript.say(text, time.time())
+        entry = talk.transcript.say(text, time.time(), files)
         try:
-            number = await self._page.chat_of(request, talk).send(text)
+            attachments = [self._page.handed.attachment(name) for name in files]
+            number = await self._page.chat_of(request, talk).send(text, attachments)
         except RumiError as error:
             why = self._why(request, error)
             talk.transcript.failed(entry, why)
@@ -265,6 +275,35 @@ class Handlers:
         except (ActorError, trio.TooSlowError):
             raise HTTPException(503, self._words(request)["not_now"]) from None
 
+    # Files
+
+    async def files(self, request: Request) -> Response:
+        """Answer with the chat's files, or put one there."""
+        if request.method == "POST":
+            if self._page.ending:
+                raise HTTPException(503, self._words(request)["ending"])
+            return await self._of_file(request, lambda talk: self._files_of.put(talk, request))
+        folder = request.query_params.get("folder", "")
+        return await self._of_file(request, lambda talk: self._files_of.list(talk, folder))
+
+    async def download(self, request: Request) -> Response:
+        """Answer with one of the chat's files."""
+        path = request.query_params.get("path", "")
+        return await self._of_file(request, lambda talk: self._files_of.download(talk, path))
+
+    async def picture(self, request: Request) -> Response:
+        """Answer with one of the chat's pictures."""
+        path = request.query_params.get("path", "")
+        return await self._of_file(request, lambda talk: self._files_of.picture(talk, path))
+
+    async def _of_file(self, request: Request, answer: Callable[[Talk], Awaitable[Response]]) -> Response:
+        talk = self._talk(request, request.query_params.get("chat"))
+        try:
+            return await answer(talk)
+        except RumiError as error:
+            status = 404 if isinstance(error, WorkspaceError) and request.method != "POST" else 409
+            raise HTTPException(status, self._why(request, error)) from None
+
     # For machines
 
     async def healthz(self, request: Request) -> Response:
@@ -312,6 +351,10 @@ class _Opened(Response):
             await self._window(scope, receive, send)
         finally:
             self._page.leave(self._window)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= MOST_NAME
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ from rumi.chats import ChatEvent, Replied, TurnStarted, ended, title_of
 from rumi.journal import StoredEntry
 from rumi.marked import opened
 from rumi.models import Discarded, TextDelta, Waiting
+from rumi.sandbox import file_in
 from rumi.tools import ToolResult
 
 MOST_ENTRIES = 200
@@ -110,9 +111,10 @@ class Transcript:
 
     # What windows do
 
-    def say(self, text: str, now: float) -> TranscriptEntry:
+    def say(self, text: str, now: float, files: Sequence[str] = ()) -> TranscriptEntry:
         """Add a message that is about to be sent, so that it stands before all that follows from it."""
-        return self._add(TranscriptEntry(self._id(), "you", "sending", [_text(text)], now))
+        parts = [*map(_file, files), *([_text(text)] if text.strip() else [])]
+        return self._add(TranscriptEntry(self._id(), "you", "sending", parts, now))
 
     def sent(self, entry: TranscriptEntry, number: int) -> None:
         """Note that the message is stored."""
@@ -225,7 +227,10 @@ class Transcript:
     def _said(self, text: str, number: int, at: float) -> None:
         """Add the message that became a turn, unless it came by one of these windows."""
         for entry in reversed(self.entries.values()):
-            if entry.number == number or (entry.state == "sending" and entry.parts == [_text(text)]):
+            files = any(part["kind"] == "file" for part in entry.parts)
+            if entry.number == number:
+                return
+            if entry.state == "sending" and (files or entry.parts == [_text(text)]):
                 return
         self._add(TranscriptEntry(self._id(), "you", "sent", [_text(text)], at, number=number))
 
@@ -292,4 +297,11 @@ def _announces(text: str) -> bool:
 def _handed(text: str) -> dict[str, object]:
     """Return a user's own words, or what they handed on, with where it comes from."""
     found = opened(text)
-    return _text(text) if found is None else {"kind": "handed", "source": found[0], "text": found[1]}
+    if found is None:
+        return _text(text)
+    sent = file_in(found[1])
+    return {"kind": "handed", "source": found[0], "text": found[1]} if sent is None else _file(sent[0])
+
+
+def _file(name: str) -> dict[str, object]:
+    return {"kind": "file", "path": name}

@@ -22,6 +22,8 @@ RUNNING: Final[dict[str, str]] = {
     "{chat} would be one of {channel}'s chats.": "{chat} sería un chat de {channel}.",
     "Choose a name without {prefix} in front.": "Elegí un nombre que no empiece con {prefix}.",
     "Unknown chat {chat}.": "No existe el chat {chat}.",
+    "The chat cannot take a file now.": "El chat no puede recibir un archivo ahora.",
+    "The file has changed.": "El archivo cambió.",
     "The chat has not answered yet.": "El chat todavía no contestó.",
     "It continues; look at: rumi status": "Sigue en eso; mirá: rumi status",
     "The chat {chat} does not start.": "El chat {chat} no arranca.",

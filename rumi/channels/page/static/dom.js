@@ -39,6 +39,16 @@ export function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** `812 B`, `4.1 MB`. */
+export function size(bytes) {
+  let count = bytes;
+  for (const unit of ["B", "KB", "MB"]) {
+    if (count < 1000) return unit === "B" ? `${count} B` : `${count.toFixed(1)} ${unit}`;
+    count /= 1000;
+  }
+  return `${count.toFixed(1)} GB`;
+}
+
 /** `42 s`, `3 min 5 s`, `2 h 10 min`, `4 d 1 h`. */
 export function age(seconds) {
   const whole = Math.max(0, Math.floor(seconds));

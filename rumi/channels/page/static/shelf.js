@@ -29,7 +29,7 @@ function name() {
   const known = chats.find((each) => each.chat === current);
   heading.textContent = (known && known.title) || current;
   heading.title = current;
-  title.value = (known && known.title) || "";
+  if (document.activeElement !== title) title.value = (known && known.title) || "";
   document.title = `${heading.textContent} · ${say("title")}`;
 }
 

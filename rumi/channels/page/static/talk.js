@@ -2,6 +2,7 @@
 
 import { block, copies } from "./copy.js";
 import { arrange, get, make, say, took } from "./dom.js";
+import * as files from "./files.js";
 
 const log = document.getElementById("log");
 const empty = document.getElementById("empty");
@@ -15,6 +16,7 @@ const MOST_ENTRIES = 200;
 const entries = new Map();
 const acknowledged = new Set();
 const earlier = document.getElementById("earlier");
+let live = false;
 let chat = "";
 let sought = 0;
 let asked = "";
@@ -29,6 +31,7 @@ export function at() {
 export function enter(id, entry) {
   chat = id;
   sought = entry;
+  files.at(id);
   acknowledged.clear();
   open(false);
   forget();
@@ -53,7 +56,9 @@ export async function post(path, fields) {
 
 /** Take messages, or none more: where the session is over, what is typed would go nowhere. */
 export function open(may) {
-  send.disabled = !may;
+  live = may;
+  send.disabled = !may || files.busy();
+  document.getElementById("attach").disabled = !may;
   if (!may) stop.disabled = true;
 }
 
@@ -188,6 +193,8 @@ function show(part, shape) {
         make("em", {}, part.verdict ? ` ${say(`verdict_${part.verdict}`)}` : ""));
     case "note":
       return make("p", { class: "note" }, part.text);
+    case "file":
+      return files.shown(part.path);
     case "session":
       return make("p", { class: "session faint" }, say("new_session"));
     case "handed": // others' words, or a file
@@ -251,13 +258,17 @@ function fit() {
 
 async function submit() {
   const text = message.value.trim();
-  if (!text || send.disabled) return;
+  if (send.disabled) return;
+  const taken = files.take();
+  if (!text && !taken.length) return;
   message.value = "";
   fit();
   notice("");
   log.scrollTop = log.scrollHeight;
-  if ((await post("/chat/send", { text })) === null && !message.value) {
-    message.value = text; // nothing typed is lost
+  const fields = { text, files: taken.map((each) => each.path) };
+  if ((await post("/chat/send", fields)) === null) {
+    if (!message.value) message.value = text; // nothing typed is lost
+    files.back(taken);
     fit();
   }
 }
@@ -272,6 +283,7 @@ async function answer(yes) {
 /** Listen to keys and buttons. `tell` shows what went wrong, or nothing. */
 export function begin(tell) {
   notice = tell;
+  files.begin(tell, () => open(live));
   composer.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();

@@ -1,6 +1,5 @@
 """Brings attachments: files go into the chat's workspace, and voice messages become words."""
 
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,18 +11,15 @@ from telegram import Bot
 from rumi.channels.telegram.files.download import (
     MAX_BYTES,
     Downloads,
-    FileError,
-    Landing,
     Patience,
-    let_cancellation_through,
 )
 from rumi.journal import Attachment
+from rumi.landing import FileError, Landing, let_cancellation_through
 from rumi.offload import Offload
-from rumi.sandbox import SandboxLimits, put_file
+from rumi.sandbox import SandboxLimits, about_file, put_file
 from rumi.texts import Language
 
 _MEGA: Final = 1024 * 1024
-_MEDIA_TYPE: Final = re.compile(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}")
 
 
 class Transcribes(Protocol):
@@ -90,9 +86,7 @@ class TelegramFiles:
     async def _keep(self, chat: str, attachment: Attachment, landing: Landing) -> str:
         await self._downloads.fetch(attachment.reference, landing)
         name = await self._offload(partial(self._put, chat, attachment.name, landing.file))
-        # The model reads this, so the sender's words are made harmless first.
-        kind = attachment.media_type if _MEDIA_TYPE.fullmatch(attachment.media_type) else "unknown type"
-        return f"[The user sent a file: /workspace/{name} ({kind}, {landing.size} bytes)]"
+        return about_file(name, attachment.media_type, landing.size)
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
         uid, gid = self._user

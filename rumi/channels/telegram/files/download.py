@@ -1,12 +1,7 @@
 """Downloads a file from Telegram: bounded in bytes and time, complete or not at all."""
 
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Final
+from typing import Final
 from urllib.parse import quote
 
 import httpx
@@ -18,8 +13,7 @@ from rumi import http
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.api.unspoken import UnspokenClient
-from rumi.errors import RumiError
-from rumi.offload import Offload
+from rumi.landing import FileError, Landing
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """The Bot API's limit."""
@@ -27,12 +21,7 @@ MAX_BYTES: Final = 20 * 1024 * 1024
 MAX_WAIT_S: Final = 20.0
 """If Telegram asks for a longer wait, the user gets an error instead."""
 
-_BLOCK_BYTES: Final = 1024 * 1024
 _MEGA: Final = 1024 * 1024
-
-
-class FileError(RumiError):
-    """An attachment could not be fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,85 +31,6 @@ class Patience:
     in_all_s: float = 120.0
     silence_s: float = 20.0
     pauses_s: tuple[float, ...] = (0.5, 2.0)
-
-
-class Landing:
-    """The destination of a download: a file without a name in `folder`, removed at the end of the block.
-
-    `offload` writes the blocks, so at most one of them is in memory.
-    """
-
-    def __init__(self, folder: Path, offload: Offload) -> None:
-        self._folder = folder
-        self._offload = offload
-        self._file: BinaryIO | None = None
-        self._waiting = bytearray()
-        self.size = 0
-
-    def __enter__(self) -> "Landing":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    @property
-    def file(self) -> BinaryIO:
-        """Return the open file; call `end` first."""
-        assert self._file is not None
-        return self._file
-
-    async def begin(self) -> None:
-        """Discard the bytes so far."""
-        self._waiting.clear()
-        self.size = 0
-        await self._offload(self._empty)
-
-    async def add(self, data: bytes) -> None:
-        """Take more bytes.
-
-        Raises:
-            FileError: The disk cannot be written.
-        """
-        self._waiting += data
-        self.size += len(data)
-        if len(self._waiting) >= _BLOCK_BYTES:
-            await self._offload(self._write)
-
-    async def end(self) -> None:
-        """Write all bytes to the file.
-
-        Raises:
-            FileError: The disk cannot be written.
-        """
-        await self._offload(self._write)
-
-    def _empty(self) -> None:
-        try:
-            if self._file is None:
-                # It is closed at the end of the block.
-                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
-            self._file.seek(0)
-            self._file.truncate()
-        except OSError as error:
-            raise _disk(error) from None
-
-    def _write(self) -> None:
-        try:
-            rest = memoryview(self._waiting)
-            with rest:
-                written = 0
-                while written < len(rest):
-                    written += os.write(self.file.fileno(), rest[written:])
-        except OSError as error:
-            raise _disk(error) from None
-        self._waiting.clear()
-
-
-def _disk(error: OSError) -> FileError:
-    return FileError(f"It cannot be stored on this machine: {error.strerror or type(error).__name__}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +164,3 @@ class Downloads:
 
     def _too_large(self) -> _Trouble:
         return _Trouble(f"It is larger than {self._max_bytes / _MEGA:g} MB")
-
-
-def let_cancellation_through() -> None:
-    """Raise the cancellation of the task that waits for this worker thread; do nothing in other threads."""
-    with suppress(RuntimeError):
-        trio.from_thread.check_cancelled()

@@ -1,0 +1,88 @@
+"""Files that clients of this machine hand over, to the chats that belong to no channel."""
+
+import mimetypes
+import os
+from collections.abc import AsyncIterable
+from functools import partial
+from typing import BinaryIO, Final
+
+import trio
+
+from rumi.channels.channel import Channel
+from rumi.chats import Inbox
+from rumi.home import Home
+from rumi.journal import Attachment
+from rumi.landing import FileError, Landing, let_cancellation_through
+from rumi.offload import Threads
+from rumi.safe_open import opened
+from rumi.sandbox import SandboxLimits, about_file, open_beneath, prepare_workspace, put_file
+
+AT_ONCE: Final = 4
+"""Files that come at the same time; others wait."""
+
+_MEGA: Final = 1024 * 1024
+
+
+class Handed(Channel):
+    """Puts files into workspaces, and tells the model of them when their message's turn begins.
+
+    A file comes from outside, whoever hands it over: the chat's files are marked before it is there.
+    """
+
+    name = "handed"
+
+    def __init__(self, home: Home, user: tuple[int, int], limits: SandboxLimits, max_mb: int) -> None:
+        self._home = home
+        self._user = user
+        self._limits = limits
+        self.max_bytes = max_mb * _MEGA
+        self._offload = Threads(AT_ONCE)
+        self._coming = trio.CapacityLimiter(AT_ONCE)
+
+    async def put(self, inbox: Inbox, chat: str, name: str, pieces: AsyncIterable[bytes]) -> Attachment:
+        """Put a file into the chat's workspace; return it as an attachment for a message.
+
+        Cancelled, nothing of it is left, unless it was already complete and in place.
+
+        Raises:
+            RumiError: It is too large, or it cannot be stored.
+        """
+        async with self._coming:
+            with Landing(self._home.run, self._offload) as landing:
+                await landing.begin()
+                async for piece in pieces:
+                    if landing.size + len(piece) > self.max_bytes:
+                        raise FileError(f"It is larger than {self.max_bytes / _MEGA:g} MB.")
+                    await landing.add(piece)
+                await landing.end()
+                await inbox.mark_files(chat)
+                put = await self._offload(partial(self._put, chat, name, landing.file))
+                await inbox.mark_files(chat)
+        return self.attachment(put, landing.size)
+
+    @staticmethod
+    def attachment(name: str, size: int | None = None) -> Attachment:
+        """Return a file of the workspace as an attachment."""
+        kind = mimetypes.guess_type(name)[0] or ""
+        return Attachment("file", reference=name, name=name, media_type=kind, size_bytes=size)
+
+    async def bring(self, chat: str, attachment: Attachment) -> str:
+        """Return the text about a file that is in the workspace already."""
+        return await self._offload(partial(self._about, chat, attachment))
+
+    def _about(self, chat: str, attachment: Attachment) -> str:
+        with opened(open_beneath(self._home.workspaces / chat, attachment.reference)) as file:
+            return about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
+
+    def _put(self, chat: str, name: str, file: BinaryIO) -> str:
+        uid, gid = self._user
+        return put_file(
+            prepare_workspace(self._home.root, chat, uid, gid),
+            name,
+            file,
+            uid=uid,
+            gid=gid,
+            limits=self._limits,
+            max_bytes=self.max_bytes,
+            checkpoint=let_cancellation_through,
+        )

@@ -1,0 +1,134 @@
+"""A chat's files for its owner's browser: a list, downloads, pictures, and what comes in."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import asdict
+from functools import partial
+from typing import Final
+from urllib.parse import quote
+
+import trio
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from rumi.channels.page.page import Page
+from rumi.channels.page.talks import Talk
+from rumi.offload import Threads
+from rumi.sandbox import WorkspaceError, listing, open_beneath, safe_name
+
+SILENCE_S: Final = 20.0
+"""How long a file that comes in may pause."""
+
+MOST_NAME: Final = 1_000
+MOST_FILES: Final = 10
+"""Files of one message."""
+
+PIECE_BYTES: Final = 262_144
+
+MOST_PICTURE_BYTES: Final = 20 * 1024 * 1024
+HEAD_BYTES: Final = 16
+
+PICTURES: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+"""Pictures that hold no code, by their first bytes; WebP has its mark behind its size."""
+
+
+class Files:
+    """Answers requests about files. Reading never follows a link, and never waits for a pipe."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._offload = Threads(4)
+
+    async def list(self, talk: Talk, folder: str) -> Response:
+        """Answer with a folder of the chat's files."""
+        where = self._page.workspaces / talk.chat.chat
+        found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
+        return JSONResponse({"files": [asdict(each) for each in found], "left_out": left_out})
+
+    async def put(self, talk: Talk, request: Request) -> Response:
+        """Store a file that a browser sends; answer with its name."""
+        name = request.query_params.get("name", "")[:MOST_NAME]
+        pieces = _pieces(request)
+        async with aclosing(pieces):
+            came = await self._page.handed.put(self._page.inbox, talk.chat.chat, name, pieces)
+        return JSONResponse({"path": came.reference, "size": came.size_bytes})
+
+    async def download(self, talk: Talk, path: str) -> Response:
+        """Answer with a file, to be stored and never to be shown."""
+        return await self._answer(talk, path, picture=False)
+
+    async def picture(self, talk: Talk, path: str) -> Response:
+        """Answer with a picture that may be shown."""
+        return await self._answer(talk, path, picture=True)
+
+    async def _answer(self, talk: Talk, path: str, *, picture: bool) -> Response:
+        where = self._page.workspaces / talk.chat.chat
+        file = await self._offload(partial(open_beneath, where, path[:MOST_NAME]))
+        try:
+            size, kind = await self._offload(partial(_kind_of, file))
+            if picture and (not kind or size > MOST_PICTURE_BYTES):
+                raise HTTPException(415, "no picture")
+        except BaseException:
+            os.close(file)
+            raise
+        return _Content(file, size, kind if picture else "", safe_name(path), self._offload)
+
+
+class _Content(Response):
+    """An open file, which is closed when it was sent, or when the browser has left."""
+
+    def __init__(self, file: int, size: int, kind: str, name: str, offload: Threads) -> None:
+        super().__init__(media_type=kind or "application/octet-stream")
+        self._file = file
+        self._size = size
+        self._offload = offload
+        self.headers["content-length"] = str(size)
+        if not kind:
+            self.headers["content-disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            at = 0
+            while scope["method"] != "HEAD" and at < self._size:
+                length = min(PIECE_BYTES, self._size - at)
+                piece = await self._offload(partial(os.pread, self._file, length, at))
+                if not piece:  # it has become shorter: the connection ends, and the browser knows
+                    raise WorkspaceError("The file has changed.")
+                at += len(piece)
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            os.close(self._file)
+
+
+def _kind_of(file: int) -> tuple[int, str]:
+    """Return a file's size, and the type of a picture that may be shown."""
+    size, head = os.fstat(file).st_size, os.pread(file, HEAD_BYTES, 0)
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return size, "image/webp"
+    return size, next((kind for mark, kind in PICTURES if head.startswith(mark)), "")
+
+
+async def _pieces(request: Request) -> AsyncGenerator[bytes, None]:
+    stream = request.stream()
+    async with aclosing(stream):
+        while True:
+            try:
+                with trio.fail_after(SILENCE_S):
+                    piece = await anext(stream)
+            except StopAsyncIteration:
+                return
+            except trio.TooSlowError:
+                raise HTTPException(408, "too slow") from None
+            except ClientDisconnect:
+                raise HTTPException(400, "gone") from None
+            yield piece
