@@ -37,9 +37,9 @@ class App:
     windows: Windows
     notes: tuple[str, ...] = ()
 
-    def chat(self, chat_id: str) -> LocalChat:
-        """Return a chat for a front end."""
-        return LocalChat(chat_id, self.inbox, self.services.hub, self.services.journal)
+    def chat(self, chat_id: str, *, apart: bool = False) -> LocalChat:
+        """Return a chat for a front end; `apart`: one whose turns each have a history of their own."""
+        return LocalChat(chat_id, self.inbox, self.services.hub, self.services.journal, apart=apart)
 
 
 @asynccontextmanager

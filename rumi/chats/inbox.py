@@ -82,11 +82,12 @@ class Inbox:
         attachments: Sequence[Attachment] = (),
         *,
         unattended: bool = False,
+        apart: bool = False,
     ) -> int:
         """Store a message for its chat; its number. From here on it will have exactly one final reply.
 
         It is answered in the `language`, or in the configuration's. `unattended`: no front end shows the
-        reply; a caller that listens hears it.
+        reply; a caller that listens hears it. `apart`: its turn has a history of its own.
 
         Cancelled, it has stored the message or has not; what is stored is answered all the same.
 
@@ -95,7 +96,12 @@ class Inbox:
             RumiError: it could not be stored.
         """
         message = Incoming(
-            chat=chat, text=text, language=language, attachments=tuple(attachments), unattended=unattended
+            chat=chat,
+            text=text,
+            language=language,
+            attachments=tuple(attachments),
+            unattended=unattended,
+            apart=apart,
         )
         language = language or self._services.context.language
         try:

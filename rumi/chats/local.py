@@ -55,17 +55,21 @@ class ChatPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalChat:
-    """A chat of this process, for a front end. `language` is its reader's; None: the configured one."""
+    """A chat of this process, for a front end. `language` is its reader's; None: the configured one.
+
+    `apart`: each message's turn has a history of its own, beside the chat's session.
+    """
 
     chat: str
     inbox: Inbox
     hub: Hub
     journal: ActorRef[JournalMessage]
     language: Language | None = None
+    apart: bool = False
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number."""
-        return await self.inbox.accept(self.chat, text, self.language, attachments)
+        return await self.inbox.accept(self.chat, text, self.language, attachments, apart=self.apart)
 
     def subscribe(self) -> HubSubscription:
         """Listen from now on, and to what its turn is at."""

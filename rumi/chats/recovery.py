@@ -90,9 +90,11 @@ class CrashReplies:
         turn = message.turn or f"t{message.id}"
         asked = () if message.turn else opening(turn, message)
         entries = (*asked, ending(turn, reason))
+        if message.apart:  # its history is not the session's; one that was not begun has none
+            session, entries = 0, entries if message.turn else ()
         delivery = await self.journal.ask(Settle(chat, messages, text, reason, session, entries))
         self.publisher.reply(chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
-        return entries
+        return () if message.apart else entries
 
     async def tell_again(self, chat: str) -> None:
         """Publish replies that were stored just when the chat crashed, because no subscriber got them.

@@ -22,6 +22,7 @@ from rumi.journal import (
     Load,
     MarkFiles,
     NewSession,
+    SessionApart,
     Shorten,
     Summarize,
     Summary,
@@ -92,6 +93,18 @@ def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> 
     return cost[0] > most[0] * share or cost[1] > most[1] * share
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The session that goes on, while a turn runs apart from it."""
+
+    session: int
+    due: float
+    entries: tuple[HistoryEntry, ...]
+    summary: Summary | None
+    room: HistoryRoom | None
+    tainted: bool
+
+
 StartSoon: TypeAlias = Callable[..., None]
 
 
@@ -121,6 +134,7 @@ class ChatSession:
         self.room: HistoryRoom | None = None
         self.tainted = False
         self.files_tainted = False
+        self._held: _Held | None = None
 
     @property
     def given(self) -> frozenset[str]:
@@ -150,13 +164,27 @@ class ChatSession:
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
         self.room = None
 
+    async def step_apart(self) -> None:
+        """Begin a history for one turn; the session that goes on is held, and not read."""
+        number = await self._journal.ask(SessionApart(self.chat))
+        self._held = _Held(self.session, self.due, self.entries, self.summary, self.room, self.tainted)
+        self.session = number
+        self.due, self.entries, self.summary, self.room, self.tainted = 0.0, (), None, None, False
+
+    def step_back(self) -> None:
+        """Go on with the session that was held, if one was."""
+        held, self._held = self._held, None
+        if held is not None:
+            self.session, self.due, self.entries = held.session, held.due, held.entries
+            self.summary, self.room, self.tainted = held.summary, held.room, held.tainted
+
     def stand_in(self, session: int, summary: Summary) -> None:
         """Let a summary that is stored stand for the entries up to the end of its turn."""
-        if session != self.session:
-            return
-        self.summary = summary
-        ends = [place for place, entry in enumerate(self.entries, 1) if entry.turn == summary.turn]
-        self.entries = self.entries[max(ends, default=0) :]
+        if self._held is not None and session == self._held.session:
+            entries = _behind(self._held.entries, summary)
+            self._held = replace(self._held, summary=summary, entries=entries)
+        if session == self.session:
+            self.summary, self.entries = summary, _behind(self.entries, summary)
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
         """Leave these oldest entries out of prompts, on the disk too. A later summary stands for them."""
@@ -211,6 +239,12 @@ class ChatSession:
         """Append what the journal stores by itself, with a turn's beginning or its reply."""
         self.entries = (*self.entries, *entries)
         self.tainted = self.tainted or any(entry.tainted for entry in entries)
+
+
+def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
+    """Return the entries after those that a summary stands for."""
+    ends = [place for place, entry in enumerate(entries, 1) if entry.turn == summary.turn]
+    return entries[max(ends, default=0) :]
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:

@@ -95,6 +95,7 @@ class Worker:
             finished = self._cut_short(job, unconfirmed)
         done = Done(await self._settle(self._end(job, finished)), finished)
         self._session.turn = ""
+        self._session.step_back()
         return done
 
     async def _turn(self, job: Job) -> TurnFinished:
@@ -184,7 +185,8 @@ class Worker:
     async def _begin(self, job: Job) -> str | None:
         """Store the turn's beginning; a text where there is nothing to run."""
         chat_session, services = self._session, self._services
-        if chat_session.due and self._context.now() > chat_session.due:
+        overdue = chat_session.due and self._context.now() > chat_session.due
+        if overdue and not job.message.apart:
             await chat_session.begin_session(forget=False)
             services.lessons.look()
         retries = None
@@ -192,8 +194,12 @@ class Worker:
             earlier = await services.journal.ask(Retriable(self._chat))
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
-            job.message = replace(job.message, text=earlier.text, attachments=earlier.attachments)
+            job.message = replace(
+                job.message, text=earlier.text, attachments=earlier.attachments, apart=earlier.apart
+            )
             retries = earlier.id
+        if job.message.apart:
+            await chat_session.step_apart()
         asked = opening(job.turn, job.message)
         chat_session.turn = job.turn
         chat_session.remember(*asked)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ INTERRUPTED = 130
     help="Run one turn and exit; - reads it from standard input. Piped text beside TEXT is data for it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
-@click.option("--chat", "chat_id", default="cli", show_default=True, metavar="ID", help="Which chat.")
+@click.option("--chat", "chat_id", metavar="ID", help="Which chat.  [default: cli]")
+@click.option("-c", "--continue", "going_on", is_flag=True, help="With -p: go on with the chat's history.")
 @click.option("--new", is_flag=True, help="Begin a new session; the old history stays stored.")
 @click.option("--model", metavar="PROVIDER:NAME", help="The model, or offline.")
 @click.option("--sandbox", type=click.Choice(["auto", "docker", "bubblewrap"]), help="Where commands run.")
@@ -52,7 +54,8 @@ INTERRUPTED = 130
 def command(
     prompt: str | None,
     as_json: bool,
-    chat_id: str,
+    chat_id: str | None,
+    going_on: bool,
     new: bool,
     model: str | None,
     sandbox: str | None,
@@ -63,13 +66,17 @@ def command(
 
     If another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several windows
     may be open at once, on one chat or on many. When that rumi chat ends, its windows continue without it.
+
+    With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
+    --chat, -c or --new it goes on with that chat's history.
     """
 
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes; bytes that are not UTF-8 read as they do in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes}
-    raise click.exceptions.Exit(run_async(_chat, chat_id, new, flags, options))
+    apart = prompt is not None and chat_id is None and not going_on and not new
+    raise click.exceptions.Exit(run_async(_chat, chat_id or DEFAULT_CHAT, new, apart, flags, options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,9 @@ class _Place:
     """Return the error that ends this chat with that process; None if another process takes its place."""
 
 
-async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: dict[str, Any]) -> int:
+async def _chat(
+    chat_id: str, new: bool, apart: bool, flags: dict[str, str | None], options: dict[str, Any]
+) -> int:
     """Talk, in this process or in the one that holds the home; when that one ends, continue without it."""
     import trio
 
@@ -110,7 +119,7 @@ async def _chat(chat_id: str, new: bool, flags: dict[str, str | None], options: 
         )
         options["prompt"], options["attachments"] = given
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
-    wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"])
+    wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"], apart)
     chat = LastingChat(chat_id, language)
     code, failure = 0, None
 
@@ -281,7 +290,8 @@ async def _hold(
             tell, for_now = partial(_say, saving(wish.language)), options["prompt"] is not None
             await leave(app.services.lessons, wish.chat, tell, person=wish.person, for_now=for_now)
 
-        yield _Place(app.chat(wish.chat), app.models.name, app.engine.kind, trio.sleep_forever, left)
+        port = app.chat(wish.chat, apart=wish.apart)
+        yield _Place(port, app.models.name, app.engine.kind, trio.sleep_forever, left)
 
 
 async def _nothing(code: int) -> None:

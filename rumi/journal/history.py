@@ -5,13 +5,23 @@ from dataclasses import asdict
 from math import inf
 
 from rumi.agent import in_short
-from rumi.journal.messages import MOST_ENTRY, Append, LeftOut, MarkFiles, NewSession, Shorten, Summarize
+from rumi.journal.messages import (
+    MOST_ENTRY,
+    Append,
+    LeftOut,
+    MarkFiles,
+    NewSession,
+    SessionApart,
+    Shorten,
+    Summarize,
+)
 from rumi.journal.records import HistoryEntry, Summary
 from rumi.journal.transaction import clean, steps
 from rumi.models import Message, ToolCall, message_tokens
 from rumi.steps import Transaction
 
 MOST_ENTRIES = 50_000
+APART_S = 86_400.0
 UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 
@@ -37,7 +47,21 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
             chat,
         )
         transaction.db.execute("DELETE FROM summaries WHERE chat = ?", chat)
+        transaction.db.execute("UPDATE sessions SET learn_after = 0 WHERE chat = ? AND tries = 0", chat)
     return _open_session(transaction, request.chat)
+
+
+@steps.of(SessionApart)
+def session_apart(request: SessionApart, transaction: Transaction) -> int:
+    """Open a session that counts as ended: the one that goes on stays the chat's session."""
+    session_of(transaction, request.chat)  # which is there before it
+    number = _open_session(transaction, request.chat)
+    now = transaction.now()
+    transaction.db.execute(
+        "UPDATE sessions SET ended = ?, learn_after = ? WHERE chat = ? AND number = ?",
+        (now, now + APART_S, request.chat, number),
+    )
+    return number
 
 
 @steps.of(Summarize)

@@ -64,8 +64,8 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     ).fetchone()
     cursor = transaction.db.execute(
         "INSERT INTO messages"
-        " (chat, text, received, language, admin, origin, enclosures, user, unattended, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             message.chat,
             clean(message.text),
@@ -76,6 +76,7 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             clean(json.dumps([asdict(one) for one in message.attachments])),
             message.user,
             message.unattended,
+            message.apart,
             reply or None,
         ),
     )
@@ -172,13 +173,19 @@ def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Inco
 
 @steps.of(Retriable)
 def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
-    """Return the message that a retry would run."""
+    """Return the message that a retry would run: of this session, or of the latest turn apart from it."""
     session, _ = session_of(transaction, request.chat)
+    (latest,) = transaction.db.execute(
+        "SELECT max(number) FROM sessions WHERE chat = ?", (request.chat,)
+    ).fetchone()
     found = (
         "messages WHERE chat = ? AND session = ? AND reply IS NOT NULL"
         " AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL ORDER BY id DESC LIMIT 1"
     )
-    return next(iter(_messages(transaction, found, request.chat, session)), None)
+    either = [
+        each for number in {session, latest} for each in _messages(transaction, found, request.chat, number)
+    ]
+    return max(either, key=lambda message: message.id, default=None)
 
 
 @steps.of(OpenChats)
@@ -213,8 +220,8 @@ def count(request: Count, transaction: Transaction) -> Figures:
 def _messages(transaction: Transaction, found: str, *values: object) -> tuple[Incoming, ...]:
     """Return the messages that a query finds; `found` is its text after FROM."""
     rows = transaction.db.execute(
-        "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, coalesce(turn, '')"
-        f" FROM {found}",
+        "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart,"
+        f" coalesce(turn, '') FROM {found}",
         values,
     )
     return tuple(
@@ -228,9 +235,10 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             attachments=_attachments(attachments),
             user=user,
             unattended=bool(unattended),
+            apart=bool(apart),
             turn=turn,
         )
-        for id, chat, text, language, admin, origin, attachments, user, unattended, turn in rows
+        for id, chat, text, language, admin, origin, attachments, user, unattended, apart, turn in rows
     )
 
 

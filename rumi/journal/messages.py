@@ -102,7 +102,7 @@ class Settle(Request[int]):
 
     The first of them is the one that was worked on, and `reason` how that ended. Replies with the
     delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
-    None where the session has not changed.
+    None where the session has not changed. Without a `session` it is that in which the turn began.
     """
 
     chat: str
@@ -184,6 +184,16 @@ class NewSession(Request[int]):
     chat: str
     forget: bool = False
     learn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionApart(Request[int]):
+    """Begin a session for one turn, beside the one that goes on. The reply is its number.
+
+    It is learned from when the turn's `Settle` says, or a day later where that never comes.
+    """
+
+    chat: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +417,7 @@ JournalMessage: TypeAlias = (
     | Undelivered
     | Load
     | NewSession
+    | SessionApart
     | Summarize
     | LeftOut
     | Shorten

@@ -15,11 +15,14 @@ def settle(request: Settle, transaction: Transaction) -> int:
     replied = [_reply_of(transaction, message) for message in request.messages]
     if all(replied):  # exactly one final reply: a second one is dropped
         return int(replied[0] or 0)
-    insert_history(transaction, request.chat, request.session, request.entries)
+    session = request.session or _session_of(transaction, request.messages[0])
+    insert_history(transaction, request.chat, session, request.entries)
     if request.due is not None:
         transaction.db.execute(
-            "UPDATE sessions SET due = ? WHERE chat = ? AND number = ?",
-            (request.due, request.chat, request.session),
+            "UPDATE sessions SET due = ?1,"
+            " learn_after = CASE WHEN ended IS NULL THEN learn_after ELSE ?1 END"  # of a turn apart
+            " WHERE chat = ?2 AND number = ?3",
+            (request.due, request.chat, session),
         )
     delivery = insert_reply(transaction, request.chat, request.text)
     transaction.db.executemany(
@@ -51,6 +54,11 @@ def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
 def _reply_of(transaction: Transaction, message: int) -> int | None:
     row = transaction.db.execute("SELECT reply FROM messages WHERE id = ?", (message,)).fetchone()
     return row[0] if row else None
+
+
+def _session_of(transaction: Transaction, message: int) -> int:
+    row = transaction.db.execute("SELECT session FROM messages WHERE id = ?", (message,)).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
 @steps.of(Delivered)

@@ -53,8 +53,7 @@ def name_chat(request: NameChat, transaction: Transaction) -> None:
 def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
     """Return the latest entries of a chat."""
     rows = transaction.db.execute(
-        f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{_KEPT}"
-        " ORDER BY session DESC, id DESC LIMIT ?",  # as the index has them
+        f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{_KEPT} ORDER BY id DESC LIMIT ?",
         (request.chat, request.before, request.limit),
     )
     return tuple(reversed([_entry(row) for row in rows]))
@@ -65,10 +64,9 @@ def search_history(request: SearchHistory, transaction: Transaction) -> FoundEnt
     """Search the next slice."""
     words = folded(request.words).split()
     narrowed, given = ("chat = ?", (request.chat,)) if request.chat else ("1", ())
-    order = "session DESC, id DESC" if request.chat else "id DESC"
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
-        f" AND {_without('history.chat', request.without)}{_KEPT} ORDER BY {order} LIMIT ?",
+        f" AND {_without('history.chat', request.without)}{_KEPT} ORDER BY id DESC LIMIT ?",
         (*given, request.before, *request.without, SEARCHED),
     )
     found, looked, last = [], 0, 0

@@ -79,7 +79,8 @@ class Incoming:
     `admin`: its sender may see how the whole process is. `origin` is what the source calls the message,
     `user` its sender. An `answer` is its final reply, stored with it: then no chat hears of it. `moved` is
     the chat id of a group, and the one that the group's new number would have. `unattended`: no front end
-    shows its reply, which counts as delivered, unless a message that somebody sent shares it.
+    shows its reply, which counts as delivered, unless a message that somebody sent shares it. `apart`: its
+    turn has a history of its own, beside the chat's session.
 
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
@@ -97,6 +98,7 @@ class Incoming:
     user: int | None = None
     moved: tuple[str, str] | None = None
     unattended: bool = False
+    apart: bool = False
     id: int = 0
     before: int = 0
     turn: str = ""

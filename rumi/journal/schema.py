@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -21,7 +21,8 @@ CREATE TABLE messages (
     preview  INTEGER,            -- what its source calls the message of the growing answer
     unattended INTEGER NOT NULL DEFAULT 0,    -- a command from outside: no front end shows its reply
     user     INTEGER,            -- what its source calls its sender
-    admin    INTEGER NOT NULL DEFAULT 0       -- its sender may see how the whole process is
+    admin    INTEGER NOT NULL DEFAULT 0,      -- its sender may see how the whole process is
+    apart    INTEGER NOT NULL DEFAULT 0       -- its turn has a history of its own
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -56,6 +57,7 @@ CREATE TABLE history (
     links   TEXT NOT NULL DEFAULT '[]'        -- JSON: addresses that its user or a page gave, word for word
 );
 CREATE INDEX history_of_session ON history (chat, session, id);
+CREATE INDEX history_of_chat ON history (chat, id);
 CREATE INDEX history_tainted ON history (chat, session) WHERE tainted;
 CREATE TABLE sessions (
     chat    TEXT NOT NULL,
@@ -162,6 +164,10 @@ DROP TABLE renumbered;
 """,
     6: """
 CREATE TABLE titles (chat TEXT PRIMARY KEY, title TEXT NOT NULL);
+""",
+    7: """
+ALTER TABLE messages ADD COLUMN apart INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX history_of_chat ON history (chat, id);
 """,
 }
 """What leads from a version to the next one."""

@@ -89,6 +89,7 @@ class _Window:
     person: bool
     language: Language
     events: HubSubscription
+    apart: bool = False
     sent: set[int] = field(default_factory=set)
     telling: bool = False
     moved: float = field(default_factory=trio.current_time)
@@ -210,7 +211,8 @@ class Windows:
                 raise RumiError(texts.busy(language))
             await self._inbox.begin_session(chat)
         events = self._hub.subscribe(chat, entering=True)
-        window = _Window(chat, bool(request.get("person")), language, events)
+        apart = request.get("apart") is True
+        window = _Window(chat, bool(request.get("person")), language, events, apart)
         self._open.add(window)
         return window
 
@@ -237,7 +239,9 @@ class Windows:
 
     async def _listen(self, window: _Window, wire: Wire) -> None:
         """Do what the window asks for, one after the other, until it goes."""
-        chat = LocalChat(window.chat, self._inbox, self._hub, self._journal, window.language)
+        chat = LocalChat(
+            window.chat, self._inbox, self._hub, self._journal, window.language, apart=window.apart
+        )
         while True:
             request = await wire.receive()
             match request:

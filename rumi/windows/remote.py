@@ -43,7 +43,8 @@ class Gone(RumiError):
 class Wish:
     """What a window is opened for. `person`: somebody sits in front of it and decides when it closes.
 
-    A `model` or a `sandbox` that is wanted must be the holder's own: it has but one of each.
+    A `model` or a `sandbox` that is wanted must be the holder's own: it has but one of each. `apart`: each
+    message's turn has a history of its own, beside the chat's session.
     """
 
     chat: str
@@ -52,6 +53,7 @@ class Wish:
     new: bool = False
     model: str | None = None
     sandbox: str | None = None
+    apart: bool = False
 
 
 class _Listening:

@@ -30,7 +30,7 @@ def test_a_pipe_gets_the_answers_line_by_line(program: Program) -> None:
     assert "No GROQ_API_KEY" in done.stderr
 
 
-def test_one_turn_with_three_steps_and_a_second_that_sees_file_and_history(program: Program) -> None:
+def test_one_turn_with_three_steps_and_a_second_that_sees_the_file(program: Program) -> None:
     events = program.events("-p", "write a.txt: one; then run wc -c a.txt; then read a.txt")
     calls = [e["arguments"]["command"] for e in events if e["event"] == "tool_call"]
     assert calls == ["tee a.txt", "wc -c a.txt", "cat a.txt"]
@@ -39,10 +39,22 @@ def test_one_turn_with_three_steps_and_a_second_that_sees_file_and_history(progr
     assert events[-1]["reason"] == "complete"
     again = program.events("-p", "read a.txt")
     assert "one" in again[-1]["answer"]
-    assert again[-1]["usage"]["prompt_tokens"] > events[-1]["usage"]["prompt_tokens"] / 4
     with sqlite3.connect(program.home / "state.db") as db:
         turns = db.execute("SELECT count(DISTINCT turn), count(DISTINCT session) FROM history").fetchone()
-    assert turns == (2, 1)
+    assert turns == (2, 2)
+
+
+@pytest.mark.bubblewrap
+def test_one_turn_has_a_history_of_its_own_unless_a_chat_is_named_or_gone_on_with(
+    bubblewrap: Program,
+) -> None:
+    for words in ((), ("-c",), (), ("--chat", "cli"), ("--chat", "work"), ("--continue",)):
+        bubblewrap.run("chat", *words, "-p", "hello")
+    bubblewrap.run("chat", text="hello\n")
+    with sqlite3.connect(bubblewrap.home / "state.db") as db:
+        rows = db.execute("SELECT chat, session FROM history GROUP BY turn ORDER BY min(id)").fetchall()
+    cli = [session for chat, session in rows if chat == "cli"]
+    assert cli == [2, 1, 3, 1, 1, 1]
 
 
 def test_a_failing_command_gives_its_code_and_its_error_output(program: Program) -> None:
@@ -191,7 +203,7 @@ def test_a_kill_leaves_no_process_and_the_turn_is_reported_and_retried(bubblewra
 
 @pytest.mark.bubblewrap
 def test_new_begins_a_session_and_keeps_the_old_history_stored(bubblewrap: Program) -> None:
-    bubblewrap.run("chat", "-p", "hello there")
+    bubblewrap.run("chat", "-c", "-p", "hello there")
     bubblewrap.run("chat", "--new", "-p", "hello again")
     with sqlite3.connect(bubblewrap.home / "state.db") as db:
         sessions = db.execute("SELECT DISTINCT session FROM history ORDER BY session").fetchall()

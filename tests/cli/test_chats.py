@@ -47,7 +47,7 @@ def test_words_are_found_without_accents_in_one_chat_or_all(used: Program) -> No
 
 def test_a_chat_is_exported_as_markdown_or_json_lines(used: Program) -> None:
     said = used.run("chats", "export", "cli").stdout
-    assert said.startswith("# cli\n\n## Session 1\n\n**you** · ")
+    assert said.startswith("# cli\n\n## Session 2\n\n**you** · ")
     assert "\n**result** · " in said
     assert "**system**" not in said
     entries = [json.loads(line) for line in used.run("chats", "export", "cli", "--json").stdout.splitlines()]

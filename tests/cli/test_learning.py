@@ -76,11 +76,11 @@ def test_a_turn_of_its_own_is_not_left_and_learned_from_when_its_time_is_over(ho
     house.program.env["RUMI_SESSION__TTL_S"] = "3"
     done = house.program.run("chat", "-p", "say my city is Rosario")
     assert SAVING not in done.stderr
-    assert house.unlearned == [("cli", 1)]
+    assert house.unlearned == [("cli", 2)]
     time.sleep(3)
     house.program.run("chat", "-p", "say my dog is Tango")  # which is over as soon as that was learned
     assert house.facts == [ROSARIO]
-    assert house.unlearned == [("cli", 2)]
+    assert house.unlearned == [("cli", 3)]
     process = house.opened()
     try:
         wait_for(lambda: house.facts == [ROSARIO, ("local", "dog", "Tango")])

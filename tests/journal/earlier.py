@@ -115,6 +115,7 @@ SCHEMAS[6] = (
         "(old INTEGER NOT NULL, new INTEGER NOT NULL UNIQUE)", "(old TEXT NOT NULL, new TEXT NOT NULL UNIQUE)"
     )
 )
+SCHEMAS[7] = SCHEMAS[6] + "CREATE TABLE titles (chat TEXT PRIMARY KEY, title TEXT NOT NULL);\n"
 
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);

@@ -199,6 +199,8 @@ COMMANDS: Final[dict[str, str]] = {
     "Print the path of config.toml, which may not exist yet.": "Imprime la ruta de config.toml, que puede no existir todavía.",
     "Print every key, its value and where the value comes from.": "Imprime cada clave, su valor y de dónde viene.",
     "Print every key, its value and where the value comes from. For secrets, print only if they are set.": "Imprime cada clave, su valor y de dónde viene. De los secretos, solo si están puestos.",
+    "With -p: go on with the chat's history.": "Con -p: sigue con el historial del chat.",
+    "With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With --chat, -c or --new it goes on with that chat's history.": "Con -p, el turno corre en el chat cli, con sus archivos y hechos, y tiene un historial propio. Con --chat, -c o --new sigue con el historial de ese chat.",
     # The chats.
     "List, show, search, export and delete chats and what was said in them.": "Lista, muestra, busca, exporta y borra chats y lo que se dijo en ellos.",
     "List the chats, the latest first: id, last message, its beginning.": "Lista los chats, el último primero: id, último mensaje, cómo empieza.",
