@@ -9,6 +9,7 @@ import trio
 
 from rumi.child_process import processes
 from rumi.processes import Child, ChildFailed, Why
+from tests.cli.forks import PROCESSES
 
 BEGIN = """
 import os, resource, sys, time
@@ -26,7 +27,8 @@ def program(tmp_path: Path, body: str) -> list[str]:
 
 
 def children() -> list[int]:
-    return [pid for pid, (_, parent, _) in processes().items() if parent == os.getpid()]
+    ours = (pid for pid, (_, parent, _) in processes().items() if parent == os.getpid())
+    return [pid for pid in ours if pid not in PROCESSES]
 
 
 async def test_frames_go_both_ways_and_prints_do_no_harm(tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ class Forked(subprocess.Popen[str]):
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
 
+PROCESSES: list[int] = []
+"""The processes that are forked, of this one."""
+
+
 @cache
 def loaded_rumi(language: str) -> socket.socket:
     """Start this module as a program: streams and locale are made when Python starts."""
@@ -57,6 +61,7 @@ def loaded_rumi(language: str) -> socket.socket:
             env={**environment, "LANG": language},
             pass_fds=[theirs.fileno()],
         )
+    PROCESSES.append(process.pid)
 
     def end() -> None:
         ours.close()

@@ -20,6 +20,11 @@ WORDS = {
     "stop": ["cli"],
     "reset": ["cli"],
     "fetch": ["http://127.0.0.1/"],
+    "chats list": [],
+    "chats show": ["cli"],
+    "chats search": ["word"],
+    "chats export": ["cli"],
+    "chats delete": ["cli", "--yes"],
     "memory list": [],
     "memory set": ["colour", "blue"],
     "memory forget": ["colour"],
@@ -37,6 +42,8 @@ WORDS = {
     "restore": ["elsewhere"],
     "config show": [],
     "config path": [],
+    "config set": ["agent.max_turns", "5"],
+    "setup": [],
 }
 """Each command that uses the home, with words that it takes. `doctor` uses none that is refused."""
 
