@@ -43,6 +43,14 @@ INTERRUPTED = 130
     metavar="TEXT",
     help="Run one turn and exit; - reads it from standard input. Piped text beside TEXT is data for it.",
 )
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="With -p: hand on a text file; may be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @click.option("--chat", "chat_id", metavar="ID", help="Which chat.  [default: cli]")
 @click.option("-c", "--continue", "going_on", is_flag=True, help="With -p: go on with the chat's history.")
@@ -51,8 +59,10 @@ INTERRUPTED = 130
 @click.option("--sandbox", type=click.Choice(["auto", "docker", "bubblewrap"]), help="Where commands run.")
 @click.option("--yes", is_flag=True, help="Answer confirmations with yes.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.argument("text", nargs=-1)
 def command(
     prompt: str | None,
+    files: tuple[str, ...],
     as_json: bool,
     chat_id: str | None,
     going_on: bool,
@@ -61,6 +71,7 @@ def command(
     sandbox: str | None,
     yes: bool,
     debug: bool,
+    text: tuple[str, ...],
 ) -> None:
     """Talk to the assistant in this terminal.
 
@@ -68,13 +79,19 @@ def command(
     may be open at once, on one chat or on many. When that rumi chat ends, its windows continue without it.
 
     With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
-    --chat, -c or --new it goes on with that chat's history.
+    --chat, -c or --new it goes on with that chat's history. @FILE in TEXT hands on a text file that exists,
+    as -f does. TEXT behind the options is the same as -p TEXT.
     """
 
+    if text and prompt is not None:
+        raise click.UsageError("There are two texts: one with -p, and one behind the options.")
+    prompt = " ".join(text) if text else prompt
+    if files and prompt is None:
+        raise click.UsageError("-f goes with -p TEXT; in the chat, @FILE in a message does the same.")
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes; bytes that are not UTF-8 read as they do in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
-    options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes}
+    options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     apart = prompt is not None and chat_id is None and not going_on and not new
     raise click.exceptions.Exit(run_async(_chat, chat_id or DEFAULT_CHAT, new, apart, flags, options))
 
@@ -113,10 +130,10 @@ async def _chat(
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
     language = texts.detect_language(loaded.settings.language, os.environ)
+    files, most = options.pop("files"), loaded.settings.session.handed_chars
+    options["handed_chars"] = most
     if options["prompt"] is not None:
-        given = await what_to_send(
-            options["prompt"], Streams(), language, loaded.settings.session.handed_chars
-        )
+        given = await what_to_send(options["prompt"], Streams(), language, most, files)
         options["prompt"], options["attachments"] = given
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"], apart)

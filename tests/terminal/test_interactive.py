@@ -388,3 +388,19 @@ async def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch)
         await talk.end()
         assert b"\x1b" not in talk.window.raw
         assert (talk.code, talk.window.restored) == (0, True)
+
+
+async def test_a_file_named_in_a_message_is_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("uno")
+    (tmp_path / "b.bin").write_bytes(b"\0")
+    async with session(ScriptedChat({"read @a.txt and @nobody": answering("hola")})) as talk:
+        await talk.window.type(f"read @b.bin{ENTER}")
+        await talk.window.see("b.bin is not a text file.")
+        await talk.window.type(f"read @a.txt and @nobody{ENTER}")
+        await talk.window.see("hola")
+        await talk.leave()
+    assert talk.chat.texts == ["read @a.txt and @nobody"]
+    assert [(each.source, each.text) for each in talk.chat.handed_on] == [("file a.txt", "uno")]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import trio
 
+from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
@@ -54,7 +55,7 @@ async def interact(
         await view.notice(words.greeting)
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
-        code = await _serve(session, view, words, typed, send)
+        code = await _serve(session, view, words, options.handed_chars, typed, send)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -83,6 +84,7 @@ async def _serve(
     session: TerminalSession,
     view: LiveView,
     words: Words,
+    max_chars: int,
     typed: trio.MemoryReceiveChannel[_Input],
     send: trio.MemorySendChannel[_Input],
 ) -> int:
@@ -105,7 +107,8 @@ async def _serve(
                 case Line(text):
                     await view.typed(text)
                     try:
-                        await session.say(text)
+                        files = await handed_files(named_in(text), max_chars, words, view.notice)
+                        await session.say(text, files)
                     except RumiError as error:  # the person is still there, and can send it again
                         await view.notice(told_error(words.language, error))
                 case Interrupt(cleared):

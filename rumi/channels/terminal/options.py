@@ -12,8 +12,9 @@ class TerminalOptions:
     """How to talk, and what to show about the chat.
 
     `prompt` is the text of a single turn, and `attachments` what it hands on; None is a whole chat.
-    `json` prints events as JSON lines. `yes` answers every confirmation with yes.
-    `history_path` keeps what was typed; its folder exists. `model` and `engine` are only shown.
+    `json` prints events as JSON lines. `yes` answers every confirmation with yes. `handed_chars` bounds what
+    `@file` in a typed text hands on. `history_path` keeps what was typed; its folder exists. `model` and
+    `engine` are only shown.
     """
 
     prompt: str | None = None
@@ -21,6 +22,7 @@ class TerminalOptions:
     json: bool = False
     language: Language = "en"
     yes: bool = False
+    handed_chars: int = 50_000
     history_path: Path | None = None
     model: str = ""
     engine: str = ""

@@ -3,11 +3,12 @@
 It is read before the home is held or a window is opened, so that a slow pipe makes no other process wait.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import trio
 
+from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.once import COMMAND
 from rumi.channels.terminal.streams import Input, Streams
 from rumi.channels.terminal.words import Words, words_for
@@ -25,14 +26,15 @@ SOURCE: Final = "standard input"
 
 
 async def what_to_send(
-    prompt: str, streams: Streams, language: Language, max_chars: int
+    prompt: str, streams: Streams, language: Language, max_chars: int, files: Sequence[str] = ()
 ) -> tuple[str, tuple[Attachment, ...]]:
-    """Return the text of a single turn (`-` reads it from standard input), and what is piped beside it.
+    """Return the text of a single turn (`-` reads it from standard input), and what it hands on.
 
-    A command takes no data, so nothing is read for it.
+    That are the `files`, those that `@name` in the text means, and what is piped beside it. A command takes
+    no data, so nothing is read for it. In a text from standard input `@name` means nothing.
 
     Raises:
-        UsageError: there is nothing to send.
+        UsageError: there is nothing to send, or a file cannot be read.
     """
     words, text = words_for(language), prompt.strip()
 
@@ -42,8 +44,11 @@ async def what_to_send(
     attachments: tuple[Attachment, ...] = ()
     if text == "-":
         text = (await streams.input.everything()).strip()
+        attachments = await handed_files(files, max_chars, words, warn)
     elif text and not COMMAND.fullmatch(text):
-        attachments = await _piped(streams.input, max_chars, words, warn)
+        names = tuple(dict.fromkeys((*files, *named_in(text))))
+        attachments = await handed_files(names, max_chars, words, warn)
+        attachments += await _piped(streams.input, max_chars, words, warn)
     if not text:
         raise UsageError(words.nothing_to_send)
     return text, attachments

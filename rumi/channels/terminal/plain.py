@@ -11,11 +11,14 @@ import trio
 from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
 from rumi.channels.terminal.calls import excerpt_of, outcome_of
 from rumi.channels.terminal.clean import clean, one_line
+from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.session import INTERRUPTED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, Words, is_answer, is_stop
 from rumi.chats import ChatEvent, Replied, TurnState, title_of
+from rumi.errors import UsageError
 from rumi.models import Waiting
+from rumi.texts import told_error
 
 FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
 """Ends of a turn without an answer."""
@@ -88,12 +91,14 @@ async def converse(
     *,
     words: Words,
     prompt: Writer | None = None,
+    handed_chars: int = 50_000,
 ) -> int:
     """Send line after line, each when the turn before it has ended, `/stop` at once; return the exit code.
 
     While the turn asks for a yes or a no, the next line answers it; any other line, or the end of the
     input, is a no. With `prompt` a person types at the other end: they are prompted, what they typed before
-    a question was there is no yes to it, and Ctrl-C stops the turn without leaving the chat.
+    a question was there is no yes to it, Ctrl-C stops the turn without leaving the chat, and `@file` hands
+    on at most `handed_chars` of a file.
     """
     code = 0
     async with trio.open_nursery() as nursery:
@@ -124,14 +129,16 @@ async def converse(
         nursery.start_soon(watch_signals)
         if prompt is not None:
             nursery.start_soon(_keep_prompting, session, prompt)
-        await _send_lines(session, lines, words, prompt)
+        await _send_lines(session, lines, words, prompt, handed_chars)
         nursery.cancel_scope.cancel()
     if session.not_taken and prompt is None:
         return code or 1  # a program has to learn that a line of its was lost
     return code
 
 
-async def _send_lines(session: TerminalSession, lines: Lines, words: Words, prompt: Writer | None) -> None:
+async def _send_lines(
+    session: TerminalSession, lines: Lines, words: Words, prompt: Writer | None, max_chars: int
+) -> None:
     """Send what is read until `/exit` or the end, and return when all of it has been answered."""
     while True:
         line = await lines.line()
@@ -147,8 +154,15 @@ async def _send_lines(session: TerminalSession, lines: Lines, words: Words, prom
             if text is None and prompt is not None:
                 await prompt.write("\n")
             return
-        else:
+        elif prompt is None:
             await session.say(text)
+        else:  # a person typed it
+            try:
+                files = await handed_files(named_in(text), max_chars, words, session.view.notice)
+            except UsageError as error:
+                await session.view.notice(told_error(words.language, error))
+            else:
+                await session.say(text, files)
 
 
 async def _answers_a_question(

@@ -58,7 +58,8 @@ async def _run(
     person = streams.input.terminal and not options.json
     session = TerminalSession(port, view, words, yes=options.yes, alone=not person)
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
-    return await converse(session, streams.input, signals, words=words, prompt=prompt)
+    most = options.handed_chars
+    return await converse(session, streams.input, signals, words=words, prompt=prompt, handed_chars=most)
 
 
 async def _once(

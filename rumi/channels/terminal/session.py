@@ -140,10 +140,10 @@ class TerminalSession:
             self._notify()
         return number
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, attachments: Sequence[Attachment] = ()) -> None:
         """Send a text. If it is not taken, say so, and go on with the conversation."""
         try:
-            await self.send(text)
+            await self.send(text, attachments)
         except NotTaken as error:
             self.not_taken += 1
             await self.view.notice(told_error(self._words.language, error))

@@ -38,6 +38,10 @@ class Words:
     input_silent: str
     input_paused: str
     input_cut: str
+    too_many_files: str
+    file_cut: str
+    not_a_file: str
+    not_text: str
     commands: tuple[tuple[str, str], ...]
 
 
@@ -94,6 +98,16 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Solo se usan los primeros {count} caracteres de la entrada ([session] handed_chars).",
         "Only the first {count} characters of standard input are used ([session] handed_chars).",
     ),
+    "too_many_files": (
+        "Un mensaje lleva a lo sumo {count} archivos.",
+        "A message hands on at most {count} files.",
+    ),
+    "file_cut": (
+        "De {name} solo se usan los primeros {count} caracteres ([session] handed_chars).",
+        "Only the first {count} characters of {name} are used ([session] handed_chars).",
+    ),
+    "not_a_file": ("{name} no es un archivo.", "{name} is not a file."),
+    "not_text": ("{name} no es un archivo de texto.", "{name} is not a text file."),
 }
 
 _COMMANDS = (
