@@ -123,4 +123,5 @@ def test_a_word_with_a_typing_error_is_told_what_is_meant(
     bubblewrap: Program, words: tuple[str, ...], meant: str
 ) -> None:
     error = bubblewrap.run(*words, code=2).stderr.splitlines()[-1]
-    assert f"Did you mean '{meant}'?" in error or f"Did you mean one of: '{meant}'" in error
+    assert "Did you mean" in error
+    assert f"'{meant}'" in error
