@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 
 from rumi import texts
+from rumi.chats.commands import UnknownCommand, parse_chat_command
 from rumi.texts import Language
 
 ES_BUSY = "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop."
@@ -107,6 +108,14 @@ def test_the_help_lists_every_command_in_both_languages() -> None:
     for language in ("es", "en"):
         for command in ("/help", "/stop", "/reset", "/status", "/retry", "/memory", "/skills"):
             assert f"`{command}`" in texts.help_text(language)
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest_one() -> None:
+    assert parse_chat_command("/stpo") == UnknownCommand("/stpo", "/stop")
+    assert parse_chat_command("/xyzzy") == UnknownCommand("/xyzzy")
+    assert "Did you mean /stop?" in texts.unknown_command("en", "/stpo", "/stop")
+    assert "¿Quisiste decir /stop?" in texts.unknown_command("es", "/stpo", "/stop")
+    assert "Did you mean" not in texts.unknown_command("en", "/xyzzy")
 
 
 def test_without_a_key_one_line_says_so() -> None:

@@ -210,8 +210,8 @@ class Chat(Actor[ChatMessage]):
             case None:
                 if not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
-            case UnknownCommand(name):
-                self._reply(message, texts.unknown_command(self._language(message), name))
+            case UnknownCommand(name, meant):
+                self._reply(message, texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest):
                 self._command(message, name, rest)
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, TypeAlias, cast, get_args
 
 CommandName: TypeAlias = Literal["start", "help", "stop", "reset", "status", "retry", "memory", "skills"]
@@ -23,9 +24,10 @@ class ChatCommand:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCommand:
-    """Something that looks like a command and is none."""
+    """Something that looks like a command and is none. `meant` is the nearest one, empty without one."""
 
     name: str
+    meant: str = ""
 
 
 def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
@@ -39,7 +41,8 @@ def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
     name = found[1].lower()
     if name in NAMES:
         return ChatCommand(cast(CommandName, name), (found[2] or "").strip())
-    return UnknownCommand(f"/{found[1]}")
+    near = get_close_matches(name, NAMES, n=1)
+    return UnknownCommand(f"/{found[1]}", f"/{near[0]}" if near else "")
 
 
 def asks_first(text: str) -> bool:

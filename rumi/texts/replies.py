@@ -138,12 +138,13 @@ def not_confirmed(text: str, why: str) -> str:
     return f"{text}\n⚠️ {why}"
 
 
-def unknown_command(language: Language, name: str) -> str:
-    """Say that Rumi does not know the command."""
+def unknown_command(language: Language, name: str, meant: str = "") -> str:
+    """Say that Rumi does not know the command, and which one may be `meant`."""
+    perhaps = pick(language, f"¿Quisiste decir {meant}? ", f"Did you mean {meant}? ") if meant else ""
     return pick(
         language,
-        f"No conozco el comando {name}. Con /help ves los que hay.",
-        f"I don't know the command {name}. /help lists those that I know.",
+        f"No conozco el comando {name}. {perhaps}Con /help ves los que hay.",
+        f"I don't know the command {name}. {perhaps}/help lists those that I know.",
     )
 
 

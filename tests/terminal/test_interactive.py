@@ -404,3 +404,11 @@ async def test_a_file_named_in_a_message_is_handed_on(
         await talk.leave()
     assert talk.chat.texts == ["read @a.txt and @nobody"]
     assert [(each.source, each.text) for each in talk.chat.handed_on] == [("file a.txt", "uno")]
+
+
+@pytest.mark.parametrize("word", ["exit", "Quit", "/exit"])
+async def test_a_person_leaves_with_a_word(word: str) -> None:
+    async with session(ScriptedChat({})) as talk:
+        await talk.window.type(f"{word}{ENTER}")
+        await talk.end()
+    assert (talk.code, talk.chat.texts) == (0, [])

@@ -16,7 +16,7 @@ from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.streams import Streams
-from rumi.channels.terminal.words import LEAVING, Words, words_for
+from rumi.channels.terminal.words import TYPED_LEAVING, Words, words_for
 from rumi.chats import ChatPort
 from rumi.errors import RumiError
 from rumi.texts import told_error
@@ -102,7 +102,7 @@ async def _serve(
         async for what in typed:
             leaving = None
             match what:
-                case Line(text) if text.lower() in LEAVING:
+                case Line(text) if text.lower() in TYPED_LEAVING:
                     leaving = 0
                 case Line(text):
                     await view.typed(text)

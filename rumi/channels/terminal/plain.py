@@ -14,7 +14,7 @@ from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.session import INTERRUPTED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
-from rumi.channels.terminal.words import LEAVING, Words, is_answer, is_stop
+from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Words, is_answer, is_stop
 from rumi.chats import ChatEvent, Replied, TurnState, title_of
 from rumi.errors import UsageError
 from rumi.models import Waiting
@@ -150,7 +150,7 @@ async def _send_lines(
             await session.say(text)
         elif await _answers_a_question(session, text, words, person=prompt is not None):
             continue
-        elif text is None or text.lower() in LEAVING:
+        elif text is None or text.lower() in (LEAVING if prompt is None else TYPED_LEAVING):
             if text is None and prompt is not None:
                 await prompt.write("\n")
             return

@@ -50,7 +50,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "/help muestra los comandos · Alt-Enter empieza otra línea · Ctrl-D sale",
         "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves",
     ),
-    "leave_hint": ("Se sale con Ctrl-D o /exit.", "Ctrl-D or /exit leaves."),
+    "leave_hint": ("Se sale con Ctrl-D o exit.", "Ctrl-D or exit leaves."),
     "thinking": ("pensando", "thinking"),
     "writing": ("escribiendo", "writing"),
     "starting": ("empezando", "starting"),
@@ -125,6 +125,9 @@ _COMMANDS = (
 
 LEAVING = frozenset({"/exit", "/quit"})
 """Commands of the terminal: they never reach the chat."""
+
+TYPED_LEAVING = LEAVING | {"exit", "quit"}
+"""What a person types to leave."""
 
 
 def words_for(language: Language) -> Words:
