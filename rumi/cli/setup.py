@@ -282,6 +282,14 @@ class _Wizard:
         )
         if answer != before:
             self.keys["sandbox.backend"] = answer
+        tools = self.loaded.settings.sandbox.tools
+        answer = self._choose(
+            "Which programs should there be?",
+            [("work", "Python, git and others beside the usual ones"), ("core", "only the usual ones")],
+            tools,
+        )
+        if answer != tools:
+            self.keys["sandbox.tools"] = answer
         policy = self.loaded.settings.sandbox.policy
         answer = self._choose(
             "Which commands may run there?",

@@ -26,8 +26,8 @@ def rumi(tmp_path: Path) -> Program:
 
 
 def answers(*lines: str) -> str:
-    """The answers to the first questions; Enter for the last one, about the policy."""
-    return "".join(f"{line}\n" for line in (*lines, ""))
+    """The answers to the first questions; Enter for the last two, about tools and the policy."""
+    return "".join(f"{line}\n" for line in (*lines, "", ""))
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def test_a_server_that_does_not_answer_is_kept_if_wanted(rumi: Program) -> None:
 
 
 def test_leaving_in_the_middle_writes_nothing(rumi: Program) -> None:
-    rumi.run("setup", text=answers("2", "4"), code=130)
+    rumi.run("setup", text="2\n4\n", code=130)
     assert not (rumi.home / "config.toml").exists()
     assert not (rumi.home / ".env").exists()
 
@@ -104,6 +104,14 @@ def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
     assert before == 'language = "es"\n\n[model]\ndefault = "offline"\n\n[sandbox]\nbackend = "docker"\n'
     assert "Esto prepara Rumi" in rumi.run("setup", text=answers("", "", "", "")).stdout
     assert (rumi.home / "config.toml").read_text() == before
+
+
+def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
+    rumi.env["RUMI_SANDBOX__TOOLS"] = "work"
+    rumi.run("setup", text="\n4\n\n\n2\nopen\n")
+    assert (rumi.home / "config.toml").read_text() == (
+        '[model]\ndefault = "offline"\n\n[sandbox]\ntools = "core"\npolicy = "open"\n'
+    )
 
 
 def test_no_key_is_printed_or_left_in_a_log(rumi: Program) -> None:

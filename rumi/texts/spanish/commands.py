@@ -269,6 +269,9 @@ COMMANDS: Final[dict[str, str]] = {
     "every line of shell; never in groups": "cualquier línea de shell; nunca en grupos",
     "Where should commands run?": "¿Dónde corren los comandos?",
     "in Docker if a daemon answers, otherwise in bubblewrap": "en Docker si responde un daemon, si no en bubblewrap",
+    "Which programs should there be?": "¿Qué programas hay ahí?",
+    "Python, git and others beside the usual ones": "Python, git y otros además de los usuales",
+    "only the usual ones": "solo los usuales",
     "only in Docker": "solo en Docker",
     "only in bubblewrap": "solo en bubblewrap",
     # The status, as people see it.
