@@ -55,9 +55,18 @@ from rumi.offload import Threads
 from rumi.redact import Redactor
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
-from rumi.sandbox import CommandPolicy, Engine, add_sandboxes
+from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
 from rumi.settings import chat_limits_of, web_settings_of
-from rumi.skills import Catalogue, CodeRunner, DisabledSkills, Skills, SkillsMessage, TrustedSkills, sources
+from rumi.skills import (
+    Catalogue,
+    CodeRunner,
+    DisabledSkills,
+    Mounts,
+    Skills,
+    SkillsMessage,
+    TrustedSkills,
+    sources,
+)
 from rumi.status import StatusSource, outline
 from rumi.switchboard import Switchboard
 from rumi.toolbox import Toolbox
@@ -243,7 +252,8 @@ class Tree:
         found = sources(home.root, loaded.settings.skills.dirs, project)
         catalogue = Catalogue(found, DisabledSkills(home.root / "config.toml", os.environ), trusted)
         offload = Threads()
-        return self.root.add(ChildSpec("skills", lambda: Skills(catalogue, offload)))
+        mounts = Mounts(skills_folder(home.root), trusted)
+        return self.root.add(ChildSpec("skills", lambda: Skills(catalogue, offload, mounts=mounts)))
 
 
 def _log(event: TreeEvent) -> None:

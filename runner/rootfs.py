@@ -42,12 +42,12 @@ __all__ = [
     "write_tar",
 ]
 
-FORMAT = 3
+FORMAT = 4
 """Increased when the same programs would give another tree, so that older trees count as stale."""
 
 EPOCH = 0
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-MOUNT_POINTS = {"dev": 0o755, "proc": 0o755, "run": 0o755, "tmp": 0o1777, "workspace": 0o755}
+MOUNT_POINTS = {"dev": 0o755, "proc": 0o755, "run": 0o755, "tmp": 0o1777, "workspace": 0o755, "skills": 0o755}
 LOCALE = Path("/usr/lib/locale/C.utf8")
 """With glibc C.UTF-8 is a folder of files; musl knows no other locale and needs none."""
 NSSWITCH = "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"

@@ -24,6 +24,7 @@ from rumi.sandbox.types import (
     SandboxError,
     SandboxLimits,
     Sink,
+    skills_folder,
 )
 from rumi.sandbox.workspace import (
     WorkspaceEntry,
@@ -71,4 +72,5 @@ __all__ = [
     "safe_name",
     "sandbox_user",
     "size_of_files",
+    "skills_folder",
 ]

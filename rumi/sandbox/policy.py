@@ -129,11 +129,14 @@ class CommandPolicy:
                 "Refused: `cd` outside `sh -c`.",
                 "Every command starts in /workspace. Use paths, or `cd DIR && …`.",
             )
-        self._check_program(first, OUTSIDE)
         argv = tuple(word.text for word in words)
+        here = frozenset({"/workspace"})
+        if _runs_skill(words, here):
+            return argv
+        self._check_program(first, OUTSIDE)
         if first.text == "sh":
             # No shell expands these words, so they may contain globs.
-            self._check_script(_script_of(argv), frozenset({"/workspace"}))
+            self._check_script(_script_of(argv), here)
         return argv
 
     @property
@@ -199,9 +202,10 @@ class CommandPolicy:
                     f"Write the words out, or quote the braces. {INSIDE}",
                 )
         program = segment.words[0]
-        if program.text != "cd" or program.expands:
+        runs_skill = _runs_skill(segment.words, folders)
+        if not runs_skill and (program.text != "cd" or program.expands):
             self._check_program(program, INSIDE)
-        if program.text == "sh":
+        if program.text == "sh" and not runs_skill:
             if any(word.expands for word in segment.words):
                 raise CommandRefused("Refused: a glob or `~` in the words of `sh`.", _SH)
             self._check_script(_script_of(tuple(word.text for word in segment.words)), folders)
@@ -240,6 +244,14 @@ def _shown(name: str) -> str:
     """Return the name in a form that shows look-alike characters, and not too long."""
     short = name if len(name) <= 60 else f"{name[:60]}…"
     return short if short.isascii() and short.isprintable() else ascii(short)[1:-1]
+
+
+def _runs_skill(words: Sequence[Word], folders: _Folders) -> bool:
+    """Return True if a script of a skill runs: by its own path, or by `sh` or `bash`."""
+    script = words[1] if words[0].text in ("sh", "bash") and len(words) > 1 else words[0]
+    if script.expands or "/" not in script.text:
+        return False
+    return all((_resolved(script.text, folder) or "").startswith("/skills/") for folder in folders)
 
 
 def _script_of(argv: tuple[str, ...]) -> str:

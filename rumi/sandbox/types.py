@@ -100,6 +100,11 @@ class ContainerInfo:
     state: str
 
 
+def skills_folder(home: Path) -> Path:
+    """Return the folder of a home that its sandboxes see as /skills, read-only."""
+    return home / "run" / "skills"
+
+
 class SandboxError(RumiError):
     """The sandbox could not be made or reached; the error says what to do."""
 

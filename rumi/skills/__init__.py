@@ -1,8 +1,9 @@
 """Skills: folders with a `SKILL.md` that teach the assistant new ways of working, some with code.
 
 `format` and `front_matter` read them, `catalogue` knows which there are, `actor` answers for it. `running`
-runs a code skill in a process of its own, which `process` and `context` are. `disabled` and `trust` store
-people's decisions about skills; `creating` makes new ones, and `trying` runs them in their tests.
+runs a code skill in a process of its own, which `process` and `context` are; `mounting` keeps the copies that
+sandboxes see. `disabled` and `trust` store people's decisions about skills; `creating` makes new ones, and
+`trying` runs them in their tests.
 """
 
 from rumi.skills.actor import Ask, Skills
@@ -11,6 +12,7 @@ from rumi.skills.command import skills_command
 from rumi.skills.creating import create_skill, how_to_test
 from rumi.skills.disabled import Disabled, DisabledSkills, set_disabled
 from rumi.skills.folder import snapshot
+from rumi.skills.mounting import Mounts
 from rumi.skills.opening import open_skill
 from rumi.skills.prompt import skills_block, told_skills
 from rumi.skills.running import AskModel, CodeRunner, Job
@@ -49,6 +51,7 @@ __all__ = [
     "Info",
     "Job",
     "Listing",
+    "Mounts",
     "Opened",
     "PromptSkills",
     "ReadFile",

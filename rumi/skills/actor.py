@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import trio
@@ -9,6 +10,7 @@ import trio
 from actors import Actor, Request, answers
 from rumi.offload import Offload
 from rumi.skills.catalogue import Catalogue, View
+from rumi.skills.mounting import INSIDE, Mounts
 from rumi.skills.opening import open_skill, read_file
 from rumi.skills.types import (
     Body,
@@ -20,6 +22,7 @@ from rumi.skills.types import (
     Opened,
     PromptSkills,
     ReadFile,
+    Skill,
     SkillEntry,
     SkillError,
     SkillsMessage,
@@ -48,6 +51,8 @@ class Ask(Protocol):
 class Skills(Actor[SkillsMessage]):
     """Looks at the folders for each question, except in a short time after the last look.
 
+    `mounts` is the folder that sandboxes see: it follows each look, and each use of a skill.
+
     The answer about an unknown skill is a `SkillError`, not a crash.
     """
 
@@ -56,11 +61,14 @@ class Skills(Actor[SkillsMessage]):
         catalogue: Catalogue,
         offload: Offload,
         *,
+        mounts: Mounts | None = None,
         fresh_s: float = FRESH_S,
         fresh_times: float = FRESH_TIMES,
     ) -> None:
         self._catalogue = catalogue
         self._offload = offload
+        self._mounts = mounts
+        self._mounted: View | None = None
         self._fresh_s = fresh_s
         self._fresh_times = fresh_times
         self._view: View | None = None
@@ -93,6 +101,9 @@ class Skills(Actor[SkillsMessage]):
     def _look(self) -> tuple[View, float]:
         begun = time.perf_counter()
         view = self._catalogue.look()
+        if self._mounts is not None and view is not self._mounted:
+            self._mounts.keep(view.enabled())
+            self._mounted = view
         return view, time.perf_counter() - begun
 
     @answers(Body)
@@ -102,9 +113,16 @@ class Skills(Actor[SkillsMessage]):
         if isinstance(skill, SkillError):
             return skill
         try:
-            return await self._offload(lambda: open_skill(skill))
+            return await self._offload(lambda: self._opened(skill))
         except SkillError as error:
             return error
+
+    def _opened(self, skill: Skill) -> Opened:
+        opened = open_skill(skill)
+        if self._mounts is None:
+            return opened
+        why_not = self._mounts.place(opened.skill)
+        return replace(opened, place="" if why_not else f"{INSIDE}/{skill.name}", why_not=why_not)
 
     @answers(FileOf)
     async def file(self, message: FileOf) -> ReadFile | SkillError:

@@ -90,6 +90,10 @@ class View:
             return found
         return found.skill if found.off is None else SkillError(*why_off(found))
 
+    def enabled(self) -> list[Skill]:
+        """Return the enabled skills."""
+        return [self._by_name[name].skill for name in self._on]
+
     def for_prompt(self, query: str, limit: int, told: Iterable[str] = ()) -> PromptSkills:
         """Return the skills for a prompt; see `ForPrompt`."""
         chosen = sorted(self._on)

@@ -134,17 +134,41 @@ class Snapshot:
             whole.update(content)
         return whole.hexdigest()
 
-    def write(self, folder: Path) -> None:
-        """Write all files into an empty folder."""
+    def write(self, folder: Path, *, shared: bool = False) -> None:
+        """Write all files into an empty folder. `shared`: without hidden ones, for every user to read."""
+        most = 0o755 if shared else 0o700
+        if shared:
+            folder.chmod(most)
         for path, executable, content in self.files:
+            if shared and any(part.startswith(".") for part in path.split("/")):
+                continue
+            inner = folder
+            for part in path.split("/")[:-1]:
+                inner /= part
+                if not inner.exists():
+                    inner.mkdir()
+                    inner.chmod(most)  # whatever the umask is
             place = folder / path
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             place.write_bytes(content)
-            place.chmod(0o700 if executable else 0o600)
+            place.chmod(most if executable else most & 0o666)
 
 
-def snapshot(folder: Path) -> Snapshot:
+def signature_of_files(folder: Path, *, own_link: bool) -> str:
+    """Return what changes whenever a file of the folder does, without reading any.
+
+    Raises:
+        OSError: The folder cannot be read.
+        SkillError: It is too large.
+    """
+    with opened(folder, own_link=own_link) as top:
+        seen = sorted((path, status.st_mode, *stamp(status)) for path, status in _walk(top))
+    return hashlib.sha256(repr(seen).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> Snapshot:
     """Return the content of a skill's folder, except files that running its tests leaves there.
+
+    `lenient`: leave out hidden files, links, pipes and devices instead of refusing them.
 
     Raises:
         SkillError: The folder cannot be read, is too large, or has an entry that is neither file nor folder:
@@ -153,9 +177,14 @@ def snapshot(folder: Path) -> Snapshot:
     files: list[tuple[str, bool, bytes]] = []
     left = MOST_FOLDER_BYTES
     try:
-        with opened(folder, own_link=False) as top:
+        with opened(folder, own_link=own_link) as top:
             for path, status in _walk(top):
-                if not _CACHES.isdisjoint(path.split("/")):
+                parts = path.split("/")
+                if not _CACHES.isdisjoint(parts):
+                    continue
+                if lenient and (
+                    any(part.startswith(".") for part in parts) or not stat.S_ISREG(status.st_mode)
+                ):
                     continue
                 if not stat.S_ISREG(status.st_mode):
                     raise SkillError(

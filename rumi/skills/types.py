@@ -99,12 +99,17 @@ class FurtherFile:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A skill that is used now. `files` are beside it; `more_files` is the number of unlisted ones."""
+    """A skill that is used now. `files` are beside it; `more_files` is the number of unlisted ones.
+
+    `place` is its folder in the sandbox; if that is empty, `why_not` says why it has none.
+    """
 
     skill: Skill
     body: str
     files: tuple[FurtherFile, ...] = ()
     more_files: int = 0
+    place: str = ""
+    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def instructions(opened: Opened, given: str) -> ToolResult:
     parts = [f"Instructions of the skill {name}. Follow them for this task.\n\n{body}"]
     if len(opened.body) > MOST_CHARS:
         parts.append(f"(the last {len(opened.body) - MOST_CHARS} characters are left out)")
-    if opened.files:
+    if opened.files or opened.place:
         parts.append(_files(opened))
     if given.strip():
         parts.append(f"Input: {given.strip()}")
@@ -185,8 +185,18 @@ def _files(opened: Opened) -> str:
     lines = [f"- {file.path} ({file.bytes} bytes)" for file in opened.files]
     if opened.more_files:
         lines.append(f"- and {opened.more_files} more")
+    if not lines:
+        return f"Its folder in the sandbox is {opened.place} (read-only)."
+    if opened.place:
+        return (
+            f"Its folder in the sandbox is {opened.place} (read-only). Paths in the instructions are "
+            f"relative to it: `scripts/x.py` is run with `python3 {opened.place}/scripts/x.py`. Write "
+            "results to /workspace. Files there (bash reads them, and use_skill with the input "
+            "`file: PATH`):\n" + "\n".join(lines)
+        )
+    why = f" ({opened.why_not})" if opened.why_not else ""
     return (
-        "Files beside it, which are not in the sandbox. Read one with use_skill, name "
+        f"Files beside it, which are not in the sandbox{why}. Read one with use_skill, name "
         f"{opened.skill.name} and input `file: PATH`; to use it in the sandbox, write it there.\n"
         + "\n".join(lines)
     )

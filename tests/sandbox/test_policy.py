@@ -638,3 +638,38 @@ def test_the_open_policy_hands_the_whole_line_to_sh(line: str) -> None:
 def test_the_open_policy_refuses_what_cannot_run(line: str) -> None:
     with pytest.raises(CommandRefused):
         OPEN.parse(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sh /skills/a/scripts/x.sh one two",
+        "bash /skills/a/scripts/x.sh",
+        "/skills/a/scripts/x.py --help",
+        "python3 /skills/a/scripts/x.py",
+        "cd /skills/a && bash scripts/x.sh | wc -l",
+        "cat f | sh /skills/a/x.sh > out",
+    ],
+)
+def test_scripts_of_skills_run(line: str) -> None:
+    assert WORKING.parse(line)
+    assert may_write(WORKING.parse(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sh x.sh",
+        "bash x.sh",
+        "sh /skills/../workspace/x.sh",
+        "/skills/../usr/bin/perl",
+        "sh -x /skills/a/x.sh",
+        "cd /skills/a && bash ../../workspace/x.sh",
+        "cd /skills/a; sh x.sh",
+        "sh /skills/a/x.sh > /skills/a/out",
+        "cd /skills/a && echo x > out",
+    ],
+)
+def test_other_scripts_do_not(line: str) -> None:
+    with pytest.raises(CommandRefused):
+        WORKING.parse(line)

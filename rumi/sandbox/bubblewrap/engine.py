@@ -18,7 +18,7 @@ from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import Plan
 from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits
+from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.programs import CORE_ONLY, Selection
 
 KERNEL_SETTINGS = (
@@ -202,7 +202,9 @@ class BubblewrapEngine:
         # The name is also the name of its processes on the host: see `sweep`.
         name = f"rumi-runner-{chat_id}-{self._installation}"
         ids = (self._uid, self._gid)
-        return Plan(name, chat_id, rootfs, workspace, *ids, self._limits, bwrap, libcap, seccomp)
+        skills = skills_folder(self._home)
+        skills.mkdir(parents=True, exist_ok=True)
+        return Plan(name, chat_id, rootfs, workspace, skills, *ids, self._limits, bwrap, libcap, seccomp)
 
     def _prepare(self) -> tuple[Path, bytes]:
         """Prepare the root file system and the system call filter. Blocking."""

@@ -2,8 +2,8 @@
 
 A program, not a module of Rumi: it runs as `python -I -S keeper.py KEY=VALUE…` and imports nothing of Rumi's,
 so that it starts in some milliseconds and has no path to load code from. Therefore it is one file. It makes a
-mount namespace that holds the root file system, the workspace and the chat's /tmp, gives up root if it had
-it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
+mount namespace that holds the root file system, the workspace, the skills' folder and the chat's /tmp, gives
+up root if it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
 
     run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
     kill  reply
@@ -78,7 +78,7 @@ def make_base(settings: dict[str, str]) -> None:
     """Mount what commands will see in a place that their user can reach, because $RUMI_HOME may forbid it."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     folder = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    sources = {name: os.open(settings[name], folder) for name in ("rootfs", "workspace")}
+    sources = {name: os.open(settings[name], folder) for name in ("rootfs", "workspace", "skills")}
     programs = {}
     for name in ("bwrap", "libcap"):
         if settings[name]:
@@ -137,6 +137,7 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
     flags += ["--dev", "/dev", "--size", shm, "--perms", "1777", "--tmpfs", "/dev/shm"]
     flags += ["--remount-ro", "/dev"]
     flags += ["--bind", f"{BASE}/tmp", "/tmp", "--bind", f"{BASE}/workspace", "/workspace"]
+    flags += ["--ro-bind", f"{BASE}/skills", "/skills"]
     flags += ["--chdir", "/workspace", "--clearenv", "--sync-fd", settings["life_fd"]]
     for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", "/workspace"), ("LANG", "C.UTF-8")):
         flags += ["--setenv", name, value]

@@ -17,6 +17,7 @@ class Plan:
     chat_id: str
     rootfs: Path
     workspace: Path
+    skills: Path
     uid: int
     gid: int
     limits: SandboxLimits
@@ -33,6 +34,7 @@ class Plan:
             "parent": os.getpid(),
             "rootfs": self.rootfs,
             "workspace": os.path.abspath(self.workspace),
+            "skills": os.path.abspath(self.skills),
             "bwrap": self.bwrap,
             "libcap": self.libcap or "",
             "tmp_bytes": self.limits.tmp_bytes,

@@ -9,7 +9,7 @@ from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi
 from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, ContainerSpec, is_rumis
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits
+from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 
 CREATE_S = 600.0
 """How long a sent create is awaited, because only its answer says if there is a container. Callers that
@@ -40,8 +40,9 @@ class DockerEngine:
     ) -> None:
         """Connect to nothing yet. `address` has the form of DOCKER_HOST.
 
-        `home` is RUMI_HOME, which has the files that name the user inside; without it the user has only a
-        number there. `user` is the uid and gid of commands, by default the result of `sandbox_user`.
+        `home` is RUMI_HOME, which has the files that name the user inside, and the skills' folder; without it
+        the user has only a number there. `user` is the uid and gid of commands, by default the result of
+        `sandbox_user`.
 
         Raises:
             SandboxError: The address is not understood, or there is no user for commands.
@@ -49,7 +50,12 @@ class DockerEngine:
         self._api = EngineApi(address)
         names = home.absolute() / "run" if home is not None else None
         self._spec = ContainerSpec(
-            installation, image, user or sandbox_user(installation, home), limits, names
+            installation,
+            image,
+            user or sandbox_user(installation, home),
+            limits,
+            names,
+            skills_folder(home.absolute()) if home is not None else None,
         )
         self._degraded: tuple[str, ...] = ()
         self.missing_programs: tuple[str, ...] = ()

@@ -71,6 +71,8 @@ class ContainerSpec:
     """A folder with `passwd` and `group` that name the user, because many installations share the image.
     None: the user stays a number.
     """
+    skills: Path | None = None
+    """The folder that is /skills inside."""
 
     def name(self, chat_id: str) -> str:
         """Return the container's name: always the same for a chat, so that it can be found after a crash."""
@@ -78,6 +80,8 @@ class ContainerSpec:
 
     def write_names(self) -> None:
         """Write the files that name the user, if they are missing. Blocking, briefly. Raises OSError."""
+        if self.skills is not None:
+            self.skills.mkdir(parents=True, exist_ok=True)
         if self.names is None:
             return
         self.names.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -125,7 +129,11 @@ class ContainerSpec:
                 "MemorySwap": limits.memory_bytes,
                 "NanoCpus": int(limits.cpus * 1_000_000_000),
                 "CpuShares": CPU_SHARES,
-                "Mounts": [_bound(workspace.resolve(), "/workspace"), *self._names_mounted()],
+                "Mounts": [
+                    _bound(workspace.resolve(), "/workspace"),
+                    *self._names_mounted(),
+                    *self._skills_mounted(),
+                ],
                 "Tmpfs": {"/tmp": tmp},
                 "ShmSize": 1024 * 1024,
                 "MaskedPaths": list(MASKED),
@@ -142,6 +150,9 @@ class ContainerSpec:
                 "Init": False,
             },
         }
+
+    def _skills_mounted(self) -> list[dict[str, object]]:
+        return [_bound(self.skills.resolve(), "/skills", ReadOnly=True)] if self.skills is not None else []
 
     def _names_mounted(self) -> list[dict[str, object]]:
         if self.names is None:

@@ -22,6 +22,7 @@ SKILLS: Final[dict[str, str]] = {
     "{folder} cannot be made: {why}.": "No se puede crear {folder}: {why}.",
     "Check the folder's owner.": "Fijate de quién es la carpeta.",
     "{path} cannot be changed: {why}.": "No se puede cambiar {path}: {why}.",
+    "the user has not trusted it": "el usuario no confió en ella",
     "names no file": "no nombra ningún archivo",
     "is not an ordinary file": "no es un archivo común",
     "cannot be opened": "no se puede abrir",
