@@ -183,10 +183,22 @@ def _taken(browser: "Browser", link: str, folder: Path) -> Iterator[Path]:
         for screen, (width, height) in SCREENS.items():
             page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             page.set_viewport_size({"width": width, "height": height})
-            _look_at(page, "#talk" if scheme == "light" else "#installation")
+            _look_at(page, "#talk" if scheme == "light" else "#house")
             path = folder / f"page-{screen}-{scheme}.png"
             page.screenshot(path=path)
             yield path
+
+
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": SCREENS["desktop"][0], "height": SCREENS["desktop"][1]})
+    page.click("#open-shelf")
+    page.fill("#words", "olives")
+    page.click("#open-files")
+    page.wait_for_selector("#shelf-found li")
+    page.wait_for_selector("#files-list li")
+    path = folder / "page-chats.png"
+    page.screenshot(path=path)
+    yield path
 
 
 def _look_at(page: "Page", what: str) -> None:
