@@ -188,7 +188,6 @@ def _taken(browser: "Browser", link: str, folder: Path) -> Iterator[Path]:
             page.screenshot(path=path)
             yield path
 
-
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": SCREENS["desktop"][0], "height": SCREENS["desktop"][1]})
     page.click("#open-shelf")

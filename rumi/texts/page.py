@@ -72,7 +72,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Enter sends · Shift-Enter new line · Esc stops",
     ),
     "new_chat": ("Chat nuevo", "New chat"),
-    "new_session": ("— sesión nueva —", "— new session —"),
+    "new_session": ("— otra sesión —", "— another session —"),
     "no": ("No", "No"),
     "no_chats": ("Ningún chat en memoria.", "No chat in memory."),
     "no_files": ("Este chat no tiene archivos.", "This chat has no files."),

@@ -1,10 +1,12 @@
 """The talk as windows see it, from events and from the journal."""
 
 from rumi.agent import TurnFinished
-from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
+from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, told_before
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.journal import HistoryEntry, StoredEntry
+from rumi.marked import block
 from rumi.models import Message, TextDelta
+from rumi.sandbox import about_file
 
 RESTARTED = Replied(7, (3,), "I was restarted while working on it.")
 
@@ -60,3 +62,23 @@ def test_the_talk_is_bounded_and_the_oldest_go() -> None:
     assert len(transcript.entries) == MOST_ENTRIES
     assert shown(transcript)[-2:] == [str(MOST_ENTRIES - 1), "done"]
     assert not transcript.working
+
+
+def test_what_was_handed_on_shows_where_it_comes_from_and_sessions_are_told_apart() -> None:
+    file = block("a file that the user sent", about_file("x.png", "image/png", 5))
+    words = block("mail of Ana", "buy it")
+    said = (
+        (1, Message("user", "[The user sends files.]")),
+        (1, Message("user", f"[The user hands this on.]\n{file}")),
+        (1, Message("user", f"[The user hands this on.]\n{words}")),
+        (2, Message("user", "hello")),
+    )
+    rows = [
+        StoredEntry(id, "cli", session, 1.0, HistoryEntry("t", m)) for id, (session, m) in enumerate(said)
+    ]
+    assert [(entry.id, entry.parts) for entry in told_before(rows)] == [
+        ("h1", [{"kind": "file", "path": "x.png"}]),
+        ("h2", [{"kind": "handed", "source": "mail of Ana", "text": "buy it"}]),
+        ("s3", [{"kind": "session"}]),
+        ("h3", [{"kind": "text", "text": "hello"}]),
+    ]

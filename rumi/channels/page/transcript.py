@@ -77,7 +77,7 @@ class TranscriptEntry:
 
 
 def told_before(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
-    """Yield entries for what the journal has, named by its numbers, with a line where a session begins."""
+    """Yield entries for what the journal has, named by its numbers, with a line where the session changes."""
     session = rows[0].session if rows else 0
     for row in rows:
         message, turn = row.entry.message, row.entry.turn
