@@ -225,15 +225,18 @@ class ChatSession:
 
         Prompts of later processes have to begin like those of this one, also where a turn was stopped.
         """
-        before, self._writing = self._writing, trio.Event()
-        self._start_soon(self._write, request, before, self._writing)
-        await self._writing.wait()
+        before, done = self._writing, trio.Event()
+        self._writing = done
+        self._start_soon(self._write, request, before, done)
+        await done.wait()
 
     async def _write(self, request: Append | Shorten, before: trio.Event | None, done: trio.Event) -> None:
         if before is not None:
             await before.wait()
         await self._journal.ask(request)
         done.set()
+        if self._writing is done:
+            self._writing = None
 
     def remember(self, *entries: HistoryEntry) -> None:
         """Append what the journal stores by itself, with a turn's beginning or its reply."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from rumi.models import ToolSpec
@@ -24,8 +25,9 @@ _BEYOND = "Besides the usual programs (coreutils, grep, sed, awk, find, tar) the
 _PIP = "pip installs only from wheel files in /workspace."
 
 
+@lru_cache(maxsize=8)
 def bash_spec(policy: CommandPolicy) -> ToolSpec:
-    """Return the tool as the model sees it: with the programs that are there."""
+    """Return the tool as the model sees it, with the programs that are there; made once for a policy."""
     parts = [_FIRST + (_OPEN if policy.open else _STRICT)]
     if beyond := [name for name in policy.there if name not in CORE]:
         parts.append(f"{_BEYOND}{', '.join(beyond)}.{f' {_PIP}' if 'pip' in beyond else ''}")

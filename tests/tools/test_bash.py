@@ -136,6 +136,11 @@ def test_the_model_is_told_which_tools_are_there() -> None:
     assert "there are: " not in Bash(Recorder(ended())).spec.description
 
 
+def test_chats_with_the_same_policy_share_the_description() -> None:
+    one, other = (Bash(Recorder(ended()), CommandPolicy(("ls", "git"))) for _ in range(2))
+    assert one.spec is other.spec
+
+
 async def test_the_open_policy_runs_a_line_as_it_is_and_says_so() -> None:
     shell = Recorder(ended())
     bash = Bash(shell, CommandPolicy(open=True))
