@@ -125,7 +125,10 @@ async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
     progress(f"building the sandbox's image {name}")
     report = await image.build_image(name, progress, selection=selection_of(loaded))
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
-    return [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}", *_lacking(report.missing)]
+    lines = [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}", *_lacking(report.missing)]
+    if report.by_exec:
+        lines.append(f"commands: started by Docker's exec, which takes longer: {report.by_exec}")
+    return lines
 
 
 async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
@@ -186,6 +189,8 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
         if image.sound:
             missing = image.missing
         facts.append(("image", image.fault or f"{image.image}, sound, made of {image.made_of}"))
+        if image.sound:
+            facts.append(("commands", await who_starts_commands(engine)))
     if not own:
         there = [name for name in selection_of(loaded).beyond_core if name not in missing]
         facts.append(("tools", f"{loaded.settings.sandbox.tools}: {', '.join(there) or '-'}"))
@@ -199,6 +204,20 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
         if not containers:
             facts.append(("containers", "none"))
     return facts
+
+
+async def who_starts_commands(engine: Engine) -> str:
+    """Describe how Docker's containers start commands.
+
+    Raises:
+        SandboxError: The daemon does not answer, or there is no image.
+    """
+    from rumi.sandbox.docker.engine import DockerEngine
+
+    assert isinstance(engine, DockerEngine)
+    if why := await engine.starts_by_exec():
+        return f"started by Docker's exec, which takes longer: {why}"
+    return "started by each container's first process"
 
 
 def files_bound(loaded: Loaded) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import trio
 
-from rumi.building import close_engine, find_engine, image_state, sandbox_limits
+from rumi.building import close_engine, find_engine, image_state, sandbox_limits, who_starts_commands
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
@@ -58,6 +58,7 @@ async def _examined(engine: Engine, home: Home, loaded: Loaded) -> list[Check]:
     checks.append(image)
     if image.verdict == "ok":
         checks += await _container(engine, home, sandbox_limits(loaded))
+        checks.append(Check("commands", "ok", await who_starts_commands(engine)))
     return checks
 
 

@@ -156,7 +156,7 @@ def test_stop_in_a_pipe_goes_out_at_once_and_other_lines_wait(bubblewrap: Progra
 
 
 @pytest.mark.docker
-def test_containers_end_with_the_program_and_after_a_kill_at_the_next_start(
+def test_containers_end_with_the_program_and_by_themselves_after_a_kill(
     docker: Program, tmp_path: Path
 ) -> None:
     other = Program(tmp_path / "other", docker.env)
@@ -169,13 +169,13 @@ def test_containers_end_with_the_program_and_after_a_kill_at_the_next_start(
         ours = (docker.home / "installation").read_text().strip()
         assert containers(ours) == []
         killed = docker.start("chat", "-p", "run sleep 600")
-        wait_for(lambda: containers(ours))
+        wait_for(lambda: "running sleep" in docker.run("status", code=None).stdout)
         wait_for(lambda: (other.home / "installation").exists())
         theirs = (other.home / "installation").read_text().strip()
         wait_for(lambda: containers(theirs))
         killed.send_signal(signal.SIGKILL)
         killed.communicate(timeout=30)
-        assert containers(ours) != []
+        wait_for(lambda: not containers(ours))
         done = docker.run("chat", "-p", "hello")
         assert "I was restarted while working on: “run sleep 600”" in done.stderr + done.stdout
         assert containers(ours) == []

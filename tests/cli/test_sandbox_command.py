@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import trio
 
+from rumi.sandbox import SandboxLimits
+from rumi.sandbox.docker.engine import DockerEngine
 from tests.cli.conftest import containers
 from tests.cli.program import Program
 
@@ -26,6 +29,22 @@ def running_command(program: Program) -> Iterator["subprocess.Popen[str]"]:
     finally:
         chat.terminate()
         chat.communicate(timeout=30)
+
+
+def left_container(program: Program) -> str:
+    """Leave a container as a killed Rumi without a connection to it does; return its installation."""
+    program.run("sandbox", "status")
+    installation = (program.home / "installation").read_text().strip()
+
+    async def leave() -> None:
+        # Without a home no first process is connected, which would end the container.
+        engine = DockerEngine(installation, SandboxLimits(), image=program.env["RUMI_SANDBOX__IMAGE"])
+        (program.home / "workspace/cli").mkdir()
+        await engine.create("cli", program.home / "workspace/cli")
+        await engine.aclose()
+
+    trio.run(leave)
+    return installation
 
 
 @pytest.mark.bubblewrap
@@ -62,20 +81,7 @@ def test_clean_removes_what_a_kill_left_and_never_another_installations(
     docker: Program, tmp_path: Path
 ) -> None:
     other = Program(tmp_path / "other", docker.env)
-    chats = [program.start("chat", "--json", "-p", "run sleep 600") for program in (docker, other)]
-    try:
-        for chat in chats:
-            assert chat.stdout is not None
-            while json.loads(chat.stdout.readline())["event"] != "tool_call":
-                pass
-        ours, theirs = ((p.home / "installation").read_text().strip() for p in (docker, other))
-        for installation in (ours, theirs):
-            while not containers(installation):
-                assert all(chat.poll() is None for chat in chats)
-    finally:
-        for chat in chats:
-            chat.kill()
-            chat.communicate(timeout=30)
+    ours, theirs = (left_container(program) for program in (docker, other))
     try:
         left = f"rumi-runner-cli-{ours}"
         assert left in docker.run("sandbox", "status").stdout

@@ -94,6 +94,8 @@ class FakeDaemon:
                 return 404, {"message": f"No such container: {match[1]}"}
             self.containers = {k: v for k, v in self.containers.items() if match[1] not in (k, v["Id"])}
             return 204, None
+        if re.fullmatch(r"GET /images/[^/]+/json", line):
+            return 200, {"Id": "image", "Config": {"Labels": {}}}
         if request.path.startswith("/containers/json"):
             return 200, [
                 {"Names": [f"/{name}"], "Id": entry["Id"], "Labels": entry["Labels"], "State": "running"}

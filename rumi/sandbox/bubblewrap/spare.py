@@ -5,20 +5,17 @@ number first, a full stop last), so a partly transferred command does not run.
 """
 
 import contextlib
-import fcntl
 import os
 import select
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import trio
 
+from rumi.sandbox.pipes import file_in_memory, fill, pipe, pump
 from rumi.sandbox.types import SandboxError, Sink
 
 LINGER_S = 2.0
-CHUNK_BYTES = 65536
 LOST = ("The sandbox has ended.", "Send the request again: it gets a new sandbox.")
-SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
 class Spare:
@@ -30,12 +27,12 @@ class Spare:
         An exception of `ask` passes through, with no descriptor left open.
         """
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            self._stdin = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            self._stdin = file_in_memory("stdin")
             ours.callback(os.close, self._stdin)
-            words, self._words = _pipe(ours, theirs, "write")
-            out, self._out = _pipe(ours, theirs, "read")
-            err, self._err = _pipe(ours, theirs, "read")
-            reply, self._reply = _pipe(ours, theirs, "read")
+            words, self._words = pipe(ours, theirs, "write")
+            out, self._out = pipe(ours, theirs, "read")
+            err, self._err = pipe(ours, theirs, "read")
+            reply, self._reply = pipe(ours, theirs, "read")
             ask([words, self._stdin, out, err, reply])
             self._open = ours.pop_all()
 
@@ -52,11 +49,7 @@ class Spare:
         Raises:
             trio.BrokenResourceError: The sandbox ended while it waited; no command ran.
         """
-        view, offset = memoryview(stdin), 0
-        while offset < len(view):
-            offset += os.pwrite(self._stdin, view[offset:], offset)
-        # Its reader can neither change it nor let it grow.
-        fcntl.fcntl(self._stdin, fcntl.F_ADD_SEALS, SEALS)
+        fill(self._stdin, stdin)
         framed = [str(len(words) + 2).encode(), *words, b"."]
         await self._words.send_all(b"".join(word + b"\0" for word in framed))
         self._words.close()
@@ -85,20 +78,3 @@ class Spare:
     def close(self) -> None:
         """Close our ends. A sandbox that still waits ends then; a running command does not."""
         self._open.close()
-
-
-async def pump(stream: trio.lowlevel.FdStream, sink: Sink) -> None:
-    """Pass on a stream to its end."""
-    while chunk := await stream.receive_some(CHUNK_BYTES):
-        sink(bytes(chunk))
-
-
-def _pipe(
-    ours: contextlib.ExitStack, theirs: contextlib.ExitStack, we: Literal["read", "write"]
-) -> tuple[int, trio.lowlevel.FdStream]:
-    read, write = os.pipe()
-    mine, other = (read, write) if we == "read" else (write, read)
-    theirs.callback(os.close, other)
-    stream = trio.lowlevel.FdStream(mine)
-    ours.callback(stream.close)
-    return other, stream

@@ -8,6 +8,7 @@ import trio
 
 from rumi.sandbox.docker.api import HUNG, ApiError, Duplex, EngineApi, Json
 from rumi.sandbox.docker.frames import Demultiplexer, listen, not_started
+from rumi.sandbox.docker.init import Init
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 5.0
@@ -35,12 +36,21 @@ exit 75
 """
 
 
-class DockerContainer:
-    """A running container. One command at a time; `kill_all` may run during a command."""
+class EndedAtOnceError(SandboxError):
+    """The container was started, and its first process has ended."""
 
-    def __init__(self, api: EngineApi, container_id: str) -> None:
+
+class DockerContainer:
+    """A running container. One command at a time; `kill_all` may run during a command.
+
+    Its first process starts the commands if it is connected, and otherwise Docker's exec.
+    """
+
+    def __init__(self, api: EngineApi, container_id: str, user: tuple[int, int]) -> None:
         self._api = api
         self._id = container_id
+        self._user = user
+        self.init: Init | None = None
         self._pid = 0
         self._unfinished: set[str] = set()
         self._tasks_file: Path | None = None
@@ -50,15 +60,26 @@ class DockerContainer:
         """Docker's full id."""
         return self._id
 
+    @property
+    def local_pid(self) -> int:
+        """The pid of its first process on this machine; 0 if the daemon is elsewhere."""
+        return self._pid if self._tasks_file is not None else 0
+
     async def entered(self) -> None:
         """Read facts about the container's first process, after each start.
 
         Raises:
-            SandboxError: It did not start, or ended at once.
+            EndedAtOnceError: It has ended.
+            SandboxError: The daemon does not answer.
         """
-        state = await self._state()
+        try:
+            state = await self._state()
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            state = {"Running": False, "ExitCode": "unknown", "Error": ""}
         if not state["Running"]:
-            raise SandboxError(
+            raise EndedAtOnceError(
                 f"The container ended at once (exit code {state['ExitCode']}). {state['Error']}",
                 "Rebuild the image with: rumi sandbox build",
             )
@@ -76,6 +97,8 @@ class DockerContainer:
             ContainerGoneError: The container is gone, and the command was not begun.
             SandboxError: The container ended during the command, or the engine does not answer.
         """
+        if self.init is not None:
+            return await self.init.execute(command, stdout, stderr, self._user)
         body = {
             "AttachStdin": bool(command.stdin),
             "AttachStdout": True,
@@ -103,14 +126,21 @@ class DockerContainer:
     async def kill_all(self) -> None:
         """End every process except the first, and return only when that is proved.
 
-        The proof has two parts. The kernel's count of the container's tasks must be one, if this machine
-        shows it (it counts zombies too); otherwise /proc inside is read. And every command that was begun
-        must be known to have ended, because one may still be starting. If two seconds do not suffice, the
-        container is restarted.
+        A connected first process does that; if it does not in two seconds, the container must be removed.
+        Otherwise the proof has two parts. The kernel's count of the container's tasks must be one, if this
+        machine shows it (it counts zombies too); if not, /proc inside is read. And every command that was
+        begun must be known to have ended, because one may still be starting. If two seconds do not suffice,
+        the container is restarted.
 
         Raises:
             SandboxError: It could not be proved; the container must not be used again.
         """
+        if self.init is not None:
+            with trio.move_on_after(KILL_S):
+                if await self.init.kill_all():
+                    return
+                raise SandboxError("The sandbox's container has ended.")
+            raise SandboxError("The sandbox's processes could not be ended in time.", HUNG)
         if not self._unfinished and self._tasks() == 1:
             await trio.lowlevel.checkpoint()
             return

@@ -1,15 +1,27 @@
 """The Docker engine: makes, finds and removes the containers of this installation."""
 
+import contextlib
 import json
+import logging
 from pathlib import Path
 
 import trio
 
 from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi
-from rumi.sandbox.docker.container import DockerContainer
-from rumi.sandbox.docker.spec import LABEL_CHAT, LABEL_INSTALLATION, ContainerSpec, is_rumis
+from rumi.sandbox.docker.container import DockerContainer, EndedAtOnceError
+from rumi.sandbox.docker.init import Init, Listener
+from rumi.sandbox.docker.spec import (
+    LABEL_CHAT,
+    LABEL_INIT,
+    LABEL_INSTALLATION,
+    ContainerSpec,
+    is_rumis,
+)
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
+from runner.init import VERSION
+
+log = logging.getLogger("rumi.sandbox")
 
 CREATE_S = 600.0
 """How long a sent create is awaited, because only its answer says if there is a container. Callers that
@@ -40,9 +52,9 @@ class DockerEngine:
     ) -> None:
         """Connect to nothing yet. `address` has the form of DOCKER_HOST.
 
-        `home` is RUMI_HOME, which has the files that name the user inside, and the skills' folder; without it
-        the user has only a number there. `user` is the uid and gid of commands, by default the result of
-        `sandbox_user`.
+        `home` is RUMI_HOME, which has the files that name the user inside, the skills, and the sockets to
+        which the first processes connect. Without it the user has only a number there, and Docker's exec
+        starts commands. `user` is the uid and gid of commands, by default the result of `sandbox_user`.
 
         Raises:
             SandboxError: The address is not understood, or there is no user for commands.
@@ -60,6 +72,8 @@ class DockerEngine:
         self._degraded: tuple[str, ...] = ()
         self.missing_programs: tuple[str, ...] = ()
         """Allowed programs that the image is known to lack; known once somebody has looked at the image."""
+        self._inits: dict[str, Init] = {}
+        self._by_exec = "" if names is not None else "there is no home for its socket"
 
     @property
     def kind(self) -> EngineKind:
@@ -102,6 +116,24 @@ class DockerEngine:
             )
         self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
 
+    async def starts_by_exec(self) -> str:
+        """Return why Docker's exec starts the commands of new containers; "" if their first process does.
+
+        Raises:
+            SandboxError: The daemon does not answer.
+        """
+        if not self._api.address.startswith("unix://"):
+            return "the daemon is on another machine"
+        if self._by_exec:
+            return self._by_exec
+        try:
+            found = await self._api.call("GET", f"/images/{self._spec.image}/json")
+        except ApiError as error:
+            raise self._advised(error) from error
+        if (found["Config"].get("Labels") or {}).get(LABEL_INIT) != VERSION:
+            return "the image has no program for it"
+        return ""
+
     async def create(self, chat_id: str, workspace: Path) -> DockerContainer:
         """Make the chat's container and start it. A container with its name is removed first.
 
@@ -115,7 +147,41 @@ class DockerEngine:
             self._spec.write_names()
         except OSError as error:
             raise SandboxError(f"{self._spec.names} cannot be written: {error.strerror}.") from error
-        request = self._spec.request(chat_id, workspace)
+        self._let_go(chat_id)
+        with contextlib.ExitStack() as stack:
+            listener = None
+            if not await self.starts_by_exec() and (listener := self._listen(chat_id)) is not None:
+                stack.callback(listener.close)
+            if listener is None:
+                return await self._started(chat_id, workspace, None)
+            with contextlib.suppress(EndedAtOnceError):
+                container = await self._started(chat_id, workspace, listener)
+                if container.local_pid:
+                    container.init = await listener.accept(container.local_pid)
+                if container.init is not None:
+                    self._inits[chat_id] = container.init
+                    return container
+        self._by_exec = "a container's first process did not connect"
+        log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
+        await self.remove(chat_id)
+        return await self._started(chat_id, workspace, None)
+
+    def _listen(self, chat_id: str) -> Listener | None:
+        assert self._spec.names is not None
+        try:
+            return Listener(self._spec.names, self._spec.name(chat_id), self.user)
+        except OSError as error:
+            self._by_exec = f"no socket can be made in {self._spec.names}: {error.strerror}"
+            log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
+            return None
+
+    def _let_go(self, chat_id: str) -> None:
+        """Close the connection to a container's first process, which then ends."""
+        if (init := self._inits.pop(chat_id, None)) is not None:
+            init.close()
+
+    async def _started(self, chat_id: str, workspace: Path, listener: Listener | None) -> DockerContainer:
+        request = self._spec.request(chat_id, workspace, listener.path if listener else None)
         created = None
         for _ in range(3):
             try:
@@ -134,7 +200,7 @@ class DockerEngine:
                 await self.remove(chat_id)
         if created is None:
             raise SandboxError(f"Another container keeps the name {self._spec.name(chat_id)}.", "Remove it.")
-        container = DockerContainer(self._api, created["Id"])
+        container = DockerContainer(self._api, created["Id"], self.user)
         try:
             await self._api.call("POST", f"/containers/{container.container_id}/start")
         except ApiError as error:
@@ -148,6 +214,7 @@ class DockerEngine:
         Raises:
             SandboxError: The daemon did not confirm it; call it again later.
         """
+        self._let_go(chat_id)
         path = f"/containers/{self._spec.name(chat_id)}"
         with trio.move_on_after(REMOVE_S):
             pause = 0.02
@@ -186,6 +253,8 @@ class DockerEngine:
 
     async def aclose(self) -> None:
         """Close connections. The caller removes the containers."""
+        for chat_id in tuple(self._inits):
+            self._let_go(chat_id)
         await self._api.aclose()
 
     def _advised(self, error: ApiError) -> SandboxError:

@@ -3,13 +3,8 @@
 import trio
 
 from rumi.sandbox.docker.api import Duplex
+from rumi.sandbox.pipes import Pace
 from rumi.sandbox.types import Sink
-
-FREE_BYTES = 16 * 1024 * 1024
-PACE_BYTES_PER_S = 64 * 1024 * 1024
-"""Output beyond the first bytes is read at this pace, so that a command that only writes does not take a
-processor from other chats. The command waits at its pipe meanwhile.
-"""
 
 HEAD = 8
 _START_FAILED = b"OCI runtime exec failed"
@@ -26,7 +21,6 @@ class Demultiplexer:
         self._sink = stdout
         self._first = True
         self._held = bytearray()
-        self.total_bytes = 0
 
     def feed(self, data: bytes) -> None:
         """Pass on the payloads in the next bytes of the socket, which may be cut anywhere."""
@@ -44,7 +38,6 @@ class Demultiplexer:
             payload = bytes(view[: self._left])
             view = view[len(payload) :]
             self._left -= len(payload)
-            self.total_bytes += len(payload)
             self._hand_on(payload)
 
     def finish(self, started: bool) -> str:
@@ -71,24 +64,25 @@ class Demultiplexer:
 
 async def listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> None:
     """Send the input, if any, while the output is read to its end."""
+    pace = Pace()
     async with trio.open_nursery() as nursery:
         if stdin:
             nursery.start_soon(connection.write, stdin)
         while data := await connection.read():
             streams.feed(data)
-            if streams.total_bytes > FREE_BYTES:
-                await trio.sleep(len(data) / PACE_BYTES_PER_S)
+            await pace.read(len(data))
         nursery.cancel_scope.cancel()
 
 
 def not_started(program: str, code: int, words: str) -> tuple[int, str]:
-    """Return the exit code and the line that a shell would give, from the daemon's message."""
-    if "not found" in words or "no such file" in words:
+    """Return the exit code and the line that a shell would give, from the daemon's or kernel's message."""
+    said = words.lower()
+    if "not found" in said or "no such file" in said:
         return 127, f"{program}: not found in the sandbox\n"
-    if "permission denied" in words:
+    if "permission denied" in said:
         return 126, f"{program}: cannot be executed\n"
-    if "is a directory" in words:
+    if "is a directory" in said:
         return 126, f"{program}: is a directory\n"
-    if "resource temporarily unavailable" in words:
+    if "resource temporarily unavailable" in said:
         return 126, f"{program}: the sandbox has no room for another process\n"
     return code, f"{program}: could not be started: {words}\n"

@@ -19,11 +19,11 @@ import trio
 
 from rumi.sandbox.docker.api import ApiError, EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.docker.spec import FIRST_PROCESS, is_rumis
+from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
-FORMAT = "3"
+FORMAT = "4"
 """Increased when older images must be replaced; the images carry it as a label."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
@@ -80,6 +80,8 @@ class ImageReport:
     missing: tuple[str, ...]
     """Allowed programs that it lacks, because this host has none of that name."""
     bytes: int
+    by_exec: str
+    """Why Docker's exec starts its commands, empty if its first process does."""
 
 
 async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_ONLY) -> ImageState:
@@ -147,10 +149,10 @@ async def build_image(
                 progress(error.message)
                 continue
             made = await api.call("GET", f"/images/{image}/json")
-            missing = await _try_out(image, api.address, selection)
+            missing, by_exec = await _try_out(image, api.address, selection)
             if before and before != made["Id"]:
                 await _drop(api, before)
-            return ImageReport(image, made["Id"], source, missing, int(made["Size"]))
+            return ImageReport(image, made["Id"], source, missing, int(made["Size"]), by_exec)
         raise SandboxError("The image cannot be made. " + " ".join(reasons), "Look at `rumi doctor`.")
     finally:
         await api.aclose()
@@ -204,10 +206,15 @@ def _from_alpine(address: str, image: str, selection: Selection, progress: Progr
             raise
         except Exception as error:  # of requests, urllib3 or docker: all mean that no registry can be reached
             raise SandboxError(f"No registry can be reached ({_last_words(error)}).") from error
-    dockerfile = resources.files("runner").joinpath("Dockerfile").read_bytes()
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name in ("Dockerfile", "init.c"):
+            _add_file(tar, name, resources.files("runner").joinpath(name).read_bytes(), 0o644)
+    context.seek(0)
     with _client(address, STEP_S) as client:
         events = client.build(
-            fileobj=io.BytesIO(dockerfile),
+            fileobj=context,
+            custom_context=True,
             tag=image,
             rm=True,
             forcerm=True,
@@ -234,6 +241,7 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 def _from_host(address: str, image: str, selection: Selection, progress: Progress) -> None:
     """Make a tree of this host's programs and import it as the image. Blocking."""
+    from runner.init import VERSION, InitError, compile_init
     from runner.rootfs import RootfsError, build_rootfs, write_tar
 
     progress("copying this host's own programs")
@@ -245,7 +253,6 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
             raise SandboxError(str(error)) from error
         with archive.open("w+b") as file:
             write_tar(tree, file)
-        _add_first_process(tree, archive)
         labels = {
             LABEL_FORMAT: FORMAT,
             LABEL_SOURCE: "host",
@@ -253,6 +260,13 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
             LABEL_TOOLS: selection.label,
             LABEL_MISSING: " ".join(report.missing),
         }
+        init = Path(folder, "init")
+        try:
+            compile_init(init)
+            labels[LABEL_INIT] = VERSION
+        except InitError as error:
+            progress(f"without the program that starts commands fast: {error}")
+        _add_first_processes(tree, archive, init)
         changes = [f'LABEL {name}="{value}"' for name, value in labels.items()]
         changes += [
             "USER 1000:1000",
@@ -268,8 +282,8 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
             client.import_image_from_file(str(archive), repository=repository, tag=tag, changes=changes)
 
 
-def _add_first_process(tree: Path, archive: Path) -> None:
-    """Append the copy of sleep that no user may read; see `FIRST_PROCESS`."""
+def _add_first_processes(tree: Path, archive: Path, init: Path) -> None:
+    """Append the copy of sleep that no user may read, and `INIT` if it was compiled; see `FIRST_PROCESS`."""
     sleep = tree / "usr/bin/sleep"
     if not sleep.exists():
         raise SandboxError("This host has no `sleep`, which a sandbox needs.")
@@ -277,26 +291,36 @@ def _add_first_process(tree: Path, archive: Path) -> None:
         folder = tarfile.TarInfo(str(Path(FIRST_PROCESS).parent).lstrip("/"))
         folder.type, folder.mode = tarfile.DIRTYPE, 0o755
         tar.addfile(folder)
-        first = tarfile.TarInfo(FIRST_PROCESS.lstrip("/"))
-        first.size, first.mode = sleep.stat().st_size, 0o111
-        with sleep.open("rb") as content:
-            tar.addfile(first, content)
+        _add_file(tar, FIRST_PROCESS, sleep.read_bytes(), 0o111)
+        if init.exists():
+            _add_file(tar, INIT, init.read_bytes(), 0o111)
 
 
-async def _try_out(image: str, address: str, selection: Selection) -> tuple[str, ...]:
-    """Make a container from the image, run a command in it, and return the missing programs.
+def _add_file(tar: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
+    member = tarfile.TarInfo(name.lstrip("/"))
+    member.size, member.mode = len(content), mode
+    tar.addfile(member, io.BytesIO(content))
+
+
+async def _try_out(image: str, address: str, selection: Selection) -> tuple[tuple[str, ...], str]:
+    """Make a container from the image, and run a command in it.
+
+    Return the missing programs, and why Docker's exec starts its commands, "" if its first process does.
 
     Raises:
         SandboxError: No container can be made from it, or it does not run.
     """
     import secrets
 
-    engine = DockerEngine(f"try{secrets.token_hex(4)}", SandboxLimits(), image=image, address=address)
     found = bytearray()
     look = 'for p in "$@"; do type -P "$p" > /dev/null || echo "$p"; done'
     with tempfile.TemporaryDirectory(prefix="rumi-try-") as folder:
+        home, name = Path(folder), f"try{secrets.token_hex(4)}"
+        engine = DockerEngine(name, SandboxLimits(), image=image, address=address, home=home)
         try:
-            container = await engine.create("image", Path(folder))
+            (home / "workspace").mkdir()
+            container = await engine.create("image", home / "workspace")
+            by_exec = await engine.starts_by_exec()
             command = Command(("bash", "-c", look, "look", *selection.programs))
             if await container.execute(command, found.extend, found.extend) != 0:
                 raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")
@@ -304,7 +328,7 @@ async def _try_out(image: str, address: str, selection: Selection) -> tuple[str,
             with trio.CancelScope(shield=True):  # bounded inside
                 await engine.remove("image")
                 await engine.aclose()
-    return tuple(found.decode().split())
+    return tuple(found.decode().split()), by_exec
 
 
 async def _drop(api: EngineApi, image_id: str) -> None:

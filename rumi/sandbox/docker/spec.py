@@ -17,11 +17,17 @@ the memory, the score or the files of a process that was started from it, so a c
 first process, which survives every kill.
 """
 
+INIT = "/usr/lib/rumi/init"
+"""The program that starts and ends commands for Rumi (`runner/init.c`), in images that have it."""
+CONNECTION = "/run/rumi"
+"""The socket inside to which it connects."""
+
 SLEEP = (
     f"trap '' CHLD; if [ -x {FIRST_PROCESS} ]; then exec -a sleep {FIRST_PROCESS} infinity; fi; "
     "exec sleep infinity"
 )
-"""The script of the first process: it ignores SIGCHLD, so orphans leave no zombies, and sleeps.
+"""The script of the first process in images without `INIT`: it ignores SIGCHLD, so orphans leave no zombies,
+and sleeps.
 
 Ignored signals survive `exec` in bash; dash resets them. An image without the unreadable copy of `sleep` uses
 the ordinary one.
@@ -56,6 +62,8 @@ READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 LABEL_INSTALLATION = "rumi.installation"
 LABEL_CHAT = "rumi.chat"
 LABEL_OWNER = "rumi.owner"
+LABEL_INIT = "rumi.runner.init"
+"""On an image: the version of its `INIT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +100,11 @@ class ContainerSpec:
                     continue
             replace_file(path, text.encode(), mode=0o644)
 
-    def request(self, chat_id: str, workspace: Path) -> dict[str, object]:
-        """Return the body of the call that creates the container."""
+    def request(self, chat_id: str, workspace: Path, init_socket: Path | None = None) -> dict[str, object]:
+        """Return the body of the call that creates the container.
+
+        `init_socket` is where its first process connects, if commands are started by `INIT`.
+        """
         limits, user = self.limits, f"{self.user[0]}:{self.user[1]}"
         tmp = f"rw,nosuid,nodev,noexec,size={limits.tmp_bytes},nr_inodes={INODES_PER_TMP},mode=1777"
         return {
@@ -103,7 +114,7 @@ class ContainerSpec:
             "WorkingDir": "/workspace",
             "Env": [each for each in ENVIRONMENT if is_rumis(self.image) or not each.startswith("PATH=")],
             "Entrypoint": [],
-            "Cmd": ["bash", "-c", SLEEP],
+            "Cmd": [INIT, CONNECTION] if init_socket else ["bash", "-c", SLEEP],
             "Healthcheck": {"Test": ["NONE"]},
             "Tty": False,
             "OpenStdin": False,
@@ -133,6 +144,7 @@ class ContainerSpec:
                     _bound(workspace.resolve(), "/workspace"),
                     *self._names_mounted(),
                     *self._skills_mounted(),
+                    *([_bound(init_socket, CONNECTION, ReadOnly=True)] if init_socket else []),
                 ],
                 "Tmpfs": {"/tmp": tmp},
                 "ShmSize": 1024 * 1024,
@@ -146,7 +158,8 @@ class ContainerSpec:
                 # A process can write to /proc/1/fd/1, and the daemon would store all of it.
                 "LogConfig": {"Type": "none", "Config": {}},
                 "RestartPolicy": {"Name": "no"},
-                "AutoRemove": False,
+                # The first process ends with its connection, and then nothing of the container is left.
+                "AutoRemove": init_socket is not None,
                 "Init": False,
             },
         }

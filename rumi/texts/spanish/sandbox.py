@@ -32,6 +32,18 @@ SANDBOX: Final[dict[str, str]] = {
     "A chat's files are bounded by the watch alone: without control groups its commands may write with every "
     "processor at once, and pass the limit by more before they are ended.": "Los archivos de un chat solo los limita la vigilancia: sin cgroups sus comandos pueden escribir con todos "
     "los procesadores a la vez, y pasarse más del límite antes de que se los termine.",
+    # How Docker's containers start commands.
+    "started by each container's first process": "los inicia el primer proceso de cada contenedor",
+    "started by Docker's exec, which takes longer: {why}": "los inicia el exec de Docker, que tarda más: {why}",
+    "commands: started by Docker's exec, which takes longer: {why}": "comandos: los inicia el exec de Docker, que tarda más: {why}",
+    "without the program that starts commands fast: {why}": "sin el programa que inicia comandos rápido: {why}",
+    "the image has no program for it": "la imagen no tiene el programa para eso",
+    "the daemon is on another machine": "el servicio de Docker está en otra máquina",
+    "there is no home for its socket": "no hay carpeta para su socket",
+    "a container's first process did not connect": "el primer proceso de un contenedor no se conectó",
+    "no socket can be made in {path}: {why}": "no se puede crear un socket en {path}: {why}",
+    "this host has no C compiler": "esta máquina no tiene compilador de C",
+    "{compiler} cannot make it: {why}": "{compiler} no lo puede hacer: {why}",
     # Users and the disk.
     "Processes of another sandbox still work in {path}, as a user of an earlier Rumi.": "En {path} todavía trabajan procesos de otro entorno aislado, con un usuario de un Rumi anterior.",
     "End them, or restart Docker and then Rumi.": "Terminalos, o reiniciá Docker y después Rumi.",
@@ -82,6 +94,7 @@ SANDBOX: Final[dict[str, str]] = {
     "The container ended at once (exit code {code}). {why}": "El contenedor terminó enseguida (código {code}). {why}",
     "Rebuild the image with: rumi sandbox build": "Rehacé la imagen con: rumi sandbox build",
     "Make it with: rumi sandbox build": "Hacela con: rumi sandbox build",
+    "The sandbox's container has ended.": "El contenedor terminó.",
     "The sandbox's container is gone.": "El contenedor ya no está.",
     "Docker did not remove the container {name} in time.": "Docker no quitó a tiempo el contenedor {name}.",
     "This Docker daemon maps users (rootless, or userns-remap), so commands could not use the files of their "

@@ -1,0 +1,187 @@
+"""The connection to a container's first process, which starts and ends its commands; see `runner/init.c`.
+
+A command costs a tenth of one that Docker's exec starts: no request over HTTP, no program of the daemon's.
+"""
+
+import array
+import contextlib
+import hashlib
+import os
+import socket
+import struct
+from pathlib import Path
+
+import trio
+
+from rumi.safe_open import opened
+from rumi.sandbox.docker.frames import not_started
+from rumi.sandbox.pipes import Pace, file_in_memory, fill, pipe, pump
+from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
+
+CONNECT_S = 5.0
+"""How long a container that was started may take to connect."""
+LINGER_S = 2.0
+"""How long, after a command's end, its streams and the proof that nothing is left of it are awaited."""
+
+
+class Listener:
+    """The socket to which one container's first process connects, once."""
+
+    def __init__(self, folder: Path, container: str, user: tuple[int, int]) -> None:
+        """Make the socket in the folder. Only the user may connect, whose commands do not run yet.
+
+        Raises:
+            OSError: It cannot be made there.
+        """
+        # The name is short, always the same for a container, and replaces what a killed process left.
+        self.path = folder / f"init-{hashlib.sha256(container.encode()).hexdigest()[:16]}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.unlink(missing_ok=True)
+        with contextlib.ExitStack() as undone:
+            listener = undone.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            undone.callback(self.path.unlink, missing_ok=True)
+            # An address has at most 108 bytes, and the path of a home may be longer.
+            with opened(os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as here:
+                listener.bind(f"/proc/self/fd/{here}/{self.path.name}")
+            self.path.chmod(0o600)
+            if os.getuid() == 0:
+                os.chown(self.path, *user, follow_symlinks=False)
+            listener.listen(1)
+            self._socket = trio.socket.from_stdlib_socket(listener)
+            undone.pop_all()
+
+    async def accept(self, pid: int) -> "Init | None":
+        """Return the connection of the container's first process; None if it does not connect in time."""
+        with trio.move_on_after(CONNECT_S):
+            while True:
+                connection, _ = await self._socket.accept()
+                if _peer(connection) == pid:
+                    return Init(connection)
+                connection.close()
+        return None
+
+    def close(self) -> None:
+        """Remove the socket: from then on nothing can connect. Idempotent."""
+        self._socket.close()
+        with contextlib.suppress(FileNotFoundError):
+            self.path.chmod(0)  # the container still sees it
+            self.path.unlink()
+
+
+class Init:
+    """The first process of one container. It ends, with all commands, when this connection is closed."""
+
+    def __init__(self, connection: trio.socket.SocketType) -> None:
+        self._connection = connection
+        self._begun = 0
+        """The number of commands that were sent."""
+        self._proved = 0
+        """The number of them of which, as the kernel said, no process is left."""
+
+    async def execute(self, command: Command, stdout: Sink, stderr: Sink, user: tuple[int, int]) -> int:
+        """Run a command to its end, pass on its streams as they come, return its exit code.
+
+        What the command left running is ended with it. Cancelled, this only stops listening: the process
+        continues until `kill_all`.
+
+        Raises:
+            ContainerGoneError: The container is gone, and the command was not begun.
+            SandboxError: The container ended during the command.
+        """
+        said, pace = bytearray(), Pace()
+        with contextlib.ExitStack() as ours:
+            with contextlib.ExitStack() as theirs:
+                words = _file(theirs, b"".join(os.fsencode(word) + b"\0" for word in command.argv))
+                stdin = _file(theirs, command.stdin) if command.stdin else _nothing(theirs)
+                out, from_out = pipe(ours, theirs, "read")
+                err, from_err = pipe(ours, theirs, "read")
+                reply, from_reply = pipe(ours, theirs, "read")
+                if os.getuid() == 0:
+                    for stream in (stdin, out, err) if command.stdin else (out, err):
+                        os.fchown(stream, *user)  # so that a command can open /dev/stdout
+                number = self._begun = self._begun + 1
+                await self._send(b"run", words, stdin, out, err, reply)
+            async with trio.open_nursery() as nursery:
+
+                def hear(line: bytes) -> None:
+                    said.extend(line)
+                    if b"exit" in said:
+                        nursery.cancel_scope.deadline = trio.current_time() + LINGER_S
+
+                nursery.start_soon(pump, from_out, stdout, pace)
+                nursery.start_soon(pump, from_err, stderr, pace)
+                await pump(from_reply, hear)
+                # Without an exit the container has ended: then nobody writes to the streams, either.
+                nursery.cancel_scope.deadline = trio.current_time() + LINGER_S
+        told = _read(said)
+        if "begun" not in told:
+            raise ContainerGoneError("The sandbox's container is gone.")
+        if "exit" not in told:
+            raise SandboxError("The sandbox's container ended during the command.")
+        if "clean" in told:
+            self._proved = max(self._proved, number)
+        code = told["exit"]
+        if "errno" in told:
+            code, line = not_started(command.argv[0], code, os.strerror(told["errno"]))
+            stderr(line.encode())
+        return code
+
+    async def kill_all(self) -> bool:
+        """End every other process; return True when the kernel has said that none is left.
+
+        False: the container is gone. It waits as long as that takes; cancelled, the first process goes on.
+        """
+        if self._proved == self._begun:
+            await trio.lowlevel.checkpoint()
+            return True
+        said, number = bytearray(), self._begun
+        with contextlib.ExitStack() as ours:
+            with contextlib.ExitStack() as theirs:
+                reply, from_reply = pipe(ours, theirs, "read")
+                try:
+                    await self._send(b"kill", reply)
+                except ContainerGoneError:
+                    return False
+            await pump(from_reply, said.extend)
+        if "clean" not in _read(said):
+            return False
+        self._proved = max(self._proved, number)
+        return True
+
+    def close(self) -> None:
+        """Close the connection; the container ends by itself. Idempotent."""
+        self._connection.close()
+
+    async def _send(self, what: bytes, *descriptors: int) -> None:
+        passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+        try:
+            await self._connection.sendmsg([what], passed)
+        except (OSError, trio.ClosedResourceError) as error:
+            raise ContainerGoneError("The sandbox's container is gone.") from error
+
+
+def _file(owner: contextlib.ExitStack, content: bytes) -> int:
+    file = file_in_memory("input")
+    owner.callback(os.close, file)
+    fill(file, content)
+    return file
+
+
+def _nothing(owner: contextlib.ExitStack) -> int:
+    """Return an input that ends at once, of which programs know that it is none."""
+    file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    owner.callback(os.close, file)
+    return file
+
+
+def _read(said: bytearray) -> dict[str, int]:
+    """Read the lines of a reply, each a word and a number; a torn last line is skipped."""
+    lines = said.decode("ascii").split("\n")[:-1]
+    return {word: int(number) for word, number in (line.split(" ") for line in lines)}
+
+
+def _peer(connection: trio.socket.SocketType) -> int:
+    """Return the pid of the process that connected, as this process sees it; 0 if it does not see it."""
+    size = struct.calcsize("3i")
+    pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(pid)
