@@ -88,7 +88,9 @@ def test_clean_removes_what_a_kill_left_and_never_another_installations(
         assert "rumi sandbox clean" in docker.run("doctor").stdout
         assert docker.run("sandbox", "clean").stdout == f"removed {left}\n"
         assert docker.run("sandbox", "clean").stdout == "There was nothing to remove.\n"
-        assert "containers   none" in docker.run("sandbox", "status").stdout
+        status = docker.run("sandbox", "status").stdout
+        assert "containers   none" in status
+        assert "commands     started by each container's first process" in status
         assert containers(ours) == []
         assert containers(theirs) == [f"rumi-runner-cli-{theirs}"]
     finally:
