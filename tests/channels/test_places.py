@@ -35,7 +35,7 @@ async def test_senders_stand_above_the_chats_receivers_below_and_the_page_last(
             for chat, has in (("tg11", True), ("web", False)):
                 tools = app.services.context.tools_for(ChatView(chat, lambda: False, lambda: "en"))
                 assert ("send_file" in [tool.spec.name for tool in tools]) == has
-            with pytest.raises(RumiError, match="cannot fetch notes"):
+            with pytest.raises(RumiError, match="names no file"):
                 await app.services.context.bring("web", Attachment("file", name="notes"))
 
 
