@@ -85,12 +85,12 @@ async def open_app(
                 for channel in channels:
                     await stack.enter_async_context(channel.open(process))
                 ids = BUILT_IN.including(channel.prefix for channel in channels)
+                told = tuple(notes)
                 tree = Tree(
-                    home, loaded, models, engine, language, redactor, channels, ids, project, full=full
+                    home, loaded, models, engine, language, redactor, channels, ids, project, told, full=full
                 )
                 stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(tree.root.running())
-                told = tuple(notes)
                 yield App(home, tree.services, tree.inbox, engine, models, tree.status, tree.windows, told)
     finally:
         await close_engine(engine)

@@ -8,7 +8,7 @@ import re
 import secrets
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,10 +192,12 @@ class Home:
             draft.unlink(missing_ok=True)
 
     @contextmanager
-    def hold(self, purpose: str) -> Iterator[None]:
+    def hold(self, purpose: str) -> Iterator[Callable[[], None]]:
         """Hold the home for this process. The kernel releases it whenever the process ends.
 
-        If `rumi restore` was killed while it put a backup in place, this does the rest.
+        A fork holds it too, also when this process has left the block; it then calls what is yielded, which
+        writes its number into the lock. If `rumi restore` was killed while it put a backup in place, this
+        does the rest.
 
         Raises:
             HomeHeld: Another process holds it; the message names that process.
@@ -208,14 +210,18 @@ class Home:
             raise self.unusable(error) from error
         with opened(lock):
             self._wait_for(lock)
-            with contextlib.suppress(OSError):  # on a full disk, others read only that the home is held
-                signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
-                os.ftruncate(lock, signed)
+
+            def sign() -> None:
+                with contextlib.suppress(OSError):  # on a full disk, others read only that the home is held
+                    signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
+                    os.ftruncate(lock, signed)
+
+            sign()
             try:
                 self.restoring.finish()
             except OSError as error:
                 raise self.unusable(error) from error
-            yield
+            yield sign
 
     def _wait_for(self, lock: int) -> None:
         """Take the lock. Wait for a process that only checks the holder or works on the files briefly."""

@@ -82,7 +82,7 @@ DAY_S = 86_400.0
 
 class Tree:
     """The actors and their connections. `ids` are the chat ids of all channels, also of channels that do not
-    run; `project` is the folder whose skills count as well.
+    run; `project` is the folder whose skills count as well; `notes` are sentences for users.
     """
 
     inbox: Inbox
@@ -98,6 +98,7 @@ class Tree:
         channels: Sequence[Channel],
         ids: ChatIds,
         project: Path | None,
+        notes: Sequence[str] = (),
         *,
         full: bool = False,
     ) -> None:
@@ -186,15 +187,19 @@ class Tree:
             files=(home.state_db, home.memory_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
         )
+        path = socket_path(home.run, home.installation())
+        dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
+        about = About(
+            models.name, engine.kind, str(project or ""), bool(channels), loaded.marks(), tuple(notes)
+        )
+        self.windows = Windows(self.inbox, lessons, journal, hub, pending, ids, about)
         more = {
             "memory": memory_calls(asking(memory), lessons.learn_of, ids),
             "chats": chats_calls(journal.ask, self.inbox.delete),
         }
-        calls = Switchboard(self.status, self.inbox, more).calls()
-        path = socket_path(home.run, home.installation())
-        dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
-        about = About(models.name, engine.kind, str(project or ""), service=bool(channels))
-        self.windows = Windows(self.inbox, lessons, journal, hub, pending, ids, about)
+        answers = Switchboard(self.status, self.inbox, more).calls()
+        calls = {name: self.windows.counted(call) for name, call in answers.items()}
+        calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
         streams = {"window": self.windows.serve, "events": self._live.serve}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))

@@ -21,7 +21,7 @@ from rumi.chats.events import (
 )
 from rumi.chats.hub import Hub, HubSubscription, reply_to
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import Lessons, add_lessons, leave
+from rumi.chats.lessons import Lessons, add_lessons
 from rumi.chats.local import ChatPort, LocalChat, Subscription
 from rumi.chats.publishing import PendingMessages, Publisher, recorded
 from rumi.chats.services import ChatServices, Sandboxes, Workspaces
@@ -61,7 +61,6 @@ __all__ = [
     "ended",
     "from_json",
     "gist",
-    "leave",
     "made",
     "picked",
     "plain",

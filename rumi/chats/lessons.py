@@ -1,12 +1,8 @@
 """Has sessions learned from: when one ends, when a person asks for it, and when a person leaves a chat."""
 
 import logging
-import signal
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-
-import trio
 
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.chat_ids import ChatIds
@@ -16,14 +12,6 @@ from rumi.errors import RumiError
 from rumi.journal import AskToLearn, JournalMessage, ToLearn
 
 logger = logging.getLogger(__name__)
-
-MOMENT_S = 0.3
-"""How long a person who leaves waits. What is not done by then is done at the next start."""
-
-LEAVE_S = 5.0
-"""The same of a program, which sits in front of nothing, and may be one of many that are all short."""
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,38 +93,3 @@ def add_lessons(
         return Lessons(journal, context.ids)
     spec = ChildSpec("extractor", lambda: FactExtractor(journal, context, extract), capacity=1024)
     return Lessons(journal, context.ids, root.add(spec), context.thinks and extract is not None)
-
-
-async def leave(
-    lessons: Lessons, chat: str, saving: Callable[[], object], *, person: bool, for_now: bool = False
-) -> None:
-    """Ask for the chat's session to be learned from, and wait for that a moment; a signal ends the wait.
-
-    Who leaves only `for_now` goes on with the session soon: then it is only waited for what is due anyway,
-    which would otherwise never be done where one short process follows the other. `saving` is called before
-    the wait of a program, if there is anything to wait for. Must be called in the main thread.
-    """
-    with trio.open_signal_receiver(*SIGNALS) as signals:
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.cancel_scope.deadline = trio.current_time() + LEAVE_S
-                publish = None if person else saving
-                nursery.start_soon(_wait, lessons, None if for_now else chat, publish, nursery.cancel_scope)
-                await anext(signals)
-                nursery.cancel_scope.cancel()
-        except* ActorError as error:
-            logger.info("chat %s: not learned from when it was left: %r", chat, error)
-
-
-async def _wait(
-    lessons: Lessons, chat: str | None, saving: Callable[[], object] | None, scope: trio.CancelScope
-) -> None:
-    if chat is not None:
-        await lessons.ask_to_learn(chat)
-    if await lessons.has_to_learn():
-        if saving is None:
-            scope.deadline = trio.current_time() + MOMENT_S
-        else:
-            saving()
-        await lessons.learn_now()
-    scope.cancel()

@@ -1,10 +1,10 @@
 """Connects commands to the process that holds the home."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rumi.cli import run_async
 from rumi.config import home_from
@@ -19,6 +19,17 @@ HELD_S = 5.0
 """How long to wait for a holder that does not listen: it starts, ends, or is a short command."""
 
 AGAIN_S = 0.1
+
+END_S = 20.0
+"""How long a process may take that ends because nothing goes on in it: it ends its sandboxes."""
+
+LOOK_S = 0.02
+
+LEARN_S = 5.0
+"""How long a program waits for the end of its process, which may extract facts first."""
+
+CLOSED_S = 0.5
+"""After so long a window that has closed does not count any more: those that do are others."""
 
 ANSWER_S = 65.0
 """Longer than the running Rumi waits for a chat, because its own message is more exact than our timeout."""
@@ -70,6 +81,46 @@ async def connected() -> AsyncIterator["ControlClient"]:
 
     async with connect(control_path()) as client:
         yield client
+
+
+def make_way(home: Home, marks: Mapping[str, str] | None = None) -> None:
+    """End a process that is there for windows alone and has none now, and wait until it has ended.
+
+    With `marks`, only if its settings or keys are others. A process that has work, or serves a channel, goes
+    on: then the command cannot hold the home.
+    """
+    import time
+
+    ends, until = home.holder() and _ways(home, marks).get("ends"), time.monotonic() + END_S
+    while ends and home.holder() and time.monotonic() < until:
+        time.sleep(LOOK_S)
+
+
+def see_it_end(home: Home, marks: Mapping[str, str]) -> None:
+    """Wait for the end of a process that was there for the last window, which has just closed."""
+    import time
+
+    closed = time.monotonic()
+    while home.holder() and (passed := time.monotonic() - closed) < LEARN_S:
+        if _ways(home, marks).get("windows") and passed > CLOSED_S:
+            return
+        time.sleep(LOOK_S)
+
+
+def _ways(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
+    """Ask the process that holds the home whether it makes way; empty if it does not listen (any more)."""
+    import json
+
+    from rumi.control.quick import ask
+
+    request: dict[str, object] = {"call": "make_way"} | ({} if marks is None else {"marks": dict(marks)})
+    try:
+        found = json.loads(
+            ask(socket_path(home.run, home.installation()), json.dumps(request).encode(), HELD_S)
+        )
+        return dict(found["result"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def say(chat: str, call: Literal["stop", "reset"]) -> None:

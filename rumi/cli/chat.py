@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,12 @@ from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 
 if TYPE_CHECKING:
-    from rumi.chats import ChatPort
     from rumi.config import Loaded
+    from rumi.errors import RumiError
+    from rumi.holding import Starting
     from rumi.home import Home
-    from rumi.windows import Gone, LastingChat, Wish
+    from rumi.texts import Language
+    from rumi.windows import LastingChat, RemoteChat, Wish
 
 HELD_S = 10.0
 """How long to wait for a process that holds the home and takes no windows: it ends, or is a short command."""
@@ -32,8 +33,6 @@ AGAIN_S = 0.1
 
 QUIET_S = 1.0
 """The command does not mention a wait that is shorter."""
-
-INTERRUPTED = 130
 
 
 @click.command()
@@ -75,8 +74,8 @@ def command(
 ) -> None:
     """Talk to the assistant in this terminal.
 
-    If another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several windows
-    may be open at once, on one chat or on many. When that rumi chat ends, its windows continue without it.
+    Each terminal is a window on one process of this RUMI_HOME, which the first one starts: several windows
+    may be open at once, on one chat or on many, and none ends another. The process ends soon after the last.
 
     With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
     --chat, -c or --new it goes on with that chat's history. @FILE in TEXT hands on a text file that exists,
@@ -93,100 +92,117 @@ def command(
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     apart = prompt is not None and chat_id is None and not going_on and not new
-    raise click.exceptions.Exit(run_async(_chat, chat_id or DEFAULT_CHAT, new, apart, flags, options))
+    begun = _begin(chat_id or DEFAULT_CHAT, flags)
+    raise click.exceptions.Exit(run_async(_chat, begun, new, apart, options))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The process that holds the home, as this process reaches it: this process itself, or another one.
+@dataclass(slots=True)
+class _Begun:
+    """What the command knows, and the process that it has started, before its event loop runs."""
 
-    `ended` returns when that process has ended. `leave` is called, with the exit code, when the front end is
-    done.
-    """
-
-    port: "ChatPort"
-    model: str
-    engine: str
-    ended: Callable[[], Awaitable[None]]
-    leave: Callable[[int], Awaitable[None]]
-    over: "Callable[[], Gone | None]" = lambda: None
-    """Return the error that ends this chat with that process; None if another process takes its place."""
+    chat: str
+    flags: dict[str, str | None]
+    home: "Home"
+    loaded: "Loaded"
+    language: "Language"
+    project: Path
+    starting: "Starting | None" = None
 
 
-async def _chat(
-    chat_id: str, new: bool, apart: bool, flags: dict[str, str | None], options: dict[str, Any]
-) -> int:
-    """Talk, in this process or in the one that holds the home; when that one ends, continue without it."""
-    import trio
-
+def _begin(chat_id: str, flags: dict[str, str | None]) -> _Begun:
+    """Read the configuration, and start the process that holds the home if none does."""
     from rumi import texts
     from rumi.channels import BUILT_IN
-    from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
+    from rumi.cli.attach import make_way
     from rumi.config import home_from, load_settings
-    from rumi.home import Home
-    from rumi.windows import LastingChat, Wish
+    from rumi.home import Home, HomeHeld
 
     BUILT_IN.check_chosen(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
     language = texts.detect_language(loaded.settings.language, os.environ)
+    begun = _Begun(chat_id, flags, home, loaded, language, Path.cwd())
+    make_way(home, loaded.marks())
+    if not home.holder():
+        import rumi.windows  # noqa: F401  # both processes need it
+        from rumi.holding import start
+
+        with suppress(HomeHeld):  # another command was faster: this is a window on its process
+            begun.starting = start(home, loaded, language, begun.project)
+    return begun
+
+
+async def _chat(begun: _Begun, new: bool, apart: bool, options: dict[str, Any]) -> int:
+    """Talk with a chat of the process that holds the home; when that one ends, of the next one."""
+    import trio
+
+    from rumi import texts
+    from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
+    from rumi.cli.attach import see_it_end
+    from rumi.windows import LastingChat, Wish
+
+    home, loaded, language = begun.home, begun.loaded, begun.language
     files, most = options.pop("files"), loaded.settings.session.handed_chars
     options["handed_chars"] = most
     if options["prompt"] is not None:
         given = await what_to_send(options["prompt"], Streams(), language, most, files)
         options["prompt"], options["attachments"] = given
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
-    wish = Wish(chat_id, person, language, new, flags["model.default"], flags["sandbox.backend"], apart)
-    chat = LastingChat(chat_id, language)
+    single = options["prompt"] is not None
+    model, marks = begun.flags["model.default"], loaded.marks()
+    wish = Wish(begun.chat, person, language, new, model, apart, single, marks)
+    chat = LastingChat(begun.chat, language)
     code, failure = 0, None
 
-    async def talk(place: _Place) -> None:
+    async def talk(port: "RemoteChat") -> None:
         nonlocal code, failure
         terminal = TerminalOptions(
             language=language,
             history_path=home.terminal_history,
-            model=place.model,
-            engine=place.engine,
+            model=port.model,
+            engine=port.engine,
             **options,
         )
         try:
             code = await run_terminal(chat, terminal)
-        except Exception as error:  # noqa: BLE001  # raised below: the place is left in order before that
+        except Exception as error:  # noqa: BLE001  # raised below: the window is closed in order before that
             failure = error
         chat.left.set()
 
+    service = False
     async with trio.open_nursery() as nursery:
-        begun = False
+        talks = False
         while not chat.left.is_set():
-            async with _place(home, loaded, wish, chat if begun else None, options) as place:
-                if place is None:  # the user left while the command waited for the home
+            async with _window(begun, wish, chat if talks else None) as port:
+                if port is None:  # the user left while the command waited for the home
                     break
-                chat.move(place.port, texts.moved(language, place.model) if begun else "")
-                if not begun:
-                    begun, wish = True, replace(wish, new=False)
-                    await _tell_without_key(home, loaded, wish, place)
-                    nursery.start_soon(talk, place)
-                await _first(place.ended, chat.left.wait)
+                service = port.service
+                chat.move(port, texts.moved(language, port.model) if talks else "")
+                if not talks:
+                    talks, wish = True, replace(wish, new=False)
+                    await _tell_without_key(home, loaded, wish, port)
+                    nursery.start_soon(talk, port)
+                await _first(port.ended, chat.left.wait)
                 if not chat.left.is_set():
-                    if (over := place.over()) is not None:
+                    if (over := port.over()) is not None:
                         chat.end(over)
                         await chat.left.wait()
                     else:
                         chat.lose(texts.holder_gone(language))
-                elif failure is None:
-                    await place.leave(code)
+    if not (person or service or loaded.settings.session.linger_s):
+        see_it_end(home, marks)
     if failure is not None:
         raise failure
     return code
 
 
-async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", place: _Place) -> None:
+async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: "RemoteChat") -> None:
     """Say that the offline model answers because there is no key; tell a person the ways to another one."""
     from rumi import texts
     from rumi.models import OFFLINE, lacks_key, local_servers
     from rumi.settings import model_settings_of
 
-    if place.model != OFFLINE or not lacks_key(model_settings_of(loaded, wish.language)):
+    if port.model != OFFLINE or not lacks_key(model_settings_of(loaded, wish.language)):
         return
     if not wish.person:
         _say(texts.no_key(wish.language))
@@ -210,50 +226,79 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
 
 
 @asynccontextmanager
-async def _place(
-    home: "Home", loaded: "Loaded", wish: "Wish", again: "LastingChat | None", options: dict[str, Any]
-) -> "AsyncIterator[_Place | None]":
-    """Hold the home, or open a window on its holder. Yield None if `again` is cancelled before that."""
+async def _window(
+    begun: _Begun, wish: "Wish", again: "LastingChat | None"
+) -> "AsyncIterator[RemoteChat | None]":
+    """Open a window on the process that holds the home; start that one if none does.
+
+    Yield None if `again` is left before that.
+    """
     import trio
 
     from rumi import texts
+    from rumi.channels.terminal import show_progress
+    from rumi.holding import starting
     from rumi.home import HomeHeld
-    from rumi.room import require_room
     from rumi.windows import NotThere
 
-    begun, told = time.monotonic(), False
+    home, since, told = begun.home, time.monotonic(), False
     while again is None or not again.left.is_set():  # the holder may end just now, or not listen yet
         async with AsyncExitStack() as stack:
-            held: HomeHeld | None = None
             try:
-                stack.enter_context(home.hold("rumi chat"))
-            except HomeHeld as error:
-                held = error
-            try:
-                if held is None:
-                    full = require_room(home, wish.language)
-                    holding = _hold(home, loaded, wish, again, options, full)
-                    place = await stack.enter_async_context(holding)
-                else:
-                    place = await stack.enter_async_context(_attach(home, wish, again))
-            except NotThere:
-                holder, waited_s = home.holder(), time.monotonic() - begun
+                started = begun.starting
+                if started is None and not home.holder():
+                    started = await stack.enter_async_context(starting(begun.flags, begun.project))
+                if started is not None:
+                    stack.callback(started.close)
+                    begun.starting = None
+                    if again is None:
+                        async with show_progress(wish.language) as steps:
+                            await started.ready(steps.step)
+                    else:
+                        await started.ready(lambda step: None)
+                port = await stack.enter_async_context(_attach(home, wish))
+            except (NotThere, HomeHeld) as error:
+                holder, waited_s = home.holder(), time.monotonic() - since
                 if waited_s > (START_S if holder.startswith(TAKING) else HELD_S):
-                    assert held is not None
-                    raise held from None
+                    raise _held(home, holder, error) from None
                 if holder and not told and waited_s > QUIET_S:
                     told = True
                     (again.tell if again else _say)(texts.waiting_for(wish.language, holder))
             else:
-                yield place
+                if again is None:
+                    _introduce(begun, port, home.holder())
+                yield port
                 return
         await trio.sleep(AGAIN_S)
     yield None
 
 
-@asynccontextmanager
-async def _attach(home: "Home", wish: "Wish", again: "LastingChat | None") -> "AsyncIterator[_Place]":
+def _held(home: "Home", holder: str, error: "RumiError") -> "RumiError":
+    from rumi.home import HomeHeld
+
+    if isinstance(error, HomeHeld) or not holder:
+        return error
+    return HomeHeld(f"{home.root} is held by {holder}.", "End that one first, or set another RUMI_HOME.")
+
+
+def _introduce(begun: _Begun, port: "RemoteChat", holder: str) -> None:
+    """Say what the user should know of the process before the chat begins."""
     from rumi import texts
+
+    language = begun.language
+    if port.service:
+        _say(texts.attached(language, holder, port.model))
+    for note in port.notes:
+        _say(texts.told(language, note))
+    other = [key for key in port.other if key != "model.default" or begun.flags[key] is None]
+    if other:
+        _say(texts.other_settings(language, holder, other))
+    if (begun.project / ".rumi" / "skills").is_dir() and port.project != str(begun.project):
+        _say(texts.other_project(language))
+
+
+@asynccontextmanager
+async def _attach(home: "Home", wish: "Wish") -> "AsyncIterator[RemoteChat]":
     from rumi.control.paths import socket_path
     from rumi.windows import NotThere, attach
 
@@ -261,63 +306,10 @@ async def _attach(home: "Home", wish: "Wish", again: "LastingChat | None") -> "A
     if not holder:
         raise NotThere("No process holds the home any more.")
     async with attach(socket_path(home.run, home.installation()), wish, holder) as chat:
-        if again is None:
-            _say(texts.attached(wish.language, holder, chat.model))
-            here = Path.cwd()
-            if (here / ".rumi" / "skills").is_dir() and chat.project != str(here):
-                _say(texts.other_project(wish.language))
-        yield _Place(chat, chat.model, chat.engine, chat.ended, _nothing, chat.over)
-
-
-@asynccontextmanager
-async def _hold(
-    home: "Home",
-    loaded: "Loaded",
-    wish: "Wish",
-    again: "LastingChat | None",
-    options: dict[str, Any],
-    full: bool,
-) -> "AsyncIterator[_Place]":
-    import trio
-
-    from rumi.app import open_app
-    from rumi.building import ready_engine
-    from rumi.channels.terminal import show_progress
-    from rumi.chats import leave
-    from rumi.settings import require_chosen_model
-    from rumi.texts import saving, told, windows_at_work
-
-    require_chosen_model(loaded)
-    if again is None:
-        async with show_progress(wish.language) as steps:
-            engine = await ready_engine(home, loaded, steps.step)
-    else:
-        engine = await ready_engine(home, loaded, lambda step: None)
-    async with open_app(home, loaded, engine, project=Path.cwd(), full=full) as app:
-        if again is None:
-            for note in app.notes:
-                click.echo(told(wish.language, note), err=True)
-        if wish.new:
-            await app.inbox.begin_session(wish.chat)
-        app.windows.open()
-
-        async def left(code: int) -> None:
-            patience_s = 0 if code == INTERRUPTED else app.services.context.limits.turn.timeout_s
-            await app.windows.finish(lambda count: _say(windows_at_work(wish.language, count)), patience_s)
-            tell, for_now = partial(_say, saving(wish.language)), options["prompt"] is not None
-            await leave(app.services.lessons, wish.chat, tell, person=wish.person, for_now=for_now)
-
-        port = app.chat(wish.chat, apart=wish.apart)
-        yield _Place(port, app.models.name, app.engine.kind, trio.sleep_forever, left)
-
-
-async def _nothing(code: int) -> None:
-    import trio
-
-    await trio.lowlevel.checkpoint()
+        yield chat
 
 
 def _say(line: str) -> None:
-    """Print the farewell; ignore a closed terminal."""
+    """Print a line for people; ignore a closed terminal."""
     with suppress(OSError):
         click.echo(line, err=True)

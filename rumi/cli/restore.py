@@ -21,6 +21,7 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     replaced together. What was there stays in before-restore/ in the home, until the next restore, and can be
     restored like a backup. What the backup does not contain (logs, keys) stays as it is.
     """
+    from rumi.cli.attach import make_way
     from rumi.cli.speaking import say, told
     from rumi.config import home_from
     from rumi.errors import UsageError
@@ -30,6 +31,7 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete copy is removed
     home = Home(home_from(os.environ))
+    make_way(home)
     with home.hold("rumi restore"), restorable(home, path, files=not without_files) as ready:
         say(f"{path} is complete, and its databases are undamaged:")
         for name, size in ready.holds:

@@ -50,6 +50,7 @@ def _here() -> "tuple[Home, Loaded]":
 async def _build() -> None:
     from rumi.building import build_image, build_rootfs, find_engine
     from rumi.channels.terminal import show_progress
+    from rumi.cli.attach import make_way
 
     home, loaded = _here()
     engine = await find_engine(home, loaded)
@@ -58,6 +59,7 @@ async def _build() -> None:
         if engine.kind == "docker":
             lines = await build_image(loaded, steps.step)  # running containers keep their image
         else:
+            make_way(home)
             with home.hold("rumi sandbox build"):  # running containers would lose their root file system
                 lines = await build_rootfs(home, loaded, steps.step)
     for line in lines:
@@ -78,8 +80,10 @@ async def _status() -> None:
 
 async def _clean() -> None:
     from rumi.building import find_engine, remove_leftovers
+    from rumi.cli.attach import make_way
 
     home, loaded = _here()
+    make_way(home)
     with home.hold("rumi sandbox clean"):
         engine = await find_engine(home, loaded)
         try:

@@ -58,6 +58,7 @@ async def _serve(web: str | None) -> None:
     from rumi.channels.serving import listening_to_signals, serve
     from rumi.channels.telegram import Telegram
     from rumi.channels.terminal import show_progress
+    from rumi.cli.attach import make_way
     from rumi.config import home_from, load_settings
     from rumi.home import Home
     from rumi.room import require_room
@@ -67,6 +68,7 @@ async def _serve(web: str | None) -> None:
     loaded = load_settings(home.root, os.environ, {})
     require_model(loaded)
     language = texts.detect_language(loaded.settings.language, os.environ)
+    make_way(home)
     with home.hold("rumi telegram"), _page(web, language, home, loaded) as page:
         full = require_room(home, language)
         async with show_progress(language) as steps:

@@ -1,5 +1,6 @@
 """Defaults, file, environment, flags: later ones override earlier ones. The origin of a value is kept."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,9 @@ from rumi.config.secrets import NAMES, Secret, Secrets, load_secrets
 from rumi.errors import ConfigError
 
 FILE_NAME = "config.toml"
+
+OWN = ("language", "skills.disabled", "telegram.")
+"""Keys that need not be the same in a window and in the process that it is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,28 @@ class Loaded:
     def is_of_this_run(self, key: str) -> bool:
         """Return True if a flag or a variable gave the value; the other values hold for every run."""
         return self.origins[key] not in ("default", FILE_NAME)
+
+    def marks(self) -> dict[str, str]:
+        """Return a mark of each value that a process keeps as long as it runs, so that two can be compared.
+
+        Secrets are among them, as marks only. Of the language, and of skills that are off, each window or
+        turn has its own; the bot's are only for `rumi telegram`.
+        """
+        values = [(key, repr(value)) for key, value in _leaves(self.settings)]
+        secrets = self.secrets
+        known = {
+            "GROQ_API_KEY": secrets.groq_api_key,
+            "TAVILY_API_KEY": secrets.tavily_api_key,
+            "KAGI_API_KEY": secrets.kagi_api_key,
+            **secrets.referenced,
+        }
+        values += [(name, secret.reveal() if secret else "") for name, secret in known.items()]
+        values.append(("GROQ_BASE_URL", secrets.groq_base_url or ""))
+        return {
+            key: hashlib.sha256(f"{key}={value}".encode()).hexdigest()[:16]
+            for key, value in values
+            if not key.startswith(OWN)
+        }
 
     def rows(self) -> list[Row]:
         """Return every key with its value and origin, then the secrets."""

@@ -194,7 +194,8 @@ class SessionSection(Section):
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
     `handed_chars` bounds the words of others in a message: forwards, quotes, piped data; `file_mb` bounds a
     file that the page hands over. Messages, replies and history of ended sessions are deleted after
-    `keep_days`; 0 keeps them.
+    `keep_days`; 0 keeps them. A process that windows have started ends `linger_s` after the last one; with 0
+    a command also waits for that.
     """
 
     ttl_s: Positive = 3600
@@ -202,6 +203,7 @@ class SessionSection(Section):
     handed_chars: Count = 50_000
     file_mb: Annotated[int, Field(ge=1, le=100_000)] = 50
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
+    linger_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 10
 
 
 class FetchSection(Section):

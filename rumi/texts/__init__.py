@@ -21,7 +21,6 @@ from rumi.texts.memory import (
     memory_title,
     memory_usage,
     remembered,
-    saving,
     still_learning,
 )
 from rumi.texts.models import (
@@ -49,11 +48,11 @@ from rumi.texts.operating import (
     log_waiting,
     moved,
     other_project,
+    other_settings,
     perhaps_lost,
     short_duration,
     short_size,
     waiting_for,
-    windows_at_work,
 )
 from rumi.texts.page import page_is_open, page_link, page_words
 from rumi.texts.questions import Deed, Verdict, question, verdict, yes_or_no
@@ -190,6 +189,7 @@ __all__ = [
     "nothing_running",
     "nothing_to_retry",
     "other_project",
+    "other_settings",
     "page_is_open",
     "page_link",
     "page_words",
@@ -201,7 +201,6 @@ __all__ = [
     "reset",
     "reset_needs_yes",
     "restarted",
-    "saving",
     "serving",
     "short_duration",
     "short_size",
@@ -227,6 +226,5 @@ __all__ = [
     "waits_for_the_disk",
     "ways_on",
     "winding_down",
-    "windows_at_work",
     "yes_or_no",
 ]

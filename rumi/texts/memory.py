@@ -107,8 +107,3 @@ def fact_origin(language: Language, explicit: bool, tainted: bool) -> str:
     """Return how a fact is known: it was said to be remembered, or drawn from a conversation."""
     how = pick(language, "pedido", "asked") if explicit else pick(language, "deducido", "inferred")
     return f"{how}, web" if tainted else how
-
-
-def saving(language: Language) -> str:
-    """Say, to somebody who leaves, that facts of their session are still being saved."""
-    return pick(language, "Guardando lo que conviene recordar…", "Saving what is worth remembering…")

@@ -1,5 +1,7 @@
 """What people read about a Rumi that runs: a chat that gave up, windows on it, its log."""
 
+from collections.abc import Sequence
+
 from rumi.texts.language import Language, pick
 from rumi.texts.replies import shortened
 
@@ -24,8 +26,8 @@ def holder_gone(language: Language) -> str:
     """Say that the process of a window has ended."""
     return pick(
         language,
-        "El Rumi que atendía este chat terminó. Sigo sin él…",
-        "The Rumi that served this chat has ended. Going on without it…",
+        "El proceso que atendía este chat terminó. Empiezo otro…",
+        "The process that served this chat has ended. Starting another one…",
     )
 
 
@@ -51,24 +53,19 @@ def other_project(language: Language) -> str:
     )
 
 
+def other_settings(language: Language, holder: str, keys: Sequence[str]) -> str:
+    """Say which settings and keys of a window do not apply, because its process began with others."""
+    named = ", ".join(keys)
+    return pick(
+        language,
+        f"Esta configuración de la ventana no se aplica: {named}. {holder} empezó con otra y tiene trabajo.",
+        f"These settings of this window do not apply: {named}. {holder} began with others and is at work.",
+    )
+
+
 def waiting_for(language: Language, holder: str) -> str:
     """Say which process holds the home and accepts no windows, or none yet."""
     return pick(language, f"Esperando a {holder}…", f"Waiting for {holder}…")
-
-
-def windows_at_work(language: Language, count: int) -> str:
-    """Say that the command waits for the work of other windows."""
-    if count == 1:
-        return pick(
-            language,
-            "Espero a que termine lo que hace otra ventana; Ctrl-C lo corta.",
-            "Waiting for what another window is at; Ctrl-C ends it.",
-        )
-    return pick(
-        language,
-        f"Espero a que termine lo que hacen otras {count} ventanas; Ctrl-C lo corta.",
-        f"Waiting for what {count} other windows are at; Ctrl-C ends it.",
-    )
 
 
 def log_waiting(language: Language, seconds: float, why: str) -> str:

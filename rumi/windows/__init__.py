@@ -9,10 +9,10 @@
     {"do":"shown" | "delivered", …}       →
 
 `Windows` is the holder's side of it, `attach` the window's; `rumi.chats` has what an event looks like on the
-way. A window that goes, however it does, leaves nothing behind: the turn that it began is stopped. When the
-holder ends, one of its windows takes the home and the others attach to that one: `LastingChat` is a chat over
-one process after the other. What it is too slow to take is bounded as for everybody who listens, and delays
-nobody. `live` is the other thing that can be followed: what happens in the whole process.
+way. When a program's window goes, however it does, the turn that it began is stopped; a person's goes on.
+When the holder ends, its windows attach to the next one: `LastingChat` is a chat over one process after the
+other. What a window is too slow to take is bounded as for everybody who listens, and delays nobody. `live` is
+the other thing that can be followed: what happens in the whole process.
 """
 
 from rumi.windows.holder import About, Windows

@@ -1,9 +1,8 @@
 """The holder's side: windows of other processes on the chats of this one."""
 
 import logging
-import signal
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +23,7 @@ from rumi.chats import (
     plain,
     to_json,
 )
-from rumi.control import Wire, WireClosed
+from rumi.control import Call, Wire, WireClosed
 from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.journal import JournalMessage
 from rumi.texts import Language
@@ -35,8 +34,8 @@ logger = logging.getLogger(__name__)
 STUCK_S = 300.0
 """A window that takes nothing for so long is closed."""
 
-LEARN_S = 5.0
-"""How long to wait for the facts from a person who has left; the extraction continues in the background."""
+LEARN_S = 60.0
+"""How long a process that nobody uses extracts facts before it ends; the next one does the rest."""
 
 BREATH_S = 3.0
 """A program's window that was silent for so long counts as idle."""
@@ -50,9 +49,6 @@ MOST_DELIVERY = 1 << 63
 LOOK_S = 0.02
 """How often to check if the windows have been told everything, when the program is about to end."""
 
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 INTERRUPT_S = 5.0
 """How long the turns that are cut off may take to end."""
 
@@ -64,21 +60,31 @@ LAST_WORDS_S = 1.0
 class About:
     """What this process is, for its windows. `project` is the folder whose skills count, empty if none do.
 
-    `service`: after its end it will be back, so that no window may take the home in between.
+    `service`: it never ends for a window, and after its end it will be back, so that no window may take the
+    home in between. `marks` are those of its settings and keys. `notes` are sentences for each user.
     """
 
     model: str
     engine: str
     project: str = ""
     service: bool = False
+    marks: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
-    def check(self, option: str, wanted: object, own: str) -> None:
-        """Raise `UsageError` if a window wants something other than this process's own."""
-        if wanted not in (None, "auto", own):
+    def check(self, wanted: object) -> None:
+        """Raise `UsageError` if a window wants another model: it would cost what nobody asked for."""
+        own = self.model
+        if wanted not in (None, own):
             raise UsageError(
-                f"{option} {wanted} cannot take effect: the running Rumi uses {own}.",
+                f"--model {wanted} cannot take effect: the running Rumi uses {own} and is at work.",
                 "Leave it out, or end that one first.",
             )
+
+    def other(self, marks: object) -> list[str]:
+        """Return the settings and keys that are others in a window with these `marks`."""
+        if not isinstance(marks, dict):
+            return []
+        return sorted(key for key in {*marks, *self.marks} if marks.get(key, "") != self.marks.get(key, ""))
 
 
 @dataclass(eq=False, slots=True)
@@ -90,6 +96,7 @@ class _Window:
     language: Language
     events: HubSubscription
     apart: bool = False
+    single: bool = False
     sent: set[int] = field(default_factory=set)
     telling: bool = False
     moved: float = field(default_factory=trio.current_time)
@@ -97,7 +104,11 @@ class _Window:
 
 
 class Windows:
-    """Serves windows, from `open` to `wind_down`: `serve` is the stream `window` of the control socket."""
+    """Serves windows, from `open` to `wind_down`: `serve` is the stream `window` of the control socket.
+
+    `unused` says when a process that is there for them alone may end, and `make_way` is the call by which a
+    command that needs the home ends it sooner.
+    """
 
     def __init__(
         self,
@@ -117,6 +128,9 @@ class Windows:
         self._ids = ids
         self._about = about
         self._open: set[_Window] = set()
+        self._left: set[str] = set()
+        self._calls = 0
+        self._changed = trio.Event()
         self._taking = False
         self._ending = False
 
@@ -137,31 +151,87 @@ class Windows:
         while self.at_work():  # noqa: ASYNC110  # at the end of the program, of things in several places
             await trio.sleep(LOOK_S)
 
-    async def finish(self, waiting: Callable[[int], object], patience_s: float) -> None:
-        """Wind down, and let windows finish what they are at; a signal ends the wait.
-
-        Turns that are left then are ended as interrupted, and the windows are told that. `waiting` is called
-        with the number of windows before a wait. Must be called in the main thread.
-        """
+    async def finish(self) -> None:
+        """Wind down, end the turns that run as interrupted, and tell the windows."""
         self.wind_down()
-        if not self.at_work():
-            return
-        if patience_s > 0:
-            waiting(self.at_work())
-            with trio.open_signal_receiver(*SIGNALS) as signals:
-                async with trio.open_nursery() as nursery:
-                    nursery.cancel_scope.deadline = trio.current_time() + patience_s
-                    nursery.start_soon(self._cancel_when_done, nursery.cancel_scope)
-                    await anext(signals)
-                    nursery.cancel_scope.cancel()
-        if self.at_work():
-            await self._inbox.wind_down(0, INTERRUPT_S)
-            with trio.move_on_after(LAST_WORDS_S):
-                await self.done()
+        with suppress(ActorError):
+            if self._pending.untold:
+                await self._inbox.wind_down(0, INTERRUPT_S)
+                with trio.move_on_after(LAST_WORDS_S):
+                    await self.done()
+            for chat in self._left:  # the next process learns from what they said
+                await self._lessons.ask_to_learn(chat)
 
-    async def _cancel_when_done(self, scope: trio.CancelScope) -> None:
-        await self.done()
+    # A process that is there for its windows alone
+
+    async def unused(self, linger_s: float, began: Callable[[], Awaitable[None]]) -> None:
+        """Return when for so long no window, call or turn was there, and no fact is to be extracted.
+
+        Whoever started the process has a window, or has gone, when `began` returns.
+        """
+        await began()
+        while not self._ending:
+            while not self._idle:
+                if self._open or self._calls:
+                    await self._changed.wait()
+                else:
+                    await self._pending.all_told()
+            with trio.move_on_after(linger_s):
+                await self._changed.wait()
+                continue
+            await self._learn()
+            if self._idle:
+                self.wind_down()
+
+    def counted(self, call: Call) -> Call:
+        """Return the call, during which the process is not unused."""
+
+        async def count(request: Mapping[str, object]) -> object:
+            self._calls += 1
+            try:
+                return await call(request)
+            finally:
+                self._calls -= 1
+                self._has_changed()
+
+        return count
+
+    async def make_way(self, request: Mapping[str, object]) -> Mapping[str, object]:
+        """End this process if nothing goes on in it, for a command that needs the home, or whose settings are
+        others: its `marks` are not those of this process. Return whether it `ends`, and the open `windows`.
+        """
+        await trio.lowlevel.checkpoint()
+        marks = request.get("marks")
+        differs = marks is None or bool(self._about.other(marks))
+        if self._about.service or not self._idle or not differs:
+            return {"ends": self._ending and not self._about.service, "windows": len(self._open)}
+        self.wind_down()
+        self._has_changed()
+        return {"ends": True}
+
+    @property
+    def _idle(self) -> bool:
+        return not (self._open or self._calls or self._pending.untold)
+
+    async def _learn(self) -> None:
+        """Extract the facts that are due, in bounded time, and until something else is to be done."""
+        with suppress(ActorError), trio.move_on_after(LEARN_S):
+            for chat in self._left:
+                await self._lessons.ask_to_learn(chat)
+            self._left.clear()
+            if await self._lessons.has_to_learn():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._cancel_when_changed, nursery.cancel_scope)
+                    await self._lessons.learn_now()
+                    nursery.cancel_scope.cancel()
+
+    async def _cancel_when_changed(self, scope: trio.CancelScope) -> None:
+        await self._changed.wait()
         scope.cancel()
+
+    def _has_changed(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
 
     def _works(self, window: _Window) -> bool:
         window.sent &= self._pending.untold.get(window.chat, set())
@@ -173,16 +243,21 @@ class Windows:
     # One window
 
     async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
-        """Open a window as it was asked for, and serve it until it goes. Then its turn is stopped."""
+        """Open a window as it was asked for, and serve it until it goes.
+
+        Then a program's turn is stopped; a person's goes on.
+        """
         try:
             window = await self._opened(request)
         except RumiError as error:
             await wire.send({**_refused(error), "later": self._later()})
             return
         try:
-            await wire.send({"opened": {"model": self._about.model, "engine": self._about.engine,
-                                        "project": self._about.project,
-                                        "service": self._about.service}})  # fmt: skip
+            about = self._about
+            opened = {"model": about.model, "engine": about.engine, "project": about.project,
+                      "service": about.service, "notes": about.notes,
+                      "other": about.other(request.get("marks"))}  # fmt: skip
+            await wire.send({"opened": opened})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._tell, window, wire, nursery.cancel_scope)
                 with suppress(WireClosed):
@@ -191,6 +266,7 @@ class Windows:
         finally:
             window.events.close()
             self._open.discard(window)
+            self._has_changed()
         await self._gone(window)
 
     def _later(self) -> bool:
@@ -203,8 +279,7 @@ class Windows:
         if not self._taking:
             raise _Ending
         chat = self._ids.check_chosen(str(request.get("chat")))
-        self._about.check("--model", request.get("model"), self._about.model)
-        self._about.check("--sandbox", request.get("sandbox"), self._about.engine)
+        self._about.check(request.get("model"))
         language: Language = "es" if request.get("language") == "es" else "en"
         if request.get("new"):
             if self._inbox.works(chat):
@@ -212,18 +287,24 @@ class Windows:
             await self._inbox.begin_session(chat)
         events = self._hub.subscribe(chat, entering=True)
         apart = request.get("apart") is True
-        window = _Window(chat, bool(request.get("person")), language, events, apart)
+        window = _Window(
+            chat, bool(request.get("person")), language, events, apart, request.get("single") is True
+        )
         self._open.add(window)
+        self._left.discard(chat)
+        self._has_changed()
         return window
 
     async def _gone(self, window: _Window) -> None:
-        """Stop the turns that the window began; if a person has left, learn from what they said."""
+        """Stop the turns that a program began; learn from what was said, unless it was for one turn."""
         with suppress(ActorError):
-            await self._inbox.withdraw(window.chat, window.sent)
-            if window.person and all(other.chat != window.chat for other in self._open):
-                await self._lessons.ask_to_learn(window.chat)
-                with trio.move_on_after(LEARN_S):
-                    await self._lessons.learn_now(window.chat)
+            if not window.person:
+                await self._inbox.withdraw(window.chat, window.sent)
+            if not window.single and all(other.chat != window.chat for other in self._open):
+                if self._inbox.works(window.chat):
+                    self._left.add(window.chat)
+                elif await self._lessons.ask_to_learn(window.chat):
+                    self._lessons.look()
 
     async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
         """Send the chat's events. One that does not read delays no other; after `STUCK_S` it is closed."""

@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,9 @@ class Gone(RumiError):
 class Wish:
     """What a window is opened for. `person`: somebody sits in front of it and decides when it closes.
 
-    A `model` or a `sandbox` that is wanted must be the holder's own: it has but one of each. `apart`: each
-    message's turn has a history of its own, beside the chat's session.
+    A `model` that is wanted must be the holder's own. `apart`: each message's turn has a history of its own,
+    beside the chat's session. `single`: for one turn; the session goes on, so that nothing is learned from it
+    yet. `marks` are those of settings and keys: the holder says which are others there.
     """
 
     chat: str
@@ -52,8 +53,9 @@ class Wish:
     language: Language
     new: bool = False
     model: str | None = None
-    sandbox: str | None = None
     apart: bool = False
+    single: bool = False
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Listening:
@@ -85,7 +87,8 @@ class _Listening:
 class RemoteChat:
     """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
 
-    `model` and `engine` are those of that process, `project` the folder whose skills count there.
+    `model` and `engine` are those of that process, `project` the folder whose skills count there. `notes` are
+    sentences for its user, and `other` the settings and keys that are others there.
     """
 
     def __init__(self, wire: Wire, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str) -> None:
@@ -93,7 +96,10 @@ class RemoteChat:
         self.model = str(opened.get("model", ""))
         self.engine = str(opened.get("engine", ""))
         self.project = str(opened.get("project", ""))
-        self._last = bool(opened.get("service"))
+        self.notes = tuple(map(str, opened.get("notes", ())))
+        self.other = tuple(map(str, opened.get("other", ())))
+        self.service = bool(opened.get("service"))
+        self._last = self.service
         self._ended = False
         self._waiting: set[trio.CancelScope] = set()
         self._written = trio.Event()

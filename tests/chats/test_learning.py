@@ -13,9 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from actors import Request
-from rumi.chats import leave
 from rumi.chats.learning import AGAIN_S, EXTRACT_S, Look
-from rumi.chats.lessons import MOMENT_S
 from rumi.journal import Study
 from rumi.memory import Learn, MemoryUnavailable, NewFact, Remember
 from rumi.models import Emit, ModelError, ModelRequest, Reply
@@ -433,23 +431,3 @@ async def test_a_turn_goes_on_without_skills_when_nobody_answers(
     async with living(tmp_path, Mind(), skills=silent) as home:
         assert await home.ask("hello") == "you said hello"
         assert "do not answer" in await home.ask("/skills")
-
-
-async def test_a_person_who_leaves_waits_a_moment_and_what_is_left_is_done_at_the_next_start(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    mind, told = Mind(takes_s=30.0), list[str]()
-    async with living(tmp_path, mind) as home:
-        await home.ask("I live in Rosario")
-        begun = trio.current_time()
-        await leave(home.services.lessons, "cli", lambda: told.append("saving"), person=True)
-        assert (trio.current_time() - begun, told) == (MOMENT_S, [])
-        assert rows(tmp_path, "SELECT asked, fresh FROM sessions") == [(1, 1)]
-    mind.takes_s = 0.0
-    async with living(tmp_path, mind) as home:
-        await trio.sleep(1)
-        assert await home.facts() == [ROSARIO]
-        await home.ask("hello")
-        await leave(home.services.lessons, "cli", lambda: told.append("saving"), person=False)
-        assert told == ["saving"], "a program waits until it is done"
-        assert rows(tmp_path, "SELECT asked, fresh FROM sessions") == [(0, 0)]

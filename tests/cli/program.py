@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ class Program:
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST") if name in os.environ}
-        return {**kept, "LANG": "C.UTF-8", "RUMI_HOME": str(self.home), **CORE, **self.env}
+        ours = {"LANG": "C.UTF-8", "RUMI_HOME": str(self.home), "RUMI_SESSION__LINGER_S": "0"}
+        return {**kept, **ours, **CORE, **self.env}
 
     def run(self, *words: str, text: str = "", code: int | None = 0) -> "subprocess.CompletedProcess[str]":
         """Run it to its end and check its exit code."""
@@ -54,6 +56,16 @@ class Program:
             text=True,
             env=self.environment(),
         )
+
+    def serving(self) -> int:
+        """The process that holds the home, of windows' as well."""
+        return int((self.home / "run" / "lock").read_text().split("process ")[1].rstrip(")\n"))
+
+    def kill(self, window: "subprocess.Popen[str]") -> None:
+        """Kill the process that serves a window, and the window before it can start another one."""
+        os.kill(self.serving(), signal.SIGKILL)
+        window.kill()
+        window.communicate(timeout=BOUND_S)
 
     def events(self, *words: str, code: int | None = 0) -> list[dict[str, Any]]:
         """Run one turn and read its events."""

@@ -1,7 +1,6 @@
 """`rumi chat` from outside: one turn, lines from a pipe, JSON, exit codes, kills."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -139,7 +138,9 @@ def test_a_home_that_is_held_is_asked_through_its_holder(bubblewrap: Program) ->
     first = bubblewrap.start("chat")
     try:
         wait_for(lambda: bubblewrap.run("status", code=None).returncode == 0)
-        assert f"rumi chat (process {first.pid})" in bubblewrap.run("chat", "-p", "run date").stderr
+        bubblewrap.run("chat", "-p", "run date")
+        held = f"{bubblewrap.home} is held by rumi chat (process {bubblewrap.serving()})."
+        assert held in bubblewrap.run("sandbox", "clean", code=2).stderr
         status = json.loads(bubblewrap.run("status", "--json").stdout)
         assert next(child["id"] for child in status["tree"]["children"]) == "journal"
         assert bubblewrap.run("stop", "cli").stdout == "Nothing is running.\n"
@@ -173,8 +174,7 @@ def test_containers_end_with_the_program_and_by_themselves_after_a_kill(
         wait_for(lambda: (other.home / "installation").exists())
         theirs = (other.home / "installation").read_text().strip()
         wait_for(lambda: containers(theirs))
-        killed.send_signal(signal.SIGKILL)
-        killed.communicate(timeout=30)
+        docker.kill(killed)
         wait_for(lambda: not containers(ours))
         done = docker.run("chat", "-p", "hello")
         assert "I was restarted while working on: “run sleep 600”" in done.stderr + done.stdout
@@ -190,8 +190,7 @@ def test_containers_end_with_the_program_and_by_themselves_after_a_kill(
 def test_a_kill_leaves_no_process_and_the_turn_is_reported_and_retried(bubblewrap: Program) -> None:
     killed = bubblewrap.start("chat", "-p", "run sleep 613")
     wait_for(lambda: processes("sleep 613"))
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate(timeout=30)
+    bubblewrap.kill(killed)
     wait_for(lambda: not processes("sleep 613"))
     bubblewrap.env["RUMI_SANDBOX__TIMEOUT_S"] = "1"
     done = bubblewrap.run("chat", text="/retry\n")

@@ -60,20 +60,20 @@ def test_without_docker_build_makes_the_root_file_system_and_status_knows_it(bub
 
 
 def test_looking_at_a_running_rumi_disturbs_nothing_and_cleaning_is_refused(program: Program) -> None:
-    with running_command(program) as chat:
+    with running_command(program):
         assert (
             f"engine       {program.env['RUMI_SANDBOX__BACKEND']}" in program.run("sandbox", "status").stdout
         )
-        assert f"process {chat.pid}" in program.run("doctor").stdout
+        assert f"process {program.serving()}" in program.run("doctor").stdout
         refused = program.run("sandbox", "clean", code=2)
-        assert f"is held by rumi chat (process {chat.pid})" in refused.stderr
+        assert f"is held by rumi chat (process {program.serving()})" in refused.stderr
         assert refused.stdout == ""
 
 
 @pytest.mark.bubblewrap
 def test_a_root_file_system_in_use_is_not_replaced(bubblewrap: Program) -> None:
-    with running_command(bubblewrap) as chat:
-        assert f"process {chat.pid}" in bubblewrap.run("sandbox", "build", code=2).stderr
+    with running_command(bubblewrap):
+        assert f"process {bubblewrap.serving()}" in bubblewrap.run("sandbox", "build", code=2).stderr
 
 
 @pytest.mark.docker

@@ -70,6 +70,7 @@ DEFAULTS = {
     "session.handed_chars": "50000",
     "session.file_mb": "50",
     "session.keep_days": "0",
+    "session.linger_s": "10",
     "fetch.timeout_s": "10",
     "fetch.max_bytes": "1000000",
     "fetch.max_redirects": "5",

@@ -152,26 +152,26 @@ async def test_ctrl_c_at_the_prompt_clears_the_line_and_does_not_leave() -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-async def test_a_signal_stops_the_turn_and_leaves(number: int) -> None:
+async def test_a_signal_leaves_and_the_turn_goes_on(number: int) -> None:
     async with session(ScriptedChat({"go": [Thinking(1), 60.0]})) as talk:
         await talk.window.type("go" + ENTER)
         await talk.window.see("thinking")
         os.kill(os.getpid(), number)
         await talk.end()
         assert (talk.code, talk.window.restored) == (130, True)
-        assert talk.chat.texts == ["go", "/stop"]
+        assert talk.chat.texts == ["go"]
 
 
 @pytest.mark.parametrize("keys", [CTRL_D, "/exit" + ENTER, "/quit" + ENTER])
-async def test_leaving_during_a_turn_stops_it_first(keys: str) -> None:
+async def test_leaving_during_a_turn_waits_for_nothing_and_says_that_it_goes_on(keys: str) -> None:
     async with session(ScriptedChat({"go": [Thinking(1), 60.0]}, stop_s=0.2)) as talk:
         await talk.window.type("go" + ENTER)
         await talk.window.see("thinking")
         await talk.window.type(keys)
         await talk.end()
         assert (talk.code, talk.window.restored) == (0, True)
-        assert talk.chat.texts == ["go", "/stop"]
-        assert talk.chat.acknowledged == [101]
+        assert (talk.chat.texts, talk.chat.acknowledged) == (["go"], [])
+        assert any(WORDS.goes_on in line for line in talk.window.everything)
 
 
 async def test_leaving_lets_a_turn_go_on_that_another_window_began() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from actors import ChildSpec, Supervisor
 from rumi.agent import (
@@ -20,9 +21,11 @@ from rumi.errors import RumiError, UsageError
 from rumi.journal import Attachment, Count
 from rumi.models import Emit, ModelRequest, Reply
 from rumi.windows import About, Gone, NotThere, Wish, attach
+from tests.chats.house import house
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
 from tests.windows.holding import HOLDER, holding, windows_of
+from tests.windows.holding import obedient as at_work
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."
 STOPPED = "⏹ Stopped."
@@ -103,10 +106,65 @@ async def test_a_question_is_put_in_every_window_and_answered_once(tmp_path: Pat
             assert visit.went == ["http://e.example/?d=WORD"]
 
 
+async def test_the_turn_of_a_person_whose_window_is_gone_goes_on(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder:
+        async with holder.window() as one:
+            await one.send("sleep 0.3")
+            await holder.until_running("cli", 1)
+        async with holder.window() as two:
+            assert (await two.until(Replied)).text == "you said sleep 0.3"
+
+
+async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_left(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with house(tmp_path, at_work) as home:
+        windows = windows_of(home, About("offline", "bubblewrap", marks={"a.b": "1", "KEY": "2"}))
+        windows.open()
+        began, ended = trio.Event(), trio.Event()
+
+        async def slow(request: object) -> None:
+            await trio.sleep(7)
+
+        async def end() -> None:
+            await windows.unused(10, began.wait)
+            ended.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end)
+            await trio.sleep(60)
+            assert not ended.is_set(), "the command that started it has no window yet"
+            assert (await windows.make_way({"marks": {"a.b": "1", "KEY": "2"}}))["ends"] is False
+            begun = trio.current_time()
+            began.set()
+            await trio.sleep(5)
+            await windows.counted(slow)({})
+            await home.inbox.accept("cli", "sleep 0.2")
+            assert (await windows.make_way({}))["ends"] is False, "it is at work"
+            await ended.wait()
+            assert trio.current_time() >= begun + 22
+
+
+async def test_a_process_for_windows_alone_makes_way_where_nothing_goes_on(tmp_path: Path) -> None:
+    async with holding(tmp_path) as holder:
+        marks = {"a.b": "1"}
+        windows = windows_of(holder.home, About("offline", "bubblewrap", marks=marks))
+        windows.open()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(windows.unused, 600, trio.lowlevel.checkpoint)
+            assert (await windows.make_way({"marks": marks}))["ends"] is False
+            assert (await windows.make_way({"marks": {"a.b": "2"}}))["ends"] is True
+        service = windows_of(holder.home, About("offline", "bubblewrap", service=True))
+        service.open()
+        assert (await service.make_way({}))["ends"] is False
+        async with holder.window(marks={"x.y": "1"}) as one:
+            assert one.remote.other == ("x.y",)
+
+
 async def test_a_window_that_is_gone_has_its_turn_stopped_and_nobody_elses(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder, holder.window("calm") as calm:
         await calm.send("sleep 60")
-        async with holder.window("cli") as one:
+        async with holder.window("cli", person=False) as one:
             await one.send("sleep 60")
             async with holder.window("calm") as guest:
                 assert await guest.ask("me too") == BUSY
@@ -220,7 +278,6 @@ async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_wind
     ("wish", "why"),
     [
         ({"model": "offline"}, "--model offline cannot take effect: the running Rumi uses groq:big"),
-        ({"sandbox": "docker"}, "--sandbox docker cannot take effect"),
         ({"chat": "tg1"}, "one of Telegram's chats"),
         ({"chat": "no id"}, "not a chat id"),
     ],
@@ -232,7 +289,7 @@ async def test_what_a_window_cannot_have_is_wrong_usage(
         with pytest.raises(UsageError, match=why):
             async with holder.window(**wish):
                 pass
-        async with holder.window(model="groq:big", sandbox="auto") as one:
+        async with holder.window(model="groq:big") as one:
             assert await one.ask("hello") == "you said hello"
 
 
@@ -251,22 +308,11 @@ async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tm
             assert await two.ask("/stop") == STOPPED
 
 
-async def test_before_the_end_windows_finish_what_they_are_at(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder:
-        told: list[int] = []
-        async with holder.window("idle"), holder.window("pipe", person=False), holder.window("one") as one:
-            await one.send("sleep 1")
-            await holder.until_running("one", 1)
-            await holder.windows.finish(told.append, 30)
-            assert (await one.until(Replied)).text == "you said sleep 1"
-        assert told == [2], "the pipe has just begun"
-
-
-async def test_a_second_signal_interrupts_them_and_they_are_told(tmp_path: Path) -> None:
+async def test_at_the_end_of_the_process_turns_are_interrupted_and_windows_told(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder, holder.window() as one:
         await one.send("sleep 60")
         await holder.until_running("cli", 1)
-        await holder.windows.finish(lambda count: None, 0)
+        await holder.windows.finish()
         assert (await one.until(TurnFinished)).reason == "interrupted"
         assert "I was restarted while working on: “sleep 60”" in (await one.until(Replied)).text
 

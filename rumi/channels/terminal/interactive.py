@@ -55,7 +55,7 @@ async def interact(
         await view.notice(words.greeting)
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
-        code = await _serve(session, view, words, options.handed_chars, typed, send)
+        code = await _serve(session, view, words, options.handed_chars, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -67,12 +67,7 @@ class _Leave:
     """A signal that ends the process."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Quiet:
-    """Nothing runs any more."""
-
-
-_Input: TypeAlias = Typed | _Leave | _Quiet
+_Input: TypeAlias = Typed | _Leave
 
 
 async def _forward(signals: AsyncIterator[int], send: trio.MemorySendChannel[_Input]) -> None:
@@ -86,49 +81,29 @@ async def _serve(
     words: Words,
     max_chars: int,
     typed: trio.MemoryReceiveChannel[_Input],
-    send: trio.MemorySendChannel[_Input],
 ) -> int:
-    """Do what is typed until it is time to leave; return the exit code.
-
-    A turn that was begun here and runs then is stopped first; one that somebody else began goes on.
-    """
-    code: int | None = None
-
-    async def tell_when_quiet() -> None:
-        await session.until_stopped()
-        send.send_nowait(_Quiet())
-
-    async with trio.open_nursery() as nursery:
-        async for what in typed:
-            leaving = None
-            match what:
-                case Line(text) if text.lower() in TYPED_LEAVING:
-                    leaving = 0
-                case Line(text):
-                    await view.typed(text)
-                    try:
-                        files = await handed_files(named_in(text), max_chars, words, view.notice)
-                        await session.say(text, files)
-                    except RumiError as error:  # the person is still there, and can send it again
-                        await view.notice(told_error(words.language, error))
-                case Interrupt(cleared):
-                    if not session.busy:
-                        if not cleared:
-                            await view.notice(words.leave_hint)
-                    elif await session.interrupt():
-                        code = INTERRUPTED
-                        break
-                case End():
-                    leaving = 0
-                case _Leave():
-                    leaving = INTERRUPTED
-                case _Quiet():
-                    break
-            if leaving is not None and code is None:
-                code = leaving
-                if not session.owing:
-                    break
-                await session.interrupt()
-                nursery.start_soon(tell_when_quiet)
-        nursery.cancel_scope.cancel()
-    return 0 if code is None else code
+    """Do what is typed until it is time to leave; return the exit code. A turn that runs then goes on."""
+    async for what in typed:
+        match what:
+            case Line(text) if text.lower() in TYPED_LEAVING:
+                break
+            case Line(text):
+                await view.typed(text)
+                try:
+                    files = await handed_files(named_in(text), max_chars, words, view.notice)
+                    await session.say(text, files)
+                except RumiError as error:  # the person is still there, and can send it again
+                    await view.notice(told_error(words.language, error))
+            case Interrupt(cleared):
+                if not session.busy:
+                    if not cleared:
+                        await view.notice(words.leave_hint)
+                elif await session.interrupt():
+                    return INTERRUPTED
+            case End():
+                break
+            case _Leave():
+                return INTERRUPTED
+    if session.owing:
+        await view.notice(words.goes_on)
+    return 0

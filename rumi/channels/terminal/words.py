@@ -12,6 +12,7 @@ class Words:
     language: Language
     greeting: str
     leave_hint: str
+    goes_on: str
     thinking: str
     writing: str
     starting: str
@@ -51,6 +52,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves",
     ),
     "leave_hint": ("Se sale con Ctrl-D o exit.", "Ctrl-D or exit leaves."),
+    "goes_on": (
+        "El turno sigue; su respuesta queda para la próxima vez: rumi chat",
+        "The turn goes on; its reply waits for you: rumi chat",
+    ),
     "thinking": ("pensando", "thinking"),
     "writing": ("escribiendo", "writing"),
     "starting": ("empezando", "starting"),

@@ -48,8 +48,8 @@ COMMANDS: Final[dict[str, str]] = {
     # rumi chat
     "Talk to the assistant in this terminal (the default).": "Hablar con el asistente en esta terminal (lo usual).",
     "Talk to the assistant in this terminal.": "Habla con el asistente en esta terminal.",
-    "If another rumi chat, or rumi telegram, runs on this RUMI_HOME, this is a window on it: several windows may be open at once, on one chat or on many. When that rumi chat ends, its windows continue without it.": "Donde otro rumi chat, o rumi telegram, corre sobre este RUMI_HOME, esto es una ventana de ese: puede haber "
-    "varias a la vez, en un chat o en muchos. Cuando ese rumi chat termina, sus ventanas siguen sin él.",
+    "Each terminal is a window on one process of this RUMI_HOME, which the first one starts: several windows may be open at once, on one chat or on many, and none ends another. The process ends soon after the last.": "Cada terminal es una ventana de un proceso de este RUMI_HOME, que la primera empieza: puede haber varias "
+    "a la vez, en un chat o en muchos, y ninguna termina a otra. El proceso termina poco después de la última.",
     "Run one turn and exit; - reads it from standard input. Piped text beside TEXT is data for it.": "Hace un solo turno y sale; - lo lee de la entrada estándar. Lo que llega por la entrada además de TEXT son "
     "datos para él.",
     "Print events as JSON lines.": "Imprime los eventos como líneas JSON.",

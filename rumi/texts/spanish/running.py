@@ -10,6 +10,8 @@ RUNNING: Final[dict[str, str]] = {
     "it closed its pipe to Rumi": "cerró su tubería con nosotros",
     "it sent more than {most} bytes at once": "dice más de {most} bytes de una vez",
     "it wrote something into the pipe that is not its own": "escribió algo en una tubería que no es suya",
+    "The process that serves the chats ended at its start.": "El proceso que atiende los chats terminó al empezar.",
+    "Look at: rumi logs": "Mirá: rumi logs",
     # What a chat does.
     "answering": "respondiendo",
     "waiting for a yes or a no": "esperando un sí o un no",
@@ -55,7 +57,7 @@ RUNNING: Final[dict[str, str]] = {
     "The request names no chat.": "El pedido no nombra ningún chat.",
     "The running Rumi is about to end.": "El Rumi que corre está por terminar.",
     "Try again when it has.": "Probá de nuevo cuando termine.",
-    "{option} {wanted} cannot take effect: the running Rumi uses {own}.": "{option} {wanted} no puede valer: el Rumi que corre usa {own}.",
+    "--model {wanted} cannot take effect: the running Rumi uses {own} and is at work.": "--model {wanted} no puede valer: el Rumi que corre usa {own} y tiene trabajo.",
     "Leave it out, or end that one first.": "Sacá la opción, o cerrá ese primero.",
     "The running Rumi has another version than this one.": "El Rumi que corre es de otra versión.",
     "Restart it, then try again.": "Reinicialo y probá de nuevo.",
