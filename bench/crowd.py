@@ -22,7 +22,7 @@ import trio
 from bench import house
 from bench.rounds import percentile, row
 from rumi.app import App
-from rumi.cli.telegram import look_for_cycles_seldom
+from rumi.cli.serve import look_for_cycles_seldom
 
 REPLY_S = 2.0
 CHATS = (50, 200, 1000)

@@ -51,12 +51,14 @@ async def open_app(
     channels: Sequence[Channel] = (),
     project: Path | None = None,
     full: bool = False,
+    service: bool = False,
 ) -> AsyncIterator[App]:
     """Start everything; end everything, including the engine, when the block ends.
 
     The caller holds the home and has prepared the engine. Each of the `channels` gets its connections and its
     place in the tree; the caller introduces it and ends it (`rumi.channels.serving`). The skills of the
-    `project` folder count, if it is given. `full`: the disk is full and the reserve was deleted.
+    `project` folder count, if it is given. `full`: the disk is full and the reserve was deleted. `service`:
+    the process lasts until a signal ends it, whatever its windows do.
 
     Raises:
         RumiError: Something cannot be started. The error says what to do.
@@ -87,7 +89,18 @@ async def open_app(
                 ids = BUILT_IN.including(channel.prefix for channel in channels)
                 told = tuple(notes)
                 tree = Tree(
-                    home, loaded, models, engine, language, redactor, channels, ids, project, told, full=full
+                    home,
+                    loaded,
+                    models,
+                    engine,
+                    language,
+                    redactor,
+                    channels,
+                    ids,
+                    project,
+                    told,
+                    full=full,
+                    service=service,
                 )
                 stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(tree.root.running())

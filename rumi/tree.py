@@ -101,6 +101,7 @@ class Tree:
         notes: Sequence[str] = (),
         *,
         full: bool = False,
+        service: bool = False,
     ) -> None:
         settings = loaded.settings
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
@@ -190,7 +191,12 @@ class Tree:
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
         about = About(
-            models.name, engine.kind, str(project or ""), bool(channels), loaded.marks(), tuple(notes)
+            models.name,
+            engine.kind,
+            str(project or ""),
+            service or bool(channels),
+            loaded.marks(),
+            tuple(notes),
         )
         self.windows = Windows(self.inbox, lessons, journal, hub, pending, ids, about)
         more = {

@@ -198,7 +198,8 @@ def english_lines(spanish: str, english: str) -> list[str]:
 
 
 COMMANDS = [
-    (), ("chat",), ("telegram",), ("status",), ("logs",), ("stop",), ("reset",), ("fetch",), ("memory",),
+    (), ("chat",), ("telegram",), ("web",), ("serve",), ("status",), ("logs",), ("stop",), ("reset",),
+    ("fetch",), ("memory",),
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),

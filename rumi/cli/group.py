@@ -15,6 +15,8 @@ from rumi.errors import RumiError, UsageError, single
 COMMANDS = {
     "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
     "telegram": ("rumi.cli.telegram", "Serve the Telegram bot."),
+    "web": ("rumi.cli.web", "Serve the page, without Telegram."),
+    "serve": ("rumi.cli.serve", "Serve all that is configured, for a server."),
     "status": ("rumi.cli.status", "Show what the running Rumi does."),
     "logs": ("rumi.cli.logs", "Read the audit log: what was run, in which chat, how it ended."),
     "stop": ("rumi.cli.stop", "Stop what a chat is doing, like /stop in it."),

@@ -38,9 +38,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     "chosen": ("Archivos del próximo mensaje", "Files of the next message"),
     "closed": ("Cerrado", "Closed"),
     "closed_text": (
-        "Para entrar hace falta el enlace que está en la terminal donde corre «rumi telegram». Sirve una sola"
+        "Para entrar hace falta el enlace que está en la terminal donde corre Rumi. Sirve una sola"
         " vez y por poco tiempo; si ya no sirve, ahí hay ahora uno nuevo.",
-        "To come in you need the link in the terminal where “rumi telegram” runs. It works once, and not for"
+        "To come in you need the link in the terminal where Rumi runs. It works once, and not for"
         " long; where it no longer works, there is a new one in that terminal now.",
     ),
     "connected": ("en vivo", "live"),
@@ -91,8 +91,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "open": ("Abrir", "Open"),
     "over": ("sesión terminada", "session over"),
     "over_text": (
-        "La sesión terminó. En la terminal donde corre «rumi telegram» hay un enlace nuevo.",
-        "The session is over. There is a new link in the terminal where “rumi telegram” runs.",
+        "La sesión terminó. En la terminal donde corre Rumi hay un enlace nuevo.",
+        "The session is over. There is a new link in the terminal where Rumi runs.",
     ),
     "picture": ("Ver la imagen", "Show the picture"),
     "reason": ("final", "end"),

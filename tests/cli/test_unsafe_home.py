@@ -15,6 +15,8 @@ from tests.cli.program import Program
 WORDS = {
     "chat": ["-p", "hi"],
     "telegram": [],
+    "web": [],
+    "serve": [],
     "status": [],
     "logs": [],
     "stop": ["cli"],

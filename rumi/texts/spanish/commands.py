@@ -62,6 +62,14 @@ COMMANDS: Final[dict[str, str]] = {
     "Serve the Telegram bot.": "Atender el bot de Telegram.",
     "Serve the Telegram bot until SIGINT or SIGTERM.": "Atiende el bot de Telegram hasta SIGINT o SIGTERM.",
     "Serve a page there too: 127.0.0.1:8080, say.": "Sirve además una página ahí: por ejemplo 127.0.0.1:8080.",
+    # rumi serve, rumi web
+    "Serve the page, without Telegram.": "Servir la página, sin Telegram.",
+    "Serve all that is configured, for a server.": "Servir todo lo configurado, para un servidor.",
+    "Serve a page too, at 127.0.0.1:8080, say.": "Sirve además una página: por ejemplo en 127.0.0.1:8080.",
+    "Serve all that is configured until SIGINT or SIGTERM: terminals, and Telegram if there is a token.": "Atiende todo lo configurado hasta SIGINT o SIGTERM: terminales, y Telegram si hay un token.",
+    "Serve the page without Telegram until SIGINT or SIGTERM, and print the link that logs a browser in.": "Sirve la página sin Telegram hasta SIGINT o SIGTERM, y muestra el enlace con el que entra un navegador.",
+    "Without HOST:PORT it is at 127.0.0.1:8080.": "Sin HOST:PORT está en 127.0.0.1:8080.",
+    "Serving terminals: rumi chat. Ctrl-C ends me.": "Atiendo terminales: rumi chat. Ctrl-C me termina.",
     # rumi status
     "Show what the running Rumi does.": "Mostrar qué hace el Rumi que corre.",
     "Show what the running Rumi does: the tree of its actors.": "Muestra qué hace el Rumi que corre: el árbol de sus actores.",
