@@ -73,7 +73,9 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`."""
+        """Read `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`; not while a shell completes a line."""
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
         at = next((place for place, word in enumerate(args) if word != "--debug"), len(args))
         if at == len(args) or (args[at].startswith("-") and not self._is_own(ctx, args[at])):
             args = [*args[:at], "chat", *args[at:]]

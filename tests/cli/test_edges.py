@@ -56,6 +56,22 @@ def test_a_text_that_is_no_utf8_is_worked_on_all_the_same(bubblewrap: Program) -
     assert "\ufffd hola" in done.stdout.decode()
 
 
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("st", {"status", "stop"}),
+        ("sandbox b", {"build"}),
+        ("chats s", {"search", "show"}),
+        ("chat --mo", {"--model"}),
+    ],
+)
+def test_a_shell_completes_commands_and_options(bubblewrap: Program, line: str, completed: set[str]) -> None:
+    words = {"COMP_WORDS": f"rumi {line}", "COMP_CWORD": f"{len(line.split())}"}
+    bubblewrap.env |= {**words, "_RUMI_COMPLETE": "bash_complete"}
+    found = bubblewrap.run().stdout.splitlines()
+    assert {each.removeprefix("plain,") for each in found} == completed
+
+
 @pytest.mark.parametrize("closed", [(0,), (2,), (0, 1, 2)])
 def test_closed_standard_streams_are_no_trouble(bubblewrap: Program, closed: tuple[int, ...]) -> None:
     redirections = " ".join(f"{number}>&-" for number in closed)
