@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`; not while a shell completes a line."""
+        """Read `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`, but not to complete a line."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         at = next((place for place, word in enumerate(args) if word != "--debug"), len(args))
