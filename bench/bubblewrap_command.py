@@ -24,6 +24,7 @@ from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
 from rumi.sandbox.bubblewrap.keeper import bwrap_flags
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.seccomp import bpf_program
+from rumi.sandbox.types import skills_folder
 from rumi.sandbox.workspace import prepare_workspace
 
 INSTALLATION = "bench0bench0"
@@ -49,7 +50,10 @@ def bare(home: Path, workspace: Path, argv: tuple[str, ...]) -> float:
             "life_fd": str(alive.fileno()),
         }
         settings["seccomp_fd"] = str(filters.fileno())
+        skills = skills_folder(home)
+        skills.mkdir(parents=True, exist_ok=True)
         places = {"/tmp/rootfs": str(home / "rootfs"), "/tmp/workspace": str(workspace), "/tmp/tmp": tmp}
+        places["/tmp/skills"] = str(skills)
         flags = [places.get(flag, flag) for flag in bwrap_flags(settings)]
         before = time.perf_counter()
         subprocess.run(
