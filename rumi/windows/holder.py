@@ -167,7 +167,7 @@ class Windows:
     async def unused(self, linger_s: float, began: Callable[[], Awaitable[None]]) -> None:
         """Return when for so long no window, call or turn was there, and no fact is to be extracted.
 
-        Whoever started the process has a window, or has gone, when `began` returns.
+        The command that started the process has a window, or has gone, when `began` returns.
         """
         await began()
         while not self._ending:
