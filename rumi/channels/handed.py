@@ -26,7 +26,7 @@ _MEGA: Final = 1024 * 1024
 class Handed(Channel):
     """Puts files into workspaces, and tells the model of them when their message's turn begins.
 
-    Every file comes from outside, also one that the owner hands over: the chat's files are marked before it is there.
+    Every file comes from outside, also one of the owner's: the chat's files are marked before it is there.
     """
 
     name = "handed"
