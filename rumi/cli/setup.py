@@ -270,37 +270,38 @@ class _Wizard:
         return True
 
     def _ask_tools(self) -> None:
-        before = self.loaded.settings.sandbox.backend
-        answer = self._choose(
+        sandbox = self.loaded.settings.sandbox
+        self._choose_key(
+            "sandbox.backend",
             "Where should commands run?",
             [
                 ("auto", "in Docker if a daemon answers, otherwise in bubblewrap"),
                 ("docker", "only in Docker"),
                 ("bubblewrap", "only in bubblewrap"),
             ],
-            before,
+            sandbox.backend,
         )
-        if answer != before:
-            self.keys["sandbox.backend"] = answer
-        tools = self.loaded.settings.sandbox.tools
-        answer = self._choose(
+        self._choose_key(
+            "sandbox.tools",
             "Which programs should there be?",
             [("work", "Python, git and others beside the usual ones"), ("core", "only the usual ones")],
-            tools,
+            sandbox.tools,
         )
-        if answer != tools:
-            self.keys["sandbox.tools"] = answer
-        policy = self.loaded.settings.sandbox.policy
-        answer = self._choose(
+        self._choose_key(
+            "sandbox.policy",
             "Which commands may run there?",
             [
                 ("strict", "programs on a list, without loops and variables"),
                 ("open", "every line of shell; never in groups"),
             ],
-            policy,
+            sandbox.policy,
         )
-        if answer != policy:
-            self.keys["sandbox.policy"] = answer
+
+    def _choose_key(self, key: str, question: str, choices: Sequence[tuple[str, str]], now: str) -> None:
+        """Ask for the value of a key; only another value than `now` is written."""
+        answer = self._choose(question, choices, now)
+        if answer != now:
+            self.keys[key] = answer
 
 
 async def _answer(settings: Any) -> float:

@@ -179,7 +179,7 @@ def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[li
     that does not exist yet is empty.
 
     Raises:
-        WorkspaceError: There is no such folder, or it leads outside or through a link.
+        WorkspaceError: The folder does not exist, or its path leads outside or through a link.
     """
     name = os.fsencode(relative)
     if b"\0" in name:

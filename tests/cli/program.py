@@ -5,16 +5,37 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.cli.forks import CLONE, Forked
+from tests.conftest import ROOT
 
 RUMI = str(Path(sys.executable).with_name("rumi"))
 BOUND_S = 90
 CORE = {"RUMI_SANDBOX__TOOLS": "core"}
 """A small sandbox is made faster, and most tests need no other."""
+
+
+@contextmanager
+def serving(fake: str, *words: str) -> Iterator[str]:
+    """One of `tests.fakes`' servers in a process of its own, which ends with the block; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"tests.fakes.{fake}", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
 
 
 @dataclass

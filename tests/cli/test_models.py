@@ -2,50 +2,23 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Program
-from tests.conftest import ROOT
+from tests.cli.program import Program, serving
 
 KEY = "gsk_0123456789abcdefghijKLMNOPQRSTUV"
 
 pytestmark = pytest.mark.bubblewrap
 
 
-@contextmanager
-def server(script: str, *more: str) -> Iterator[str]:
+def server(script: str, *more: str) -> AbstractContextManager[str]:
     """A model server in a process of its own; its address."""
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tests.fakes.groq_server",
-            "--port",
-            "0",
-            "--script",
-            script,
-            "--key",
-            KEY,
-            *more,
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
-        process.stdout.close()
+    return serving("groq_server", "--port", "0", "--script", script, "--key", KEY, *more)
 
 
 @pytest.fixture

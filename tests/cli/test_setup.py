@@ -1,19 +1,15 @@
 """`rumi setup` against servers of the tests, as a new user answers it."""
 
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import trio
 
-from tests.cli.program import RUMI, Program
+from tests.cli.program import RUMI, Program, serving
 from tests.cli.test_models import KEY
 from tests.cli.test_models import server as model_server
-from tests.conftest import ROOT
 from tests.fakes.telegram_server import TOKEN
 from tests.terminal.ptys import terminal
 
@@ -30,21 +26,8 @@ def answers(*lines: str) -> str:
     return "".join(f"{line}\n" for line in (*lines, "", ""))
 
 
-@contextmanager
-def telegram() -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fakes.telegram_server"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-    finally:
-        process.terminate()
-        process.communicate(timeout=10)
+def telegram() -> AbstractContextManager[str]:
+    return serving("telegram_server")
 
 
 def test_a_wrong_key_is_asked_again_and_a_right_one_is_stored(rumi: Program) -> None:

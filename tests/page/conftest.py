@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from tests.page.served import Served
@@ -28,3 +29,11 @@ def browser() -> "Iterator[Browser]":
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    """A browser that has just come in."""
+    with httpx.Client(base_url=served.url, headers={"Origin": served.url}) as client:
+        assert client.get(served.new_link()).status_code == 303
+        yield client

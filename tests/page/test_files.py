@@ -19,13 +19,6 @@ PNG = base64.b64decode(
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url, headers={"Origin": served.url}) as client:
-        assert client.get(served.new_link()).status_code == 303
-        yield client
-
-
-@pytest.fixture
 def workspace(served: Served) -> Path:
     return served.folder / "workspace"
 

@@ -23,14 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[httpx.Client]:
-    """A browser that has just come in."""
-    with httpx.Client(base_url=served.url, headers={"Origin": served.url}) as client:
-        assert client.get(served.new_link()).status_code == 303
-        yield client
-
-
-@pytest.fixture
 def stranger(served: Served) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=served.url) as client:
         yield client
