@@ -1,0 +1,79 @@
+"""What `deploy/` says of the code, the documents and its own other files."""
+
+import json
+import re
+import shlex
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docs.making import profile
+from docs.making.shown import misread
+from rumi.config import load_settings
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCKERFILE = re.sub(r"\\\n", "", (ROOT / "deploy/Dockerfile").read_text("utf-8"))
+SERVICE = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))["services"]["rumi"]
+
+
+def lines(instruction: str) -> list[str]:
+    return re.findall(rf"^{instruction} (.*)$", DOCKERFILE, re.MULTILINE)
+
+
+def environment() -> dict[str, str]:
+    return dict(word.split("=", 1) for line in lines("ENV") for word in shlex.split(line))
+
+
+def in_context(path: str) -> bool:
+    """Return True if `.dockerignore` lets a path through: the last pattern that matches it decides."""
+    sent = True
+    for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines():
+        pattern = line.removeprefix("!").removeprefix("**/")
+        places = Path(path).parts if "**/" in line else [path, *map(str, Path(path).parents)]
+        if not line.startswith("#") and any(fnmatch(place, pattern) for place in places):
+            sent = line.startswith("!")
+    return sent
+
+
+def test_what_is_copied_is_there_and_all_that_the_package_needs() -> None:
+    copied = {word for line in lines("COPY") if "--from" not in line for word in line.split()[:-1]}
+    assert all((ROOT / path).exists() and in_context(path) for path in copied)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packages = set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+    assert copied == packages | {project["project"]["readme"], "pyproject.toml", "requirements.lock"}
+
+
+@pytest.mark.parametrize("path", [".env", "rumi/.env", ".git/config", ".venv/bin/rumi", "tests/conftest.py"])
+def test_keys_and_what_is_not_needed_stay_out(path: str) -> None:
+    assert not in_context(path)
+    assert in_context("rumi/cli/serve.py")
+
+
+def test_its_command_health_check_and_settings_are_rumis(tmp_path: Path) -> None:
+    (command,), (entry,) = map(json.loads, lines("CMD")), map(json.loads, lines("ENTRYPOINT"))
+    assert entry == ["rumi"]
+    assert misread(command) == ""
+    (check,) = lines("HEALTHCHECK")
+    assert misread(check.partition("CMD rumi ")[2].partition(" > ")[0].split()) == ""
+    assert load_settings(tmp_path, environment(), {}).settings.sandbox.backend == "bubblewrap"
+
+
+def test_the_service_agrees_with_the_image_and_with_systemd() -> None:
+    (command,) = map(json.loads, lines("CMD"))
+    port = command[-1].rpartition(":")[2]
+    assert lines("EXPOSE") == [port]
+    assert SERVICE["ports"] == [f"127.0.0.1:{port}:{port}"]  # the page answers only to its own port
+    home = environment()["RUMI_HOME"]
+    assert lines("VOLUME") == [home]
+    assert SERVICE["volumes"] == [f"home:{home}"]
+    assert (ROOT / "deploy" / SERVICE["build"]["context"] / SERVICE["build"]["dockerfile"]).exists()
+    unit = (ROOT / "docs/operations.md").read_text("utf-8")
+    assert SERVICE["stop_grace_period"] == f"{int(re.findall('TimeoutStopSec=(.*)', unit)[0]) // 60}m"
+
+
+def test_its_system_calls_are_those_of_commands_and_few_more() -> None:
+    assert f"seccomp={profile.TARGET.name}" in SERVICE["security_opt"]
+    assert profile.TARGET.read_text("utf-8") == profile.rendered(), "make docs"
