@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
-        bench-stop-telegram bench-cost bench-crowd chaos soak lock clean simulate
+        bench-stop-telegram bench-cost bench-crowd bench-agent chaos soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -32,7 +32,7 @@ simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
 # What `make test` leaves out: the planted faults, what needs the processors for itself, and 2,000 histories,
-# always the same ones, of which `make test` plays the first 100.
+# always the same ones, of which `make test` plays the first 50.
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m long tests/simulation
 	$(BIN)/pytest -m long --ignore tests/simulation
@@ -53,9 +53,10 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports --no-cache
 
-# What in the documents comes from the code.
+# What in the documents and in deploy/ comes from the code.
 docs: $(READY)
 	$(BIN)/python -m docs.making.commands
+	$(BIN)/python -m docs.making.profile
 
 docs-check: $(READY)
 	$(BIN)/python -m docs.making.checking
@@ -64,7 +65,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd
+bench: bench-actors bench-stop bench-stop-telegram bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -115,6 +116,10 @@ bench-cost: $(READY)
 # Up to 1,000 turns at once: how long they take, /stop meanwhile, and a server that refuses what is too much.
 bench-crowd: $(READY)
 	$(BIN)/python -m bench.crowd
+
+# The agent without a language model: real tasks with an ideal model, models that misbehave, command lines.
+bench-agent: $(READY)
+	$(BIN)/python -m bench.agent
 
 # For maintainers, with uv on the path: versions and hashes, no addresses.
 lock:
