@@ -39,11 +39,10 @@ class Counted:
 
     def __call__(self, body: Body) -> Answer:
         self.calls += 1
-        messages = body["messages"]
-        prompt = json.dumps(body.get("tools", [])) + "".join(map(json.dumps, messages))
+        prompt = sent(body)
         tokens = text_tokens(prompt)
         self.tokens += tokens
-        if SUMMARY in str(messages[0]["content"]):
+        if SUMMARY in str(body["messages"][0]["content"]):
             self.summaries += 1
             return Answer("The user said small things, and all of it is done.")
         if self.last:
@@ -53,6 +52,11 @@ class Counted:
             self.whole += same == len(self.last)
         self.last = prompt
         return self.answer(body)
+
+
+def sent(body: Body) -> str:
+    """A prompt as it is sent: its tools, then its messages."""
+    return json.dumps(body.get("tools", [])) + "".join(map(json.dumps, body["messages"]))
 
 
 def common(one: str, other: str) -> int:

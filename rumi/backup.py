@@ -19,7 +19,7 @@ COPY_S = 300.0
 """How long copying a database may take."""
 
 DATABASES = ("state.db", "memory.db")
-FILES = ("config.toml", "skills-trusted.json", "skills")
+FILES = ("config.toml", "skills-trusted.json", "skills", "prompts")
 KEYS = ".env"
 WORKSPACE = "workspace"
 

@@ -83,14 +83,14 @@ async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_ma
                 'Start Docker, or choose it anyway in config.toml: [sandbox] backend = "bubblewrap"',
             )
         if engine.kind == "docker":
-            await _ready_image(engine, loaded, progress)
+            await _ready_image(engine, home, loaded, progress)
     except BaseException:
         await close_engine(engine)
         raise
     return engine
 
 
-async def _ready_image(engine: Engine, loaded: Loaded, progress: Progress) -> None:
+async def _ready_image(engine: Engine, home: Home, loaded: Loaded, progress: Progress) -> None:
     """Build Docker's image if it is missing or old, unless it is the user's own.
 
     Raises:
@@ -103,7 +103,7 @@ async def _ready_image(engine: Engine, loaded: Loaded, progress: Progress) -> No
     if not state.sound:
         if state.own:
             raise SandboxError(f"The image {state.image} is not there.", "Pull it, or make it with docker.")
-        await build_image(loaded, progress)
+        await build_image(home, loaded, progress)
         state = await image_state(engine, loaded)
     engine.missing_programs = state.missing
 
@@ -117,13 +117,13 @@ async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
     return await look_at_image(engine.api, loaded.settings.sandbox.image, selection_of(loaded))
 
 
-async def build_image(loaded: Loaded, progress: Progress) -> list[str]:
+async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
     """Make Docker's image; return lines that describe the result."""
     from rumi.sandbox.docker import image
 
     name = loaded.settings.sandbox.image
     progress(f"building the sandbox's image {name}")
-    report = await image.build_image(name, progress, selection=selection_of(loaded))
+    report = await image.build_image(name, progress, selection=selection_of(loaded), folder=home.run)
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
     lines = [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}", *_lacking(report.missing)]
     if report.by_exec:

@@ -106,7 +106,7 @@ async def starting(flags: Flags, project: Path) -> AsyncIterator[Starting]:
         with closing(theirs):
             words = [str(theirs.fileno()), json.dumps(dict(flags)), str(project)]
             await trio.run_process(
-                [sys.executable, "-c", FORK, *words],
+                [sys.executable, "-P", "-c", FORK, *words],  # nothing from the folder that the window is in
                 stdout=DEVNULL, stderr=DEVNULL, pass_fds=(theirs.fileno(),),
                 start_new_session=True, check=False,
             )  # fmt: skip

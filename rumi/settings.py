@@ -1,10 +1,14 @@
 """Converts the configuration for the packages, which do not read it themselves."""
 
+from typing import Final
+
 from rumi import texts
-from rumi.agent import TurnLimits
+from rumi.agent import Prompts, TurnLimits, built_in
 from rumi.chats import ChatLimits
 from rumi.config import Loaded
+from rumi.config.files import read_text
 from rumi.errors import ConfigError
+from rumi.home import Home
 from rumi.models import CustomServer, ModelSettings, lacks_key
 from rumi.web import WebSettings
 
@@ -16,9 +20,14 @@ def model_settings_of(
     given, secrets = loaded.settings.model, loaded.secrets
     custom = {}
     for name, server in given.custom.items():
-        wanted = f"custom:{name}" in (default or given.default, *given.fallbacks)
-        key = loaded.custom_key(name) if wanted else None
-        custom[name] = CustomServer(server.base_url, server.model, key.reveal() if key else None)
+        key, fault = None, None
+        try:
+            key = loaded.custom_key(name)
+        except ConfigError as error:
+            if f"custom:{name}" in (default or given.default, *given.fallbacks):
+                raise
+            fault = error
+        custom[name] = CustomServer(server.base_url, server.model, key.reveal() if key else None, fault)
     return ModelSettings(
         default=default or given.default,
         fallbacks=given.fallbacks,
@@ -26,6 +35,7 @@ def model_settings_of(
         first_token_timeout_s=given.first_token_timeout_s,
         temperature=given.temperature,
         max_output_tokens=given.max_output_tokens,
+        reasoning_effort=given.reasoning_effort,
         context_tokens=given.context_tokens,
         max_concurrent=given.max_concurrent,
         custom=custom,
@@ -51,23 +61,51 @@ def web_settings_of(loaded: Loaded) -> WebSettings:
 
 def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
     """Return the limits of every chat; `context_tokens` is the budget of its models."""
-    settings = loaded.settings
+    settings, agent = loaded.settings, loaded.settings.agent
+
+    def turn(max_turns: int, timeout_s: float) -> TurnLimits:
+        return TurnLimits(max_turns, agent.repeated_call, agent.consecutive_errors, timeout_s)
+
     return ChatLimits(
-        turn=TurnLimits(
-            max_turns=settings.agent.max_turns,
-            repeated_call=settings.agent.repeated_call,
-            consecutive_errors=settings.agent.consecutive_errors,
-            timeout_s=settings.agent.turn_timeout_s,
-        ),
+        turn=turn(agent.max_turns, agent.turn_timeout_s),
+        turn_of={
+            "telegram": turn(agent.max_turns_telegram, agent.turn_timeout_s_telegram),
+            "terminal": turn(agent.max_turns_terminal, agent.turn_timeout_s_terminal),
+            "page": turn(agent.max_turns_page, agent.turn_timeout_s_page),
+        },
         session_ttl_s=settings.session.ttl_s,
         history_messages=settings.session.history_messages,
         context_tokens=context_tokens,
-        command_timeout_s=settings.sandbox.timeout_s,
         confirm_timeout_s=settings.agent.confirm_timeout_s,
         max_facts=settings.memory.max_facts,
         max_skills=settings.skills.max_in_prompt,
         handed_chars=settings.session.handed_chars,
+        max_queued=settings.chat.max_queued if settings.chat.when_busy == "queue" else 0,
     )
+
+
+MOST_PROMPT_CHARS: Final = 20_000
+
+
+def prompts_of(home: Home) -> Prompts:
+    """Return the words of prompts: those in the home's `prompts/`, otherwise the built-in ones.
+
+    Raises:
+        ConfigError: A file there cannot be read, is too long, or has a name that no prompt has.
+    """
+    words = dict(built_in())
+    folder = home.root / "prompts"
+    for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if file.suffix != ".md" or file.stem not in words:
+            names = ", ".join(f"{name}.md" for name in words)
+            raise ConfigError(f"{file} replaces no prompt.", f"Remove it, or name it one of: {names}.")
+        words[file.stem] = read_text(file).strip()
+        if len(words[file.stem]) > MOST_PROMPT_CHARS:
+            raise ConfigError(
+                f"{file} is longer than {MOST_PROMPT_CHARS} characters.",
+                "Every model call begins with it. Shorten it.",
+            )
+    return Prompts(words)
 
 
 def require_model(loaded: Loaded) -> None:

@@ -12,7 +12,7 @@ from rumi.models import Message, Model, ModelRequest
 from rumi.skills import Ask as AskSkills
 from rumi.skills import CodeRunner
 from rumi.texts import Language
-from rumi.tools import ForgetTool, RememberTool, Tool, UseSkill, WebFetch, WebSearch
+from rumi.tools import FILE_TOOLS, ForgetTool, RememberTool, Tool, UseSkill, WebFetch, WebSearch
 from rumi.web import Web
 
 
@@ -26,7 +26,7 @@ class Toolbox:
     skills: AskSkills
     runner: CodeRunner
     workspaces: Path
-    model_for: Callable[[str, Language], Model]
+    model_for: Callable[[str, Language, str], Model]
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
@@ -39,13 +39,14 @@ class Toolbox:
             ForgetTool(self.memory, owner, view.language),
             *self.of_channel(chat),
         )
-        return (*tools, self._use_skill(view, ("bash", *(tool.spec.name for tool in tools))))
+        return (*tools, self._use_skill(view, ("bash", *FILE_TOOLS, *(tool.spec.name for tool in tools))))
 
     def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
         async def answer(prompt: str) -> str:
             """Answer a question of a skill's code with the chat's model, without tools."""
             request = ModelRequest((Message("user", prompt),))
-            return (await self.model_for(view.chat, view.language()).reply(request, lambda event: None)).text
+            model = self.model_for(view.chat, view.language(), view.model())
+            return (await model.reply(request, lambda event: None)).text
 
         return UseSkill(
             self.skills,

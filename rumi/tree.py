@@ -56,7 +56,7 @@ from rumi.redact import Redactor
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
 from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
-from rumi.settings import chat_limits_of, web_settings_of
+from rumi.settings import chat_limits_of, prompts_of, web_settings_of
 from rumi.skills import (
     Catalogue,
     CodeRunner,
@@ -120,8 +120,8 @@ class Tree:
         for channel in channels:
             channel.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
 
-        def model_for(chat: str, spoken: texts.Language) -> Model:
-            return models.bind(chat, permits, language=spoken)
+        def model_for(chat: str, spoken: texts.Language, chosen: str) -> Model:
+            return models.bind(chat, permits, language=spoken, chosen=chosen)
 
         toolbox = Toolbox(
             web=web,
@@ -139,6 +139,16 @@ class Tree:
             keep=settings.log.keep,
             redact=redactor,
         )
+        strict = CommandPolicy(selection_of(loaded).allowed, engine.missing_programs)
+        chosen = replace(strict, open=settings.sandbox.policy == "open")
+
+        def policy_of(chat: str) -> CommandPolicy:
+            return strict if ids.may_be_group(chat) else chosen
+
+        prompts = prompts_of(home)
+        # Both policies have the same programs, so the prompts of all chats begin alike.
+        instructions = prompts.instructions(strict.there, settings.sandbox.timeout_s)
+
         context = ChatContext(
             model_for=model_for,
             limits=chat_limits_of(loaded, models.context_tokens),
@@ -146,17 +156,15 @@ class Tree:
             ids=ids,
             now=time.time,
             bring=lambda chat, attachment: self._channel_of(chat).bring(chat, attachment),
+            instructions=instructions,
+            prompts=prompts,
             tools_for=toolbox.tools_for,
             memory=asking(memory),
             skills=skills.ask,
+            channel_of=lambda chat: self._channel_of(chat).name,
             thinks=models.name != OFFLINE,
+            own_model=models.name,
         )
-        strict = CommandPolicy(selection_of(loaded).allowed, engine.missing_programs)
-        chosen = replace(strict, open=settings.sandbox.policy == "open")
-
-        def policy_of(chat: str) -> CommandPolicy:
-            return strict if ids.may_be_group(chat) else chosen
-
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
         self.services = ChatServices(
@@ -191,7 +199,6 @@ class Tree:
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
         about = About(
-            models.name,
             engine.kind,
             str(project or ""),
             service or bool(channels),

@@ -7,7 +7,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -31,11 +30,9 @@ REQUIRED = frozenset(os.environ.get("RUMI_TESTS_REQUIRE", "").split(","))
 SLOW_FIRST = ("simulation", "sandbox", "cli", "page", "chats", "telegram", "web")
 """Folders in the order in which they begin: a slow module that begins last keeps one worker busy alone."""
 
-# Several test processes run side by side, and Hypothesis' files of one are deleted under the other's hands.
+# What Hypothesis collects of modules and of Unicode is kept with the environment: it takes a worker a second.
 # A failure prints the blob that reproduces it, so no database is needed.
-hypothesis.configuration.set_hypothesis_home_dir(
-    Path(tempfile.gettempdir(), f"rumi-hypothesis-{os.getpid()}")
-)
+hypothesis.configuration.set_hypothesis_home_dir(Path(sys.prefix, "hypothesis"))
 hypothesis.settings.register_profile(
     "rumi",
     database=None,
@@ -68,10 +65,6 @@ class Modules(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     return Modules(config, log) if config.getoption("dist") == "loadscope" else None
-
-
-def pytest_sessionfinish() -> None:
-    shutil.rmtree(hypothesis.configuration.storage_directory(), ignore_errors=True)
 
 
 @cache

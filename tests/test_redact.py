@@ -128,6 +128,6 @@ def test_the_redactor_shows_no_secret() -> None:
 def test_long_text_takes_no_long_time(filler: str) -> None:
     long = filler * (200_000 // len(filler))
     redact = Redactor([f"secret-number-{n}" for n in range(10)])
-    began = time.perf_counter()
+    began = time.process_time()
     redact.text(long)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

@@ -106,7 +106,7 @@ def test_the_language_is_the_settings_or_the_locales(
 
 def test_the_help_lists_every_command_in_both_languages() -> None:
     for language in ("es", "en"):
-        for command in ("/help", "/stop", "/reset", "/status", "/retry", "/memory", "/skills"):
+        for command in ("/help", "/stop", "/new", "/reset", "/status", "/retry", "/memory", "/skills"):
             assert f"`{command}`" in texts.help_text(language)
 
 

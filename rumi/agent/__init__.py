@@ -14,7 +14,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.fitting import in_short
 from rumi.agent.gate import Confirm
-from rumi.agent.prompt import Surroundings, build_prompt
+from rumi.agent.prompt import Prompts, built_in, told_channel
 from rumi.agent.turn import Kept, TurnInput, run_turn
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "ConfirmationAsked",
     "ConfirmationEnded",
     "Kept",
+    "Prompts",
     "Reason",
-    "Surroundings",
     "Thinking",
     "ToolFinished",
     "ToolStarted",
@@ -31,8 +31,9 @@ __all__ = [
     "TurnFinished",
     "TurnInput",
     "TurnLimits",
-    "build_prompt",
+    "built_in",
     "complete",
     "in_short",
     "run_turn",
+    "told_channel",
 ]

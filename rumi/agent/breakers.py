@@ -1,20 +1,26 @@
 """Circuit breakers: they end a turn that makes no progress."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rumi.models import ToolCall
 from rumi.texts import Breaker
 from rumi.tools import ToolResult
+
+ENDS_SOON = 2
+"""With so many model calls left the model is told so."""
+
+REPEATED = "\n[Note from the program: the same call gave the same result. Calling it again will not help.]"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
     """The limits of a turn.
 
-    `max_turns` counts model calls, `repeated_call` equal calls with equal results (in a row or not),
-    `consecutive_errors` failures one after the other; `timeout_s` is the whole turn in seconds.
+    `max_turns` counts model calls, `repeated_call` how often a call may be repeated with the same result,
+    `consecutive_errors` replies one after the other whose calls all failed; `timeout_s` is the whole turn in
+    seconds.
     """
 
     max_turns: int = 10
@@ -24,24 +30,54 @@ class TurnLimits:
 
 
 class Breakers:
-    """Counts the tool results of one turn."""
+    """Counts what happens in one turn.
+
+    A call is a repetition if the call directly before it, in the same reply or the one before, had the same
+    name and arguments and gave the same result. Any other call in between, and so any change that one made,
+    begins a new count: to run the tests again after each edit is work, not a loop.
+    """
 
     def __init__(self, limits: TurnLimits) -> None:
         self._limits = limits
-        self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._last: tuple[str, str, str] | None = None
+        self._repeats = 0
         self._errors = 0
+        self._warned = False
 
-    def after_result(self, name: str, arguments: Mapping[str, object], result: ToolResult) -> Breaker | None:
-        """Return the breaker that this result trips, if any."""
-        self._errors = 0 if result.ok else self._errors + 1
+    def repeats(self, call: ToolCall, arguments: Mapping[str, object], result: ToolResult) -> int:
+        """Count a result; return how often it has been repeated by now. Arguments that are no object count as
+        they were written.
+        """
+        asked = json.dumps(arguments, sort_keys=True) if arguments else call.arguments
+        this = (call.name, asked, result.same_as or result.content)
+        self._repeats = self._repeats + 1 if this == self._last else 0
+        self._last = this
+        return self._repeats
+
+    def forget_last(self) -> None:
+        """The model does not see the last result whole, so that it may ask for it again."""
+        self._last = None
+
+    def after_result(self) -> Breaker | None:
+        """Return the breaker that the result counted last trips, if any."""
+        return "repeated_call" if self._repeats >= self._limits.repeated_call else None
+
+    def after_reply(self, results: Sequence[ToolResult], calls: int) -> Breaker | None:
+        """Return the breaker that a reply with these results trips, the turn's model call number `calls`."""
+        self._errors = 0 if any(result.ok for result in results) else self._errors + 1
         if self._errors >= self._limits.consecutive_errors:
             return "consecutive_errors"
-        call = (name, json.dumps(arguments, sort_keys=True), result.same_as or result.content)
-        self._seen[call] += 1
-        if self._seen[call] >= self._limits.repeated_call:
-            return "repeated_call"
-        return None
+        return self.after_model_call(calls)
 
     def after_model_call(self, calls: int) -> Breaker | None:
         """Return the breaker that forbids another model call, if any."""
         return "max_turns" if calls >= self._limits.max_turns else None
+
+    def warning(self, calls: int) -> str:
+        """Return what the model is told behind its last result: once, when few model calls are left."""
+        left = self._limits.max_turns - calls
+        if self._warned or not 0 < left <= ENDS_SOON:
+            return ""
+        self._warned = True
+        more = "two more replies" if left > 1 else "one more reply"
+        return f"\n[Note from the program: you have {more} in this turn. Finish, and answer the user.]"

@@ -8,14 +8,15 @@ only after the model's connection is closed, the permit is returned and no comma
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import trio
 
 from rumi import texts
 from rumi.agent.acting import Acting
-from rumi.agent.breakers import Breakers, TurnLimits
-from rumi.agent.conversation import complete
+from rumi.agent.breakers import REPEATED, Breakers, TurnLimits
+from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting
 from rumi.agent.gate import Confirm, Gate
@@ -50,6 +51,9 @@ logger = logging.getLogger(__name__)
 CLOSING_S = 30.0
 """How long the closing answer of a breaker may take, in seconds."""
 
+CLOSINGS = 2
+"""How often a breaker asks for it, if the model calls a tool instead."""
+
 CONTINUATIONS = 3
 """How often an answer that reached the model's maximum length is continued."""
 
@@ -61,10 +65,8 @@ CONTINUE = (
 RESERVE_SHARE = 1 / 8
 """The share of the prompt budget that a result leaves for later messages."""
 
-CLOSING = (
-    "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "
-    "sentences, in their language, what you have found or done so far and what is still missing."
-)
+NOT_RUN = ToolResult(False, "not run: the turn was stopped before it")
+"""The result of a call behind a breaker."""
 
 
 async def _nobody_keeps_it(message: Message) -> None:
@@ -127,7 +129,8 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
             deadline=deadline,
         )
         fitting = Fitting((Message("system", given.instructions), *given.history))
-        turn = _Turn(given, watch, keep, gate, Acting(given.tools, watch, gate), fitting)
+        breakers = Breakers(given.limits)
+        turn = _Turn(given, watch, keep, gate, Acting(given.tools, watch, gate), fitting, breakers)
         try:
             finished = await turn.work()
         except ModelError as error:
@@ -149,19 +152,21 @@ class _Turn:
     gate: Gate
     acting: Acting
     fitting: Fitting
+    breakers: Breakers
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
+    last_result: Message | None = None
+    """The last result in prompts, if it is whole."""
 
     async def work(self) -> TurnFinished:
-        breakers = Breakers(self.given.limits)
         while True:
             self.watch(Thinking(self.calls + 1))
             reply = await self._whole_reply()
             if not reply.tool_calls:
-                return self._answered(reply, breakers)
+                return self._answered(reply)
             message = Message("assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning)
             await self._remember(message)
-            tripped = await self._act(reply, breakers) or breakers.after_model_call(self.calls)
+            tripped = await self._act(reply)
             if tripped is not None:
                 return await self.close(tripped)
 
@@ -179,12 +184,12 @@ class _Turn:
             reply = replace(more, text=reply.text + more.text)
         return reply
 
-    def _answered(self, reply: Reply, breakers: Breakers) -> TurnFinished:
+    def _answered(self, reply: Reply) -> TurnFinished:
         """Return the end of a turn with an answer, which may be incomplete."""
         if not _cut_off(reply):
             return TurnFinished("complete", reply.text, self.usage)
         language, limits = self.given.language, self.given.limits
-        tripped = breakers.after_model_call(self.calls)
+        tripped = self.breakers.after_model_call(self.calls)
         if tripped is None:
             return TurnFinished("complete", f"{reply.text}\n\n{texts.cut_off(language)}", self.usage)
         warning = texts.breaker(language, tripped, limits.max_turns)
@@ -260,52 +265,82 @@ class _Turn:
         kept = replace(message, reasoning="") if message.reasoning else message
         await self.keep(Kept(kept, self.gate.tainted, links))
 
-    async def _act(self, reply: Reply, breakers: Breakers) -> Breaker | None:
+    async def _act(self, reply: Reply) -> Breaker | None:
         """Run the calls of one reply in order; neighbours whose tools allow it run concurrently.
 
         When a breaker trips, the remaining calls get the result that they did not run.
         """
         tripped: Breaker | None = None
         room, to_come = self._room_for_results(), len(reply.tool_calls)
-        cut_off = reply.finish_reason == "length"
+        results: list[ToolResult] = []
         for batch in self.acting.batches(reply.tool_calls):
             if tripped is not None:
                 for call in batch:
-                    await self._answer(call, ToolResult(False, "not run: the turn was stopped before it"), 0)
+                    await self._answer(call, NOT_RUN, 0)
                 continue
-            for call, arguments, result in await self.acting.run(batch, cut_off=cut_off):
-                room -= await self._answer(call, result, room // to_come)
+            for call, arguments, result in await self.acting.run(
+                batch, cut_off=reply.finish_reason == "length"
+            ):
+                if not self._sees_last():
+                    self.breakers.forget_last()
+                note = REPEATED if self.breakers.repeats(call, arguments, result) else ""
+                tripped = tripped or self.breakers.after_result()
+                if to_come == 1:
+                    note += self.breakers.warning(self.calls)
+                room -= await self._answer(call, result, room // to_come, note)
                 to_come -= 1
-                tripped = tripped or breakers.after_result(call.name, arguments, result)
-        return tripped
+                results.append(result)
+        return tripped or self.breakers.after_reply(results, self.calls)
 
-    async def _answer(self, call: ToolCall, result: ToolResult, max_tokens: int) -> int:
-        """Store a result, cut to its share of the budget. Return the number of its tokens."""
+    def _sees_last(self) -> bool:
+        """Return True if the model still sees the last result whole: neither cut nor shortened since."""
+        return any(message is self.last_result for message in reversed(self.fitting.messages))
+
+    async def _answer(self, call: ToolCall, result: ToolResult, max_tokens: int, note: str = "") -> int:
+        """Store a result, cut to its share of the budget. Return the number of its tokens.
+
+        A `note` of the program stands behind it.
+        """
         self.gate.learn(result)
-        message = cut_to(Message("tool", result.content, tool_call_id=call.id), max_tokens)
+        whole = Message("tool", result.content, tool_call_id=call.id)
+        message = cut_to(whole, max_tokens)
+        is_whole = message is whole
+        message = replace(message, content=message.content + note)
         await self._remember(message, result.links)
+        self.last_result = message if is_whole else None
         return message_tokens(message)
 
     async def close(self, reason: Breaker) -> TurnFinished:
-        """Ask the model once more, without tools, for what it found; the warning follows, or stands alone.
+        """Ask the model once more, for what it found; the warning follows, or stands alone.
 
-        The request is stored like all others, so that the next prompt begins with the complete current one.
+        Tools stay in the request, see `ModelRequest.words_only`. A call gets the result that it did not run,
+        and the model is asked a second and last time. All of it is stored like the rest, so that the next
+        prompt begins with the complete current one.
         """
         warning = texts.breaker(self.given.language, reason, self.given.limits.max_turns)
         found = ""
         self.watch(Thinking(0))
-        await self._remember(Message("system", CLOSING))
-        with trio.move_on_after(CLOSING_S):
-            try:
-                request = ModelRequest(complete(await self._prompt()))
-                reply = await self.given.model.reply(request, _only_words(self.watch))
-            except ModelError:
-                pass
-            else:
-                self.usage += reply.usage
-                found = reply.text.strip()
+        with trio.move_on_after(CLOSING_S), suppress(ModelError):
+            for _ in range(CLOSINGS):
+                reply = await self._closing_reply()
+                said = reply.text.strip()
+                found = said or found
+                if not reply.tool_calls:
+                    break
+                if said:
+                    self.watch(Discarded())  # words in front of a call announce it
+                await self._remember(Message("assistant", reply.text, reply.tool_calls))
+                for call in reply.tool_calls:
+                    await self._answer(call, NOT_RUN, 0)
         answer = f"{found}\n\n{warning}" if found else warning
         return TurnFinished(reason, answer, self.usage)
+
+    async def _closing_reply(self) -> Reply:
+        await self._remember(Message("system", CLOSING))
+        request = ModelRequest(complete(await self._prompt()), self._specs, words_only=True)
+        reply = await self.given.model.reply(request, _only_words(self.watch))
+        self.usage += reply.usage
+        return reply
 
 
 def _cut_off(reply: Reply) -> bool:

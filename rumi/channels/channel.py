@@ -36,8 +36,9 @@ class Channel:
     """A way for messages to come in and for replies to go out: one object for one process.
 
     The methods are called in the order in which they stand here. Those of this class do nothing, so that a
-    channel has only what it needs. `name` is for logs and for the updates that it delivers; `prefix` begins
-    its chat ids: None for a channel without chats of its own.
+    channel has only what it needs. `name` is for logs, for the updates that it delivers, and for the limits
+    of its turns (`[agent] max_turns_NAME`, where there is such a key); `prefix` begins its chat ids: None for
+    a channel without chats of its own.
     """
 
     name: ClassVar[str]

@@ -9,6 +9,7 @@ from rumi.chats.events import (
     Happening,
     Moved,
     NotUnderstood,
+    Queued,
     Replied,
     TurnStarted,
     TurnState,
@@ -22,7 +23,7 @@ from rumi.chats.events import (
 from rumi.chats.hub import Hub, HubSubscription, reply_to
 from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.lessons import Lessons, add_lessons
-from rumi.chats.local import ChatPort, LocalChat, Subscription
+from rumi.chats.local import ChatPort, Exchange, LocalChat, Subscription
 from rumi.chats.publishing import PendingMessages, Publisher, recorded
 from rumi.chats.services import ChatServices, Sandboxes, Workspaces
 from rumi.chats.serving import chats_calls
@@ -38,6 +39,7 @@ __all__ = [
     "ChatPort",
     "ChatServices",
     "ChatView",
+    "Exchange",
     "Happening",
     "Hub",
     "HubSubscription",
@@ -48,6 +50,7 @@ __all__ = [
     "NotUnderstood",
     "PendingMessages",
     "Publisher",
+    "Queued",
     "Replied",
     "Sandboxes",
     "Subscription",

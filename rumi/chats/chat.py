@@ -5,7 +5,8 @@ judges them in their order, behind a cursor, and reads the journal where its cur
 
 Two tasks make up a chat. The mailbox loop (`receive`) judges messages and awaits nothing slow, so `/stop`
 is never behind a reply. The worker does one job at a time; the two meet in a channel of capacity 0: when
-nobody waits at its other end, the chat is busy, and that is the reply. Nothing else keeps account of it.
+nobody waits at its other end, the chat is busy. Then that is the reply, or the message waits for a turn of
+its own: judged, and open in the journal, so that whatever ends the chat leaves it to recovery.
 """
 
 import math
@@ -18,9 +19,9 @@ import trio
 
 from actors import Actor, Request, answers
 from rumi import texts
-from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
+from rumi.chats.commands import ChatCommand, CommandName, UnknownCommand, parse_chat_command
 from rumi.chats.events import Replied, TurnState
-from rumi.chats.jobs import EndedBy, Job, JobKind
+from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.outside import fetched
 from rumi.chats.recovery import CrashReplies
 from rumi.chats.services import ChatServices
@@ -86,8 +87,9 @@ class Chat(Actor[ChatMessage]):
         self._catching_up = False
         self._withdrawn: frozenset[int] = frozenset()
         self._job: Job | None = None
+        self._queue = JobQueue(context.limits.max_queued)
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
-        self._replies, self._unsent = trio.open_memory_channel[tuple[int, Text]](math.inf)
+        self._replies, self._unsent = trio.open_memory_channel[tuple[tuple[int, ...], Text]](math.inf)
 
     # Life
 
@@ -126,11 +128,13 @@ class Chat(Actor[ChatMessage]):
         if job is None:
             return ""
         phase = phase_of(job, self._state())
-        return f"{job.kind} {job.turn}: {phase}, {self._context.now() - job.since:.0f} s"
+        queued = f", {len(self._queue)} queued" if self._queue else ""
+        return f"{job.kind} {job.turn}: {phase}, {self._context.now() - job.since:.0f} s{queued}"
 
     def metrics(self) -> Mapping[str, object]:
         """Return what it works on, for how long, and what it has."""
-        return metrics_of(self._session, self._container(), self._job, self._state(), self._context.now())
+        now, queued = self._context.now(), len(self._queue)
+        return metrics_of(self._session, self._container(), self._job, self._state(), now, queued)
 
     def _state(self) -> TurnState:
         """What the job's turn is at; of an earlier job's turn nothing."""
@@ -143,7 +147,7 @@ class Chat(Actor[ChatMessage]):
     # The mailbox loop: nothing is awaited here.
 
     async def receive(self, message: ChatMessage) -> None:
-        """Judge a message: a command, an answer to what the turn asks, a job, or busy."""
+        """Judge a message: a command, an answer to what the turn asks, a job, queued, or busy."""
         match message:
             case EndTurn(by, of):
                 self._end(by, of)
@@ -199,7 +203,11 @@ class Chat(Actor[ChatMessage]):
             self._end("stopped", self._withdrawn)
 
     def _end(self, by: EndedBy, of: frozenset[int] | None) -> None:
-        """End the turn that runs, or one that one of these messages began; note those still to be judged."""
+        """End the turn that runs, or one that one of these messages began; note those still to be judged.
+
+        What waits ends likewise, in its turn.
+        """
+        self._queue.end(by, of)
         if of is None or (self._job is not None and self._job.message.id in of):
             self._end_turn(by)
         if of is not None:
@@ -215,14 +223,14 @@ class Chat(Actor[ChatMessage]):
             case ChatCommand(name, rest):
                 self._command(message, name, rest)
 
-    def _command(self, message: Incoming, name: str, rest: str) -> None:
+    def _command(self, message: Incoming, name: CommandName, rest: str) -> None:
         match name:
             case "stop":
                 self._stop(message)
             case "reset":
                 self._reset(self._new_job("reset", message, rest))
-            case "retry":
-                self._offer(self._new_job("retry", message, ""))
+            case "new" | "retry":
+                self._offer(self._new_job(name, message, ""))
             case "status":
                 self._reply(message, self._status(message))
             case "start":
@@ -258,37 +266,46 @@ class Chat(Actor[ChatMessage]):
         return message.language or self._context.language
 
     def _offer(self, job: Job) -> None:
-        """Hand the job to the worker if it waits for one; otherwise the chat is busy."""
+        """Hand the job to the worker if it waits for one; otherwise queue it, or say that all is busy."""
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
-            self._reply(job.message, texts.busy(job.language))
+            ends = self._job is not None and self._job.ended_by == "interrupted"
+            if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing
+                self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
+            else:
+                self._reply(job.message, texts.busy(job.language))
         else:
             self._job = job
 
     def _stop(self, message: Incoming) -> None:
-        job = self._end_turn("stopped")
-        if job is None:
-            self._reply(message, texts.nothing_running(self._language(message)))
-        else:
+        job, dropped, language = self._end_turn("stopped"), self._queue.drop(), self._language(message)
+        if job is not None:
+            job.drop(dropped)
             job.joined.append(message.id)
+        elif dropped:  # the turn before them is just over
+            text = f"{texts.stopped(language)}\n\n{texts.dropped(language, len(dropped))}"
+            self._reply(message, text, dropped)
+        else:
+            self._reply(message, texts.nothing_running(language))
 
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the turn that runs and return it; the first to end it says why it ended."""
         job = self._job
         if job is None or job.sealed:
             return None
-        if job.kind == "reset" and job.asked is None:
+        if job.begins_session and job.asked is None:
             job.scope.cancel()  # it is done, and only waits for what goes on behind
             return None
-        if not job.scope.cancel_called:
-            job.ended_by = by
-        job.scope.cancel()
+        job.end(by)
         return job
 
     def _reset(self, reset: Job) -> None:
-        """Reset at once, or right behind the turn that runs, which is stopped; several become one."""
-        last = self._job
+        """Reset at once, or right behind the turn that runs, which is stopped; several become one.
+
+        What waits is dropped, and shares the reset's reply.
+        """
+        last, dropped = self._job, self._queue.drop()
         if last is None:
             self._offer(reset)
             return
@@ -296,7 +313,9 @@ class Chat(Actor[ChatMessage]):
             last = last.then
         if last.kind == "reset" and not last.begun and last.message.text == reset.message.text:
             last.joined.append(reset.message.id)
+            last.drop(dropped)
         else:
+            reset.drop(dropped)
             last.then = reset
             last.scope.cancel()
 
@@ -309,17 +328,18 @@ class Chat(Actor[ChatMessage]):
             seconds=self._context.now() - job.since if job else 0.0,
             container=self._container(),
             messages=self._session.said,
+            queued=len(self._queue),
         )
         return f"{own}\n\n{self._whole_status()}" if message.admin else own
 
-    def _reply(self, message: Incoming, text: Text) -> None:
-        """Reply. Later replies wait for a text that has to be looked up."""
-        self._replies.send_nowait((message.id, text))
+    def _reply(self, message: Incoming, text: Text, dropped: Sequence[int] = ()) -> None:
+        """Reply to it and to what it dropped. Later replies wait for a text that has to be looked up."""
+        self._replies.send_nowait(((*dropped, message.id), text))
 
     async def _send_replies(self) -> None:
         """Store and tell the replies of the mailbox loop, in its order."""
-        async for message, text in self._unsent:
-            settle = Settle(self._chat, (message,), text if isinstance(text, str) else await text())
+        async for messages, text in self._unsent:
+            settle = Settle(self._chat, messages, text if isinstance(text, str) else await text())
             delivery = await self._services.journal.ask(settle)
             replied = Replied(delivery, settle.messages, settle.text)
             self._services.publisher.reply(self._chat, "", replied)
@@ -334,15 +354,15 @@ class Chat(Actor[ChatMessage]):
                 done = await self._worker.do(job)
                 # From here to `receive` nothing is awaited: an answer to what is told now finds the
                 # worker waiting, or busy with the reset that was asked for during the turn.
-                plain = job.kind == "reset" and done.finished is None
-                turn, reset, language = "" if plain else job.turn, job.kind == "reset", job.language
-                job = self._job = job.then
+                plain = job.begins_session and done.finished is None
+                turn, ended = "" if plain else job.turn, job
+                job = self._job = job.then or self._queue.next(self._context.now())
                 self._services.publisher.reply(self._chat, turn, done.replied, done.finished)
-                self._sum_up(language, reset=reset)
+                self._sum_up(ended)
 
-    def _sum_up(self, language: Language, *, reset: bool) -> None:
-        """Behind a turn, have what no longer fits summed up; behind a reset there is nothing."""
-        if reset:
+    def _sum_up(self, job: Job) -> None:
+        """Behind a turn, have what no longer fits summed up; in a fresh session there is nothing."""
+        if job.begins_session:
             self._summing.stop()
-        elif self._context.thinks and self._summing.begin():
-            self.start_soon(self._summing.run, language)
+        elif self._context.sums_up(job.message.model) and self._summing.begin():
+            self.start_soon(self._summing.run, job.language, job.message.model)

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias, cast, get_args
 
-CommandName: TypeAlias = Literal["start", "help", "stop", "reset", "status", "retry", "memory", "skills"]
+CommandName: TypeAlias = Literal[
+    "start", "help", "stop", "new", "reset", "status", "retry", "memory", "skills"
+]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
 FILES = "files"

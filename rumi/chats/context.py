@@ -5,7 +5,7 @@ beginning; see `rumi.chats.session`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,16 +13,16 @@ import trio
 
 from actors import ActorError
 from rumi import texts
-from rumi.agent import Confirm, Surroundings, TurnInput, TurnLimits, build_prompt, complete
+from rumi.agent import Confirm, Prompts, TurnInput, TurnLimits, built_in, complete
 from rumi.chat_ids import ChatIds
 from rumi.chats.noting import Told, note
 from rumi.chats.noting import shown as shown_entries
 from rumi.chats.session import ChatSession, HistoryRoom
 from rumi.chats.summing import shown
 from rumi.errors import RumiError
-from rumi.journal import Attachment
+from rumi.journal import Attachment, Incoming
 from rumi.memory import Ask, Block, Facts, memory_block, memory_command
-from rumi.models import Message, Model, ModelRequest, context_of, prompt_share, request_tokens
+from rumi.models import OFFLINE, Message, Model, ModelRequest, context_of, prompt_share, request_tokens
 from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
@@ -43,18 +43,24 @@ SKILLS_SHARE = 1 / 6
 
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
-    """What holds for every chat. Times in seconds. `history_messages` bounds nothing where it is None."""
+    """What holds for every chat. Times in seconds. `history_messages` bounds nothing where it is None.
+
+    `turn_of` has the limits of turns by the name of the channel that their message came through; `turn` are
+    those of all other turns.
+    """
 
     turn: TurnLimits
     session_ttl_s: float
     history_messages: int | None
     context_tokens: int
-    command_timeout_s: float
     confirm_timeout_s: float = 600.0
     max_facts: int = 50
     max_skills: int = 20
     handed_chars: int = 50_000
     """How much of what a message hands on, in others' words, is kept."""
+    turn_of: Mapping[str, TurnLimits] = field(default_factory=dict)
+    max_queued: int = 0
+    """How many messages wait while a turn runs; 0: each is told that the chat is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class ChatView:
     tainted: Callable[[], bool]
     language: Callable[[], Language]
     files_tainted: Callable[[], bool] = lambda: False
+    model: Callable[[], str] = lambda: ""
+    """The model that was chosen for the last message; empty: the process's own."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
 
@@ -88,7 +96,9 @@ class Known:
 class ChatContext:
     """What turns of all chats work with, and what they are told."""
 
-    model_for: Callable[[str, Language], Model]
+    model_for: Callable[[str, Language, str], Model]
+    """Returns the model for a chat, of the name that was chosen, or the process's own for an empty one. A
+    `RumiError` if it cannot be used."""
     limits: ChatLimits
     language: Language
     """The configured one, for messages that say none."""
@@ -102,19 +112,32 @@ class ChatContext:
     """Facts that last. Without, turns know none."""
     skills: AskSkills | None = None
     """Ways of working that somebody has written down. Without, turns know none."""
+    channel_of: Callable[[str], str] = lambda chat: ""
+    """The name of the channel that a chat belongs to."""
+    instructions: str = ""
+    """What every prompt of every chat begins with, for as long as the process runs."""
+    prompts: Prompts = field(default_factory=lambda: Prompts(built_in()))
     thinks: bool = False
-    """Whether the model thinks: otherwise nothing is learned from sessions, and no summary is made."""
+    """Whether the process's own model thinks: otherwise nothing is learned from sessions."""
+    own_model: str = ""
+    """Its name."""
 
-    async def what_is_known(self, chat: str, language: Language, said: str, told: Told) -> Known:
-        """Return what a turn about what was `said` is told, besides what it is `told` already. Never raises.
+    def sums_up(self, model: str) -> bool:
+        """Return True if this model, or for an empty name the process's own, makes summaries: it thinks."""
+        return model != OFFLINE if model else self.thinks
+
+    async def what_is_known(self, message: Incoming, model: Model, language: Language, told: Told) -> Known:
+        """Return what a turn about a message is told, besides what it is `told` already. Never raises.
 
         What does not answer is left out, and told when it does.
         """
-        tokens = context_of(self.model_for(chat, language), self.limits.context_tokens)
+        chat, channel = message.chat, self._channel(message)
+        tokens = context_of(model, self.limits.context_tokens)
         facts = await self._facts(chat, language, tokens, told)
-        skills, outside = await self._skills(chat, said, tokens, told)
+        skills, outside = await self._skills(chat, message.text, tokens, told)
         today = datetime.fromtimestamp(self.now()).astimezone().date()
-        return Known(note(told, today, facts.text, skills), facts.tainted or outside)
+        form = self.prompts.form(channel) if channel != told.channel else ""
+        return Known(note(told, today, form, skills, facts.text), facts.tainted or outside)
 
     async def _facts(self, chat: str, language: Language, context_tokens: int, told: Told) -> Block:
         if self.memory is None:
@@ -167,9 +190,15 @@ class ChatContext:
             logger.warning("the skills do not answer: %s", error)
         return f"❌ {texts.told(language, 'The skills do not answer. Try again in a moment.')}"
 
-    async def make_room(self, chat_session: ChatSession, tools: Sequence[Tool], language: Language) -> None:
+    def turn_limits(self, message: Incoming) -> TurnLimits:
+        """Return the limits of the turn that a message begins: those of the channel that it came through."""
+        return self.limits.turn_of.get(self._channel(message), self.limits.turn)
+
+    def _channel(self, message: Incoming) -> str:
+        return message.channel or self.channel_of(message.chat)
+
+    async def make_room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
         """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
-        model = self.model_for(chat_session.chat, language)
         chat_session.room = self._room(chat_session, tools, model)
         gone = chat_session.room.too_long(chat_session.entries)
         if gone:
@@ -178,18 +207,23 @@ class ChatContext:
             await chat_session.cut(gone)
 
     def turn_input(
-        self, chat_session: ChatSession, tools: Sequence[Tool], language: Language, confirm: Confirm
+        self,
+        chat_session: ChatSession,
+        tools: Sequence[Tool],
+        model: Model,
+        language: Language,
+        confirm: Confirm,
+        limits: TurnLimits,
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""
-        model = self.model_for(chat_session.chat, language)
         chat_session.room = self._room(chat_session, tools, model)
-        instructions, before, messages = self._parts(chat_session, tools)
+        instructions, before, messages = self._parts(chat_session)
         return TurnInput(
             instructions=instructions,
             history=(*before, *complete(messages)),
             model=model,
             tools=tools,
-            limits=self.limits.turn,
+            limits=limits,
             language=language,
             context_tokens=self.limits.context_tokens,
             tainted=chat_session.tainted,
@@ -200,22 +234,14 @@ class ChatContext:
 
     def _room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> HistoryRoom:
         """The room for prompts, and what of it is taken before any history."""
-        instructions, before, _ = self._parts(chat_session, tools)
+        instructions, before, _ = self._parts(chat_session)
         first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
         room = prompt_share(context_of(model, self.limits.context_tokens))
         return HistoryRoom(room, request_tokens(first), self.limits.history_messages)
 
-    def _parts(
-        self, chat_session: ChatSession, tools: Sequence[Tool]
-    ) -> tuple[str, tuple[Message, ...], tuple[Message, ...]]:
+    def _parts(self, chat_session: ChatSession) -> tuple[str, tuple[Message, ...], tuple[Message, ...]]:
         """Instructions with the note on what holds, the summary if there is one, and what was said since."""
-        around = Surroundings(
-            chat=chat_session.chat,
-            max_turns=self.limits.turn.max_turns,
-            timeout_s=self.limits.turn.timeout_s,
-            command_timeout_s=self.limits.command_timeout_s,
-        )
         holds, messages = shown_entries(chat_session.entries)
-        instructions = build_prompt(tools=[tool.spec for tool in tools], around=around, holds=holds)
+        instructions = "\n\n".join(filter(None, (self.instructions, holds)))
         before = (shown(chat_session.summary),) if chat_session.summary is not None else ()
         return instructions, before, messages

@@ -47,6 +47,19 @@ class TurnStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """A message waits for the turn that runs, at this `place`; its own turn, or its reply, ends that.
+
+    The `text` is for its sender. `origin` is what the message's source calls it.
+    """
+
+    message: int
+    text: str
+    place: int
+    origin: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Replied:
     """The final reply to a message, already stored in the outbox.
 
@@ -72,7 +85,7 @@ class Moved:
     back: bool
 
 
-Happening: TypeAlias = TurnStarted | TurnEvent | Replied | Moved
+Happening: TypeAlias = TurnStarted | TurnEvent | Queued | Replied | Moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +115,7 @@ class TurnState:
 
     `thinking` is the model call that runs, or the attempt at it that was begun again; `said` what it said so
     far, in pieces, since `said_at`. `calls` are the tool calls that run, by id. `waiting` is over with the
-    next event. `finished` stands until the reply.
+    next event. `finished` stands until the reply. `queued` are the messages that wait for the turn.
     """
 
     turn: str = ""
@@ -114,26 +127,31 @@ class TurnState:
     question: At[ConfirmationAsked] | None = None
     waiting: At[Waiting] | None = None
     finished: At[TurnFinished] | None = None
+    queued: tuple[At[Queued], ...] = ()
 
     def apply(self, event: ChatEvent) -> "TurnState":
         """Return what the turn is at after the event; of another turn only a beginning or an end counts."""
         time = event.time
         match event.what:
+            case Queued() as queued:
+                return replace(self, queued=(*self.queued, At(queued, time)))
+            case Replied(_, messages):
+                left = self._left(*messages)
+                ends = event.turn and event.turn == self.turn
+                return TurnState(queued=left) if ends else replace(self, queued=left)
             case _ if not event.turn:
                 return self
             case TurnStarted() as started:
-                return TurnState(event.turn, At(started, time))
+                return TurnState(event.turn, At(started, time), queued=self._left(started.message))
             case TurnFinished() as finished:
                 began = self.started if event.turn == self.turn else None
-                return TurnState(event.turn, began, finished=At(finished, time))
+                return TurnState(event.turn, began, finished=At(finished, time), queued=self.queued)
             case _ if event.turn != self.turn:
                 return self
-            case Replied():
-                return TurnState()
             case _ if self.finished is not None:
                 return self
             case Thinking() | Discarded() as thinking:
-                return TurnState(self.turn, self.started, At(thinking, time))
+                return TurnState(self.turn, self.started, At(thinking, time), queued=self.queued)
             case TextDelta(text):
                 *whole, last = self.said or ("",)
                 last += text
@@ -143,8 +161,9 @@ class TurnState:
                 said, said_at = (*whole, last), self.said_at if self.said else time
                 # There is one for each word: `replace` takes four times as long.
                 return TurnState(
-                    self.turn, self.started, self.thinking, said, said_at, self.calls, self.question
-                )
+                    self.turn, self.started, self.thinking, said, said_at, self.calls, self.question,
+                    queued=self.queued,
+                )  # fmt: skip
             case ToolStarted(call) as called:
                 return replace(self, calls={**self.calls, call.id: At(called, time)}, waiting=None)
             case ToolFinished(call):
@@ -160,6 +179,9 @@ class TurnState:
             case _:
                 return self
 
+    def _left(self, *messages: int) -> tuple[At[Queued], ...]:
+        return tuple(each for each in self.queued if each.what.message not in messages)
+
     def catch_up(self, chat: str) -> Iterator[ChatEvent]:
         """The events that a late subscriber needs: folded, they are this state."""
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
@@ -167,6 +189,8 @@ class TurnState:
         for each in (*kept, self.finished):
             if each is not None:
                 yield ChatEvent(chat, self.turn, each.time, each.what)
+        for queued in self.queued:
+            yield ChatEvent(chat, turn_of(queued.what.message), queued.time, queued.what)
 
     def called(self, call: ToolCall) -> ToolStarted:
         """Return how a call began; without its arguments where that was not told."""
@@ -191,7 +215,7 @@ class TurnState:
 
 # The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Goes up when a kind comes or goes, or a field goes or means something else; not when a field comes."""
 
 KINDS: Final[Mapping[str, type[Any]]] = {
@@ -205,6 +229,7 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "confirm": ConfirmationAsked,
     "confirmed": ConfirmationEnded,
     "turn_finished": TurnFinished,
+    "queued": Queued,
     "reply": Replied,
     "moved": Moved,
 }

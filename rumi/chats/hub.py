@@ -31,7 +31,7 @@ def _characters(event: ChatEvent) -> int:
         case ToolStarted(call, _):
             return 2 * len(call.arguments)
         case ToolFinished(call, result):
-            return len(call.arguments) + len(result.content)
+            return len(call.arguments) + len(result.content) + len(result.diff)
         case _:
             return 0
 
@@ -54,7 +54,8 @@ async def reply_to(events: HubSubscription, number: int) -> Replied:
 class Hub:
     """Hands each event to those who listen to its chat, and to those who listen to all.
 
-    `turns` has what the turn of a chat is at, until its reply; chats without one are not in it.
+    `turns` has what the turn of a chat is at, until its reply, and what waits for it; chats without one are
+    not in it.
     `questions` are those that wait for an answer, each with the number of the message that puts it before a
     person: 0 where front ends number nothing, None where nobody can read it yet.
     """
@@ -75,7 +76,7 @@ class Hub:
     def publish(self, event: ChatEvent) -> None:
         """Give an event to the current subscribers."""
         state = self.turn(event.chat).apply(event)
-        if state.turn:
+        if state.turn or state.queued:
             self.turns[event.chat] = state
         else:
             self.turns.pop(event.chat, None)

@@ -83,11 +83,14 @@ class Inbox:
         *,
         unattended: bool = False,
         apart: bool = False,
+        channel: str = "",
+        model: str = "",
     ) -> int:
         """Store a message for its chat; its number. From here on it will have exactly one final reply.
 
         It is answered in the `language`, or in the configuration's. `unattended`: no front end shows the
-        reply; a caller that listens hears it. `apart`: its turn has a history of its own.
+        reply; a caller that listens hears it. `apart`: its turn has a history of its own. `channel` is the
+        name of the one that it came through, `model` the one that works on it, as `model_named` returns it.
 
         Cancelled, it has stored the message or has not; what is stored is answered all the same.
 
@@ -102,6 +105,8 @@ class Inbox:
             attachments=tuple(attachments),
             unattended=unattended,
             apart=apart,
+            channel=channel,
+            model=model,
         )
         language = language or self._services.context.language
         try:
@@ -188,6 +193,24 @@ class Inbox:
     async def _stop_turns(self, chats: Collection[str]) -> None:
         for chat in chats:
             await self._end_turn(chat, "stopped")
+
+    @property
+    def own_model(self) -> str:
+        """The name of the model that works on messages for which no other one was chosen."""
+        return self._services.context.own_model
+
+    def model_named(self, name: str) -> str:
+        """Return a model's name as messages carry it: empty for the process's own.
+
+        Raises:
+            RumiError: it cannot be used.
+        """
+        name = name.strip()
+        if name == self.own_model:
+            return ""
+        context = self._services.context
+        context.model_for("", context.language, name)
+        return name
 
     def works(self, chat: str) -> bool:
         """Return True if a message of the chat has no final reply yet."""
@@ -276,7 +299,7 @@ class Inbox:
         await self.end(chat)
         while await self._services.journal.ask(DeleteChat(chat)):  # noqa: ASYNC110  # it waits for nothing
             await trio.sleep(SLICE_PAUSE_S)
-        await self._services.workspaces.clear(chat)
+        await self._services.workspaces.remove(chat)
         await self._dispatcher.reopen(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:

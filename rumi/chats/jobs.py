@@ -1,15 +1,18 @@
 """What a chat's worker is handed: one job at a time."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.chats.events import turn_of
+from rumi import texts
+from rumi.chats.events import Queued, turn_of
+from rumi.chats.outside import fetched
 from rumi.journal import Incoming
 from rumi.texts import Language, Verdict
 
-JobKind: TypeAlias = Literal["turn", "retry", "reset"]
+JobKind: TypeAlias = Literal["turn", "retry", "new", "reset"]
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]
@@ -40,13 +43,13 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A turn or a reset, from the hand-over to its final reply.
+    """A turn, a new session or a reset, from the hand-over to its final reply.
 
     The mailbox loop makes it, cancel scope included, before the worker sees it, so that a `/stop` right
     behind a message finds what to cancel. Only the mailbox loop adds to `joined` (the messages that share
-    its final reply: stops, answers to questions) and sets `then`, and only until the worker has `sealed`
-    the job. `message` is what it works on: of a retry, the number is its own and the words are the earlier
-    message's. `stage`: what it does besides its turn.
+    its final reply: stops, answers to questions, and as many `dropped` ones, which had waited behind it) and
+    sets `then`, and only until the worker has `sealed` the job. `message` is what it works on: of a retry,
+    the number is its own and the words are the earlier message's. `stage`: what it does besides its turn.
     """
 
     kind: JobKind
@@ -61,6 +64,7 @@ class Job:
     stage: str = ""
     ended_by: EndedBy = "stopped"
     asked: Asked | None = None
+    dropped: int = 0
 
     @property
     def turn(self) -> str:
@@ -68,9 +72,29 @@ class Job:
         return turn_of(self.message.id)
 
     @property
+    def begins_session(self) -> bool:
+        """Return True if it ends the session; then there is no turn, unless it puts a question."""
+        return self.kind in ("new", "reset")
+
+    @property
     def messages(self) -> tuple[int, ...]:
         """All messages that share this job's final reply."""
         return (self.message.id, *self.joined)
+
+    def end(self, by: EndedBy) -> None:
+        """End it early; the first to end it says why."""
+        if not self.scope.cancel_called:
+            self.ended_by = by
+        self.scope.cancel()
+
+    def drop(self, waiting: Sequence[int]) -> None:
+        """Have these messages, which will not be worked on, share its final reply, which says how many."""
+        self.joined += waiting
+        self.dropped += len(waiting)
+
+    def told(self, text: str) -> str:
+        """Return its final reply, with what was dropped."""
+        return f"{text}\n\n{texts.dropped(self.language, self.dropped)}" if self.dropped else text
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
         """Answer the question that waits, if one does (the one called `id`, where that is said); whether so.
@@ -85,3 +109,47 @@ class Job:
         self.asked.answer(yes)
         self.asked = None
         return True
+
+
+class JobQueue:
+    """Messages that wait while the worker has a job, in order; at most `most`."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._jobs: list[Job] = []
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._jobs)
+
+    def takes(self, job: Job) -> bool:
+        """Return True for a message, while there is room: for no command, and for no yes or no, which was
+        meant for a question.
+        """
+        said = job.message
+        answers = not fetched(said.attachments) and texts.yes_or_no(said.text) is not None
+        return job.kind == "turn" and not answers and len(self) < self.most
+
+    def add(self, job: Job) -> Queued:
+        """Have it wait, and return what to tell its sender."""
+        self._jobs.append(job)
+        place, said = len(self), job.message
+        return Queued(said.id, texts.queued(job.language, place, self.most), place, said.origin)
+
+    def next(self, now: float) -> Job | None:
+        """Return the first one, whose time begins now."""
+        job = self._jobs.pop(0) if self._jobs else None
+        if job is not None:
+            job.since = now
+        return job
+
+    def drop(self) -> list[int]:
+        """Empty it; return the messages, which have to share a reply."""
+        dropped, self._jobs = self._jobs, []
+        return [job.message.id for job in dropped]
+
+    def end(self, by: EndedBy, of: Collection[int] | None) -> None:
+        """Have them, or those of these messages, end as soon as they begin: then their history says why."""
+        for job in self._jobs:
+            if of is None or job.message.id in of:
+                job.end(by)

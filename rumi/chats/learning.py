@@ -8,6 +8,7 @@ process ends in between, the memory knows that it has it already.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -39,9 +40,16 @@ class Extract(Protocol):
     """Draws facts from a session."""
 
     async def __call__(
-        self, model: Model, language: Language, messages: Sequence[Message], known: Sequence[Fact]
+        self,
+        model: Model,
+        language: Language,
+        messages: Sequence[Message],
+        known: Sequence[Fact],
+        today: date,
     ) -> Sequence[NewFact]:
         """Return the facts in these messages that are not known yet; none where the model answers nonsense.
+
+        They were said `today`.
 
         Raises:
             ModelError: the model cannot be reached or refuses.
@@ -200,11 +208,12 @@ class FactExtractor(Actor[ExtractorMessage]):
         )
         owner = context.ids.owner_of(chat)
         known = await context.memory(Facts(owner))
-        model = context.model_for(chat, language)
+        model = context.model_for(chat, language, "")
         messages = _latest(lesson.messages, context_of(model, self._context.limits.context_tokens) // 2)
+        today = datetime.fromtimestamp(lesson.began or context.now()).astimezone().date()
         facts = None
         with trio.move_on_after(EXTRACT_S):
-            facts = await self._extract(model, language, messages, known)
+            facts = await self._extract(model, language, messages, known, today)
         if facts is None:
             raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
         return await context.memory(Learn(owner, chat, session, lesson.upto, tuple(facts), lesson.began))

@@ -1,15 +1,34 @@
 """A chat as a front end uses it: in this process, or over the control socket."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import trio
 
 from actors import ActorRef
 from rumi.chats.events import ChatEvent, Replied
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
-from rumi.journal import Attachment, Delivered, JournalMessage, Undelivered
+from rumi.chats.session import ended
+from rumi.journal import Attachment, Delivered, JournalMessage, ReadHistory, StoredEntry, Undelivered
+from rumi.marked import opened
 from rumi.texts import Language
+
+RECENT: Final = 3
+"""Exchanges that a window shows of what was said before it was opened."""
+
+RECENT_ENTRIES: Final = 100
+"""Entries of the history among which they are looked for; a turn with many tool calls has many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a user said and the answer, in full; the answer is empty where none came."""
+
+    turn: str
+    question: str
+    answer: str
 
 
 class Subscription(Protocol):
@@ -32,6 +51,19 @@ class ChatPort(Protocol):
         """The chat's id."""
         ...
 
+    @property
+    def model(self) -> str:
+        """The model that works on what is sent."""
+        ...
+
+    async def use_model(self, name: str) -> None:
+        """Have this model work on what is sent from now on. A `RumiError` says why it cannot."""
+        ...
+
+    async def recent(self) -> list[Exchange]:
+        """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        ...
+
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
         ...
@@ -44,8 +76,8 @@ class ChatPort(Protocol):
         """A person can read the question of that id: from now on a typed yes or no answers it."""
         ...
 
-    async def undelivered(self) -> list[Replied]:
-        """Replies stored earlier that no one has acknowledged, oldest first."""
+    async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
+        """Replies stored earlier that no one has acknowledged, oldest first, and all `to` these messages."""
         ...
 
     async def delivered(self, delivery: int) -> None:
@@ -53,11 +85,12 @@ class ChatPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class LocalChat:
     """A chat of this process, for a front end. `language` is its reader's; None: the configured one.
 
-    `apart`: each message's turn has a history of its own, beside the chat's session.
+    `apart`: each message's turn has a history of its own, beside the chat's session. `channel` is the name
+    of the front end's channel, `chosen` the model for its messages, as `Inbox.model_named` returns it.
     """
 
     chat: str
@@ -66,10 +99,36 @@ class LocalChat:
     journal: ActorRef[JournalMessage]
     language: Language | None = None
     apart: bool = False
+    channel: str = ""
+    chosen: str = ""
+
+    @property
+    def model(self) -> str:
+        """The model that works on what is sent."""
+        return self.chosen or self.inbox.own_model
+
+    async def use_model(self, name: str) -> None:
+        """Have this model work on what is sent from now on."""
+        await trio.lowlevel.checkpoint()
+        self.chosen = self.inbox.model_named(name)
+
+    async def recent(self) -> list[Exchange]:
+        """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        rows = await self.journal.ask(ReadHistory(self.chat, limit=RECENT_ENTRIES, going_on=True))
+        runs = self.hub.turn(self.chat).turn
+        return [each for each in exchanges_of(rows) if each.turn != runs][-RECENT:]
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number."""
-        return await self.inbox.accept(self.chat, text, self.language, attachments, apart=self.apart)
+        return await self.inbox.accept(
+            self.chat,
+            text,
+            self.language,
+            attachments,
+            apart=self.apart,
+            channel=self.channel,
+            model=self.chosen,
+        )
 
     def subscribe(self) -> HubSubscription:
         """Listen from now on, and to what its turn is at."""
@@ -79,12 +138,25 @@ class LocalChat:
         """A person can read the question."""
         self.hub.has_shown(question)
 
-    async def undelivered(self) -> list[Replied]:
+    async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Replies that no one has acknowledged, oldest first; earlier processes' included."""
         await self.inbox.open(self.chat)
-        stored = await self.journal.ask(Undelivered(self.chat))
+        stored = await self.journal.ask(Undelivered(self.chat, tuple(to)))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
         """A person has it."""
         await self.journal.tell(Delivered(delivery))
+
+
+def exchanges_of(rows: Iterable[StoredEntry]) -> list[Exchange]:
+    """Return what was asked and answered in each turn, without what the user handed on."""
+    found: dict[str, Exchange] = {}
+    for row in rows:
+        turn, message = row.entry.turn, row.entry.message
+        known = found.get(turn, Exchange(turn, "", ""))
+        if message.role == "user" and opened(message.content) is None:
+            found[turn] = replace(known, question=message.content)
+        elif message.role == "assistant" and (said := ended(message.content)[0]):
+            found[turn] = replace(known, answer=said)
+    return [each for each in found.values() if each.question]

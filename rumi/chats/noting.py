@@ -1,4 +1,6 @@
-"""Notes: what the program tells the model besides what is said. The date, facts about the user, skills.
+"""Notes: what the program tells the model besides what is said.
+
+The form of answers in the channel, skills, facts about the user, and the date.
 
 All of it changes, and the beginning of a prompt must not: so what holds is told whole once, with the
 instructions, and then only what has changed, in front of the message that it was noticed with. Notes are
@@ -12,6 +14,7 @@ from datetime import date
 from sys import intern
 from typing import Final
 
+from rumi.agent import told_channel
 from rumi.journal import HistoryEntry
 from rumi.memory import told_facts
 from rumi.models import Message
@@ -29,6 +32,8 @@ class Told:
     facts: frozenset[str] | None = None
     skills: Mapping[str, str] | None = None
     today: str = ""
+    channel: str = ""
+    """The one whose form the model was told last."""
 
 
 def told_by(entries: Sequence[HistoryEntry]) -> Told:
@@ -38,13 +43,13 @@ def told_by(entries: Sequence[HistoryEntry]) -> Told:
         return Told()
     texts = [note.message.content for note in notes]
     lines = [line for text in texts for line in text.splitlines() if line.startswith(_TODAY)]
-    return Told(told_facts(texts), told_skills(texts), lines[-1] if lines else "")
+    return Told(told_facts(texts), told_skills(texts), lines[-1] if lines else "", told_channel(texts))
 
 
 def note(told: Told, today: date, *blocks: str) -> str:
     """The note for a prompt that has told so much; empty where nothing has changed."""
     line = f"{_TODAY}{today:%A, %Y-%m-%d}."
-    parts = [*([line] if line != told.today else []), *filter(None, blocks)]
+    parts = [*filter(None, blocks), *([line] if line != told.today else [])]
     if not parts:
         return ""
     # Thousands of idle chats hold the same words: the day, and the list of skills.

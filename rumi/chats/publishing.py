@@ -11,13 +11,15 @@ from rumi.agent import ToolFinished, ToolStarted, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
+from rumi.models import ToolCall
 from rumi.sandbox import STRICT, CommandPolicy, CommandRefused
-from rumi.tools import ToolResult
+from rumi.tools import FILE_TOOLS, ToolResult
 
 _OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"
 
 RECORDED = {
     "turn_started": "turn_started message outside",
+    "queued": "queued message place",
     "waiting": "waiting seconds why",
     "tool_call": "tool_started call.id tool=call.name call.arguments",
     "tool_result": f"tool call.id tool=call.name {_OUTCOME}",
@@ -138,27 +140,29 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str, policy: Command
         case Replied() if event.turn:
             return
         case ToolFinished(call, result) if record is not None:
-            record |= {"argv": _argv(call.arguments, result, policy), "command": _command(call.arguments)}
+            record |= {"argv": _argv(call, result, policy), "command": _command(call)}
             container_id = result.trace.container_id if result.trace else container_id
     if record is not None:
         del record["time"]
         audit.write(record.pop("event"), chat_id=record.pop("chat"), container_id=container_id, **record)
 
 
-def _command(arguments: str) -> str:
-    """The command of a bash call as the model wrote it; of other tools their arguments."""
+def _command(call: ToolCall) -> str:
+    """The command of a bash call as the model wrote it, the path of a file tool's; of others their arguments.
+
+    So the audit log has no content of files, whichever tool wrote it.
+    """
     try:
-        command = json.loads(arguments)["command"]
+        return str(json.loads(call.arguments)["path" if call.name in FILE_TOOLS else "command"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        return arguments
-    return str(command)
+        return "" if call.name in FILE_TOOLS else call.arguments
 
 
-def _argv(arguments: str, result: ToolResult, policy: CommandPolicy) -> list[str] | None:
+def _argv(call: ToolCall, result: ToolResult, policy: CommandPolicy) -> list[str] | None:
     """Return what ran, also where it was cut off; None for what was refused and never ran."""
     if result.trace is not None:
         return list(result.trace.argv)
     try:
-        return list(policy.parse(_command(arguments)))
+        return None if call.name in FILE_TOOLS else list(policy.parse(_command(call)))
     except CommandRefused:
         return None

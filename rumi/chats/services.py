@@ -23,6 +23,7 @@ from rumi.sandbox import (
     clear_workspace,
     may_write,
     measure,
+    remove_workspace,
 )
 
 
@@ -74,6 +75,15 @@ class Workspaces:
         if self.has(chat):
             await self.offload(partial(clear_workspace, self.folder / chat))
 
+    async def remove(self, chat: str) -> None:
+        """Delete the chat's files and their folder.
+
+        Raises:
+            RumiError: some of them are left.
+        """
+        if self.has(chat):
+            await self.offload(partial(remove_workspace, self.folder / chat))
+
 
 class ChatShell:
     """Runs one chat's commands.
@@ -103,7 +113,7 @@ class ChatShell:
 
     async def run(self, command: Command) -> CommandResult:
         """Run a command. The mark is on the disk before it begins."""
-        if self._session.tainted and may_write(command.argv):
+        if self._session.tainted and not command.reads and may_write(command.argv):
             await self._session.mark_files(True)
         return await self._sandboxes.run(self._chat, command)
 

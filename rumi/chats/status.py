@@ -48,8 +48,12 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"forget {get('key')}"
         case "use_skill":
             return f"use_skill {get('name')}: {get('input')}"
-        case "send_file":
-            return f"send_file {get('path')}"
+        case "write_file" if isinstance(text := started.arguments.get("content"), str):
+            return f"write_file {get('path')}  ← {len(text.encode('utf-8', 'replace'))} B"
+        case "read_file" if started.arguments.get("offset"):
+            return f"read_file {get('path')}:{get('offset')}"
+        case "read_file" | "edit_file" | "write_file" | "send_file" as name:
+            return f"{name} {get('path')}"
         case name:
             return f"{clean(name)} {clean(started.call.arguments)}".strip()
 
@@ -71,7 +75,7 @@ def phase_of(job: Job, state: TurnState) -> str:
 
 
 def metrics_of(
-    chat_session: ChatSession, container: str, job: Job | None, state: TurnState, now: float
+    chat_session: ChatSession, container: str, job: Job | None, state: TurnState, now: float, queued: int
 ) -> Mapping[str, object]:
     """A chat's figures as docs/status.md has them; ages in seconds. `job` is what it works on.
 
@@ -99,4 +103,5 @@ def metrics_of(
             for called in state.calls.values()
         ],
         "question": job.asked is not None,
+        "queued": queued,
     }

@@ -1,4 +1,4 @@
-"""What a chat's worker does with a job: a turn, a turn again, or a reset."""
+"""What a chat's worker does with a job: a turn, a turn again, a new session, or a reset."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -28,10 +28,10 @@ from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.errors import RumiError
 from rumi.journal import Begin, HistoryEntry, Retriable, Settle
-from rumi.models import Message
+from rumi.models import Message, Model
 from rumi.sandbox import SandboxError, WorkspaceUse
 from rumi.texts import Verdict
-from rumi.tools import Bash, Tool
+from rumi.tools import Bash, EditFile, ReadFile, Tool, WriteFile
 from rumi.web import given_in
 
 logger = logging.getLogger(__name__)
@@ -62,29 +62,36 @@ class Worker:
         self._publish = partial(services.publisher.publish, chat_id)
         shell = ChatShell(chat_id, services.sandboxes, chat_session)
         self._language = services.context.language
+        self._chosen = ""
         view = ChatView(
             chat_id,
             lambda: chat_session.tainted,
             lambda: self._language,
             lambda: chat_session.files_tainted,
+            lambda: self._chosen,
             shell.touched,
         )
         self._tools: tuple[Tool, ...] = (
             Bash(shell, services.policy_of(chat_id)),
+            ReadFile(shell),
+            EditFile(shell),
+            WriteFile(shell),
             *services.context.tools_for(view),
         )
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
         job.begun = True
-        self._language = job.language
+        self._language, self._chosen = job.language, job.message.model
         if job.kind == "reset":
             return await self._reset(job)
+        if job.kind == "new":
+            return await self._renew(job)
         # Outside of the scope that a `/stop` cancels: what is stored of the turn's beginning is complete.
         nothing = await self._begin(job)
         if nothing is not None:
             job.sealed = True
-            return Done(await self._settle(Settle(self._chat, job.messages, nothing)))
+            return Done(await self._settle(Settle(self._chat, job.messages, job.told(nothing))))
         finished = None
         with job.scope:
             await trio.lowlevel.checkpoint()  # a stop that came by now finds nothing begun
@@ -93,7 +100,8 @@ class Worker:
         job.sealed = True
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
-        done = Done(await self._settle(self._end(job, finished)), finished)
+        replied = await self._settle(self._end(job, finished))
+        done = Done(replied, replace(finished, answer=replied.text))
         self._session.turn = ""
         self._session.step_back()
         return done
@@ -101,24 +109,30 @@ class Worker:
     async def _turn(self, job: Job) -> TurnFinished:
         """Bring what came with the message, then think and act."""
         try:
+            model = self._context.model_for(self._chat, job.language, job.message.model)
+        except RumiError as error:
+            why = texts.model_failed(job.language, texts.told_error(job.language, error))
+            return TurnFinished("model_error", why)
+        try:
             await self._bring(job)
         except RumiError as error:
             return TurnFinished(
                 "model_error", texts.not_brought(job.language, texts.told_error(job.language, error))
             )
         keep = partial(self._session.keep, job.turn)
-        await self._context.make_room(self._session, self._tools, job.language)
-        while not await self._noted(job):
+        limits = self._context.turn_limits(job.message)
+        await self._context.make_room(self._session, self._tools, model)
+        while not await self._noted(job, model):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
         confirm = partial(self._confirm, job)
-        begin = self._context.turn_input(self._session, self._tools, job.language, confirm)
+        begin = self._context.turn_input(self._session, self._tools, model, job.language, confirm, limits)
         return await run_turn(begin, partial(self._watch, job), keep)
 
-    async def _noted(self, job: Job) -> bool:
+    async def _noted(self, job: Job, model: Model) -> bool:
         """Note what the model does not know yet. Whether prompts have a whole note now."""
         chat_session = self._session
         told = told_by(chat_session.entries)
-        known = await self._context.what_is_known(self._chat, job.language, job.message.text, told)
+        known = await self._context.what_is_known(job.message, model, job.language, told)
         chat_session.tainted = chat_session.tainted or known.tainted
         if known.note:
             await chat_session.keep(job.turn, Kept(Message("system", known.note), chat_session.tainted))
@@ -170,7 +184,7 @@ class Worker:
         return Settle(
             self._chat,
             job.messages,
-            finished.answer,
+            job.told(finished.answer),
             finished.reason,
             self._session.session,
             (entry,),
@@ -240,6 +254,13 @@ class Worker:
             return error
         return None
 
+    async def _renew(self, job: Job) -> Done:
+        """Begin another session; the old one stays stored, out of the prompt."""
+        await self._session.begin_session(forget=False)
+        self._services.lessons.look()
+        job.sealed = True
+        return Done(await self._settle(Settle(self._chat, job.messages, texts.new_session(job.language))))
+
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""
         confirmed = False
@@ -260,6 +281,7 @@ class Worker:
         for trouble in troubles:
             if trouble is not None:
                 text = texts.not_confirmed(text, texts.told_error(job.language, trouble))
+        text = job.told(text)
         finished = TurnFinished("complete", text) if confirmed else None
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
@@ -287,6 +309,7 @@ class Worker:
             reason, answer = job.ended_by, texts.stopped(job.language)
             if job.ended_by == "interrupted":
                 answer = texts.lost_command(job.language, f"/reset {FILES}")
+        answer = job.told(answer)
         replied = await self._settle(Settle(self._chat, job.messages, answer))
         return Done(replied, TurnFinished(reason, answer))
 

@@ -139,6 +139,8 @@ async def _chat(begun: _Begun, new: bool, apart: bool, options: dict[str, Any]) 
     from rumi import texts
     from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
     from rumi.cli.attach import see_it_end
+    from rumi.models import OFFLINE, lacks_key
+    from rumi.settings import model_settings_of
     from rumi.windows import LastingChat, Wish
 
     home, loaded, language = begun.home, begun.loaded, begun.language
@@ -149,8 +151,11 @@ async def _chat(begun: _Begun, new: bool, apart: bool, options: dict[str, Any]) 
         options["prompt"], options["attachments"] = given
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     single = options["prompt"] is not None
-    model, marks = begun.flags["model.default"], loaded.marks()
-    wish = Wish(begun.chat, person, language, new, model, apart, single, marks)
+    marks, must = loaded.marks(), loaded.is_of_this_run("model.default")
+    # Without a key the offline model takes the place of one that only the configuration names.
+    without = not must and lacks_key(model_settings_of(loaded, language))
+    model = OFFLINE if without else loaded.settings.model.default
+    wish = Wish(begun.chat, person, language, new, model, must, apart, single, marks)
     chat = LastingChat(begun.chat, language)
     code, failure = 0, None
 
@@ -159,7 +164,6 @@ async def _chat(begun: _Begun, new: bool, apart: bool, options: dict[str, Any]) 
         terminal = TerminalOptions(
             language=language,
             history_path=home.terminal_history,
-            model=port.model,
             engine=port.engine,
             **options,
         )
@@ -173,6 +177,8 @@ async def _chat(begun: _Begun, new: bool, apart: bool, options: dict[str, Any]) 
     async with trio.open_nursery() as nursery:
         talks = False
         while not chat.left.is_set():
+            if chat.chosen:
+                wish = replace(wish, model=chat.chosen, must=True)
             async with _window(begun, wish, chat if talks else None) as port:
                 if port is None:  # the user left while the command waited for the home
                     break
@@ -290,9 +296,8 @@ def _introduce(begun: _Begun, port: "RemoteChat", holder: str) -> None:
         _say(texts.attached(language, holder, port.model))
     for note in port.notes:
         _say(texts.told(language, note))
-    other = [key for key in port.other if key != "model.default" or begun.flags[key] is None]
-    if other:
-        _say(texts.other_settings(language, holder, other))
+    if port.other:
+        _say(texts.other_settings(language, holder, port.other))
     if (begun.project / ".rumi" / "skills").is_dir() and port.project != str(begun.project):
         _say(texts.other_project(language))
 

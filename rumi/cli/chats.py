@@ -167,7 +167,7 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
             async def delete(chat: str) -> None:
                 while await ask(DeleteChat(chat)):
                     continue
-                await Workspaces(home.workspaces, Threads()).clear(chat)
+                await Workspaces(home.workspaces, Threads()).remove(chat)
 
             return await chats_calls(ask, delete)(request)
 

@@ -57,7 +57,7 @@ async def _build() -> None:
     await engine.aclose()
     async with show_progress(reader()) as steps:
         if engine.kind == "docker":
-            lines = await build_image(loaded, steps.step)  # running containers keep their image
+            lines = await build_image(home, loaded, steps.step)  # running containers keep their image
         else:
             make_way(home)
             with home.hold("rumi sandbox build"):  # running containers would lose their root file system

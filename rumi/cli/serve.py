@@ -86,7 +86,7 @@ async def _serve(purpose: str, web: str | None, telegram: "Callable[[Loaded], bo
     with home.hold(purpose), _page(web, language, home, loaded) as page:
         full = require_room(home, language)
         async with show_progress(language) as steps:
-            engine = await ready_engine(home, loaded, steps.step, for_many=True)
+            engine = await ready_engine(home, loaded, steps.step, for_many=bool(bots))
         channels = (*page, *bots)
         async with (
             listening_to_signals() as told,

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from rumi.config.files import read_text
-from rumi.config.schema import CustomServer, Section, Settings
+from rumi.config.schema import GENERAL, CustomServer, Section, Settings
 from rumi.config.secrets import NAMES
 from rumi.errors import ConfigError
 from rumi.redact import HIDDEN, Redactor
@@ -92,8 +92,9 @@ class Given:
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
-        """Return the origin of a key's value."""
-        found = self._values.get(tuple(dotted.split(".")))
+        """Return the origin of a key's value, which may be that of its more general key."""
+        key = tuple(dotted.split("."))
+        found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"
 
     def spelled(self, dotted: str) -> Key:
@@ -111,7 +112,8 @@ class Given:
             ConfigError: A value is not allowed.
         """
         tree: dict[str, Any] = {}
-        for key, (value, _) in self._values.items():
+        general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
+        for key, (value, _) in (general | self._values).items():
             table = tree
             for name in key[:-1]:
                 table = table.setdefault(name, {})

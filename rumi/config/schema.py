@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -148,19 +148,38 @@ class ModelSection(Section):
     first_token_timeout_s: Positive | None = None
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     max_output_tokens: Count | None = None
+    reasoning_effort: Literal["low", "medium", "high"] | None = None
     context_tokens: Count | None = None
     max_concurrent: Annotated[int, Field(ge=1, le=10_000)] | None = None
     custom: dict[Annotated[str, _checked(_check_server_name)], CustomServer] = {}
 
 
 class AgentSection(Section):
-    """`[agent]`: the limits of one turn."""
+    """`[agent]`: the limits of one turn.
 
-    max_turns: Count = 10
+    A key with the name of a channel holds for the turns of messages that came through it, the key without one
+    for all others; see `GENERAL`.
+    """
+
+    max_turns: Count = 30
+    max_turns_telegram: Count = 10
+    max_turns_terminal: Count = 30
+    max_turns_page: Count = 30
     repeated_call: Count = 2
     consecutive_errors: Count = 3
     turn_timeout_s: Positive = 600
+    turn_timeout_s_telegram: Positive = 600
+    turn_timeout_s_terminal: Positive = 1800
+    turn_timeout_s_page: Positive = 600
     confirm_timeout_s: Positive = 600
+
+
+GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("agent", f"{name}_{channel}"): ("agent", name)
+    for name in ("max_turns", "turn_timeout_s")
+    for channel in ("telegram", "terminal", "page")
+}
+"""Keys that take the value of a more general key, where that is set and they are not."""
 
 
 class SandboxSection(Section):
@@ -204,6 +223,17 @@ class SessionSection(Section):
     file_mb: Annotated[int, Field(ge=1, le=100_000)] = 50
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     linger_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 10
+
+
+class ChatSection(Section):
+    """`[chat]`: what becomes of a message that comes while a turn of its chat runs.
+
+    `reject` answers that the chat is busy. With `queue`, `max_queued` messages wait, each for a turn of its
+    own; the next one is rejected.
+    """
+
+    when_busy: Literal["reject", "queue"] = "reject"
+    max_queued: Annotated[int, Field(ge=1, le=100)] = 5
 
 
 class FetchSection(Section):
@@ -258,6 +288,7 @@ class Settings(Section):
     agent: AgentSection = AgentSection()
     sandbox: SandboxSection = SandboxSection()
     session: SessionSection = SessionSection()
+    chat: ChatSection = ChatSection()
     fetch: FetchSection = FetchSection()
     search: SearchSection = SearchSection()
     memory: MemorySection = MemorySection()

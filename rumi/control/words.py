@@ -57,6 +57,12 @@ def _chat(item: Item, language: Language) -> str:
         history = f"{metrics['history']} " + pick(language, "en el historial", "in the history")
         parts = [pick(language, "libre", "idle"), history]
         return " · ".join([*parts, metrics["container"]] if metrics["container"] else parts)
+    behind = pick(language, "en cola", "queued")
+    queued = f"{metrics['queued']} {behind} · " if metrics.get("queued") else ""
+    return queued + _job(metrics, language)
+
+
+def _job(metrics: Item, language: Language) -> str:
     age = duration(metrics["age_s"])
     if metrics["question"]:
         waits = pick(language, "espera un sí o un no", "waits for a yes or a no")

@@ -39,7 +39,7 @@ async def _model(loaded: Loaded) -> list[Check]:
         return [
             Check("model online", "ok", answered),
             *_plan(models.steps[0].room),
-            *await clock(models.servers[0].base_url),
+            *await clock(next(iter(models.servers)).base_url),
         ]
     finally:
         await models.aclose()

@@ -64,8 +64,9 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     ).fetchone()
     cursor = transaction.db.execute(
         "INSERT INTO messages"
-        " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
+        " model, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             message.chat,
             clean(message.text),
@@ -77,6 +78,8 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             message.user,
             message.unattended,
             message.apart,
+            message.channel,
+            clean(message.model),
             reply or None,
         ),
     )
@@ -220,8 +223,8 @@ def count(request: Count, transaction: Transaction) -> Figures:
 def _messages(transaction: Transaction, found: str, *values: object) -> tuple[Incoming, ...]:
     """Return the messages that a query finds; `found` is its text after FROM."""
     rows = transaction.db.execute(
-        "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart,"
-        f" coalesce(turn, '') FROM {found}",
+        "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
+        f" model, coalesce(turn, '') FROM {found}",
         values,
     )
     return tuple(
@@ -236,9 +239,25 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             user=user,
             unattended=bool(unattended),
             apart=bool(apart),
+            channel=channel,
+            model=model,
             turn=turn,
         )
-        for id, chat, text, language, admin, origin, attachments, user, unattended, apart, turn in rows
+        for (
+            id,
+            chat,
+            text,
+            language,
+            admin,
+            origin,
+            attachments,
+            user,
+            unattended,
+            apart,
+            channel,
+            model,
+            turn,
+        ) in rows
     )
 
 

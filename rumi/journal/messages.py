@@ -151,9 +151,10 @@ class Previewed(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Undelivered(Request[tuple[StoredReply, ...]]):
-    """Return the chat's replies that no one has yet, oldest first."""
+    """Return the chat's replies that no one has yet, oldest first, and all `to` these messages."""
 
     chat: str
+    to: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,11 +383,15 @@ class NameChat(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory(Request[tuple[StoredEntry, ...]]):
-    """Return a chat's latest entries before the entry of that number, of all its sessions, oldest first."""
+    """Return a chat's latest entries before the entry of that number, oldest first.
+
+    They are of all its sessions, or only of the one that is `going_on`.
+    """
 
     chat: str
     before: int = MOST_ENTRY
     limit: int = 200
+    going_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

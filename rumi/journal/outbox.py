@@ -1,5 +1,6 @@
 """Steps that store final replies, and follow them until a person has them."""
 
+import json
 from dataclasses import replace
 
 from rumi.journal.history import insert_history
@@ -95,13 +96,20 @@ def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
 
 @steps.of(Undelivered)
 def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredReply, ...]:
-    """Return the chat's replies that no one has, oldest first."""
-    rows = transaction.db.execute(
+    """Return the chat's replies that no one has, oldest first, and those to the messages that are named."""
+    found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview"
-        " FROM outbox LEFT JOIN messages ON reply = outbox.id"
-        " WHERE outbox.chat = ? AND delivered IS NULL ORDER BY outbox.id, messages.id",
-        (request.chat,),
+        " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
+    rows = transaction.db.execute(
+        f"{found} AND delivered IS NULL ORDER BY outbox.id, messages.id", (request.chat,)
+    ).fetchall()
+    if request.to:
+        named = "SELECT reply FROM messages WHERE chat = ?1 AND id IN (SELECT value FROM json_each(?2))"
+        more = transaction.db.execute(
+            f"{found} AND outbox.id IN ({named})", (request.chat, json.dumps(request.to))
+        )
+        rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
     for delivery, text, parts, message, turn, reason, origin, preview in rows:
         reply = replies.get(delivery, StoredReply(delivery, (), text, parts=parts))

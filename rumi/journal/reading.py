@@ -20,6 +20,9 @@ _KEPT = (
     " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
 )
 """Not of a session that was reset: it is to be deleted."""
+_GOING_ON = (
+    " AND session = (SELECT max(number) FROM sessions AS s WHERE s.chat = history.chat AND s.ended IS NULL)"
+)
 
 
 @steps.of(ListChats)
@@ -52,8 +55,9 @@ def name_chat(request: NameChat, transaction: Transaction) -> None:
 @steps.of(ReadHistory)
 def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
     """Return the latest entries of a chat."""
+    which = _GOING_ON if request.going_on else _KEPT
     rows = transaction.db.execute(
-        f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{_KEPT} ORDER BY id DESC LIMIT ?",
+        f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{which} ORDER BY id DESC LIMIT ?",
         (request.chat, request.before, request.limit),
     )
     return tuple(reversed([_entry(row) for row in rows]))

@@ -80,7 +80,9 @@ class Incoming:
     `user` its sender. An `answer` is its final reply, stored with it: then no chat hears of it. `moved` is
     the chat id of a group, and the one that the group's new number would have. `unattended`: no front end
     shows its reply, which counts as delivered, unless a message that somebody sent shares it. `apart`: its
-    turn has a history of its own, beside the chat's session.
+    turn has a history of its own, beside the chat's session. `channel` is the name of the one that it came
+    through, empty where only its chat tells. `model` is the one that its window chose for it; empty: the
+    process's.
 
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
@@ -99,6 +101,8 @@ class Incoming:
     moved: tuple[str, str] | None = None
     unattended: bool = False
     apart: bool = False
+    channel: str = ""
+    model: str = ""
     id: int = 0
     before: int = 0
     turn: str = ""

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 10
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -22,7 +22,9 @@ CREATE TABLE messages (
     unattended INTEGER NOT NULL DEFAULT 0,    -- a command from outside: no front end shows its reply
     user     INTEGER,            -- what its source calls its sender
     admin    INTEGER NOT NULL DEFAULT 0,      -- its sender may see how the whole process is
-    apart    INTEGER NOT NULL DEFAULT 0       -- its turn has a history of its own
+    apart    INTEGER NOT NULL DEFAULT 0,      -- its turn has a history of its own
+    channel  TEXT NOT NULL DEFAULT '',        -- the name of the one that it came through
+    model    TEXT NOT NULL DEFAULT ''         -- the one that its window chose for it
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -168,6 +170,12 @@ CREATE TABLE titles (chat TEXT PRIMARY KEY, title TEXT NOT NULL);
     7: """
 ALTER TABLE messages ADD COLUMN apart INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX history_of_chat ON history (chat, id);
+""",
+    8: """
+ALTER TABLE messages ADD COLUMN channel TEXT NOT NULL DEFAULT '';
+""",
+    9: """
+ALTER TABLE messages ADD COLUMN model TEXT NOT NULL DEFAULT '';
 """,
 }
 """What leads from a version to the next one."""

@@ -20,6 +20,16 @@ COLOURS = {
     "crashed": "red",
     "failed": "red",
     "waiting": "yellow",
+    "queued": "yellow",
+}
+
+MARKS = {
+    "turn_started": "▶",
+    "turn_finished": "■",
+    "confirm": "?",
+    "restarted": "↻",
+    "waiting": "⏳",
+    "queued": "⏳",
 }
 
 
@@ -56,9 +66,7 @@ def clean(text: object) -> str:
 def _mark(entry: Entry) -> str:
     if troubled(entry):
         return "✗"
-    return {"turn_started": "▶", "turn_finished": "■", "confirm": "?", "restarted": "↻", "waiting": "⏳"}.get(
-        str(entry.get("event")), "·"
-    )
+    return MARKS.get(str(entry.get("event")), "·")
 
 
 def _words(entry: Entry, language: Language) -> str:
@@ -81,6 +89,8 @@ def _words(entry: Entry, language: Language) -> str:
             return texts.log_replied(language)
         case "waiting":
             return texts.log_waiting(language, float(entry.get("seconds") or 0), str(entry.get("why") or ""))
+        case "queued":
+            return texts.log_queued(language, int(entry.get("place") or 0))
         case "crashed" | "restarted" | "failed" as event:
             return texts.log_actor(
                 language, event, str(entry.get("actor") or ""), str(entry.get("error") or "")

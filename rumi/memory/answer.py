@@ -19,6 +19,7 @@ class AnswerFact(Strict):
 
     key: Annotated[str, Field(max_length=1000)]
     value: Annotated[str, Field(max_length=10_000)]
+    replaces: Annotated[str, Field(max_length=1000)] | None = None
 
 
 Listed: TypeAlias = Annotated[list[AnswerFact], Field(max_length=MAX_FACTS)]

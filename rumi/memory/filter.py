@@ -2,14 +2,18 @@
 
 A model may be persuaded to write down anything, or make it up. So the user's words must support a fact: every
 number and every name in its value, and half of its other words that mean something. Words are compared by
-their beginnings, without accents: `vivo` supports `vive`.
+their beginnings, without accents: `vivo` supports `vive`. A fact about health, religion and the like needs
+the support of messages that ask to remember.
 """
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 from typing import Final
 
+from rumi.memory.dates import numbers_of
 from rumi.memory.secrets import mentions_secret
 from rumi.memory.types import Fact, FactRefused, NewFact
 from rumi.memory.writing import checked, folded
@@ -26,6 +30,30 @@ _PASSING: Final = re.compile(
 )
 """Words that show that a fact will not hold for long."""
 
+_SENSITIVE: Final = re.compile(
+    # Health, without professions and studies
+    r"\b(?:health|salud|allerg|alerg|diabet|asthma|asma\b|depress|depresi|anxiety|ansiedad|cancer|tumou?r|"
+    r"hiv\b|vih\b|pregnan|embaraz|medication|medicacion|medicament|illness|disease|enfermedad|disab|"
+    r"discapac|therapy|terapia|surgery|cirugia|operacion|c(?:o)?eliac|hypertens|hipertens|adhd|tdah|autis|"
+    r"bipolar|insulin|epilep|migraine|migrana|diagnos|chronic|cronic[ao]|"
+    # Religion; Christian is a name as well
+    r"relig|catholic|catolic|(?:a|practi[cs]ing) christian|christianity|cristian[oa]s?\b|cristianismo|"
+    r"evangelic|jew(?:ish)?\b|judi[oa]s?\b|judaism|muslim|musulm|islam|buddhis|budis|hindu|atheis|"
+    r"ate[oa]s?\b|agnostic|protestant|mormon|goes to (?:church|mass|mosque)|va a (?:misa|la iglesia)|"
+    # Sexuality, politics, unions, convictions
+    r"gay\b|lesbian|bisexual|homosexual|transgender|transexual|queer|sexual|politic|votes?\b|voto|voted|"
+    r"vota\b|peronis|socialis|comunis|communis|left-wing|right-wing|de (?:izquierda|derecha)s?\b|"
+    r"trade union|sindicat|criminal record|antecedentes penales|convicted|ethnic|etni)",
+    re.IGNORECASE,
+)
+"""What a fact in plain letters is about, if it is nobody's business unless its user says to remember it."""
+_REMEMBER: Final = re.compile(
+    r"(?<!\bi )(?<!\byou )(?<!n't )\bremember\b|\bdon'?t forget\b|\bkeep in mind\b|"
+    r"\bmake a note\b|\bnote that\b|"
+    r"\b(?:recorda|recuerda|anota|guarda)(?:lo|la|me|r|telo)?\b|\brecuerdes\b|\b(?:acordate|acuerdate)\b|"
+    r"\bno (?:te )?olvides\b|\bten(?:e)? en cuenta\b"
+)
+
 _WORD: Final = re.compile(r"\w+")
 _ADDRESS: Final = re.compile(r"\S*\w[@/.:_\\]\w\S*")
 _SMALL: Final = frozenset(map(str, range(1, 13)))
@@ -36,7 +64,7 @@ _FILLERS: Final = (
     "work uses use he is in of on to at an it or as by no my me we los las una unos unas del que con por "
     "para sus suyo suya ella ellos ellas este esta esto ese esa eso como cuando donde quien cual muy mas "
     "pero tambien tiene tener estan ser son fue hay nombre llama llamado llamada gusta gustan quiere "
-    "prefiere vive trabaja usa el la lo le un de en es se su si al ya mi me te tu y a o i"
+    "prefiere vive trabaja usa el la lo le un de en es se su si al ya mi me te tu y a o i since desde"
 )
 _MEANS_NOTHING: Final = frozenset(_FILLERS.split())
 """Words that occur in every fact and say nothing about this one."""
@@ -47,11 +75,16 @@ _WITHOUT_BLANKS: Final = "\u2e80"
 
 
 def worth_keeping(
-    found: Sequence[NewFact], known: Sequence[Fact], said: Sequence[str]
+    found: Sequence[NewFact], known: Sequence[Fact], said: Sequence[str], today: date
 ) -> tuple[NewFact, ...]:
-    """Return the new facts that are not secret, not passing, and supported by the user's words."""
+    """Return the new facts that are not secret, not passing, and supported by what the user said `today`.
+
+    They replace only facts that are known.
+    """
     seen = {(folded(fact.key), folded(fact.value)) for fact in known}
-    heard = _Heard(said)
+    keys = {folded(fact.key) for fact in known if not fact.tainted}
+    heard = _Heard(said, today)
+    to_remember = _Heard([text for text in said if _REMEMBER.search(_plain(text))], today)
     kept: list[NewFact] = []
     for each in found:
         try:
@@ -61,20 +94,21 @@ def worth_keeping(
         same = (folded(fact.key), folded(fact.value))
         if same in seen or _PASSING.search(fact.value) or mentions_secret(fact):
             continue
-        if not heard.bears_out(fact):
+        sensitive = _SENSITIVE.search(_plain(f"{fact.key}: {fact.value}"))
+        if not (to_remember if sensitive else heard).bears_out(fact):
             continue
         seen.add(same)
-        kept.append(fact)
+        kept.append(replace(fact, replaces=each.replaces if folded(each.replaces) in keys else ""))
     return tuple(kept)
 
 
 class _Heard:
-    """The words of the user."""
+    """The words of the user, and the dates that they meant."""
 
-    def __init__(self, said: Sequence[str]) -> None:
+    def __init__(self, said: Sequence[str], today: date) -> None:
         self._text = "\n".join(map(_plain, said))
         self._beginnings: dict[str, set[str]] = {}
-        for word in _WORD.findall(self._text):
+        for word in (*_WORD.findall(self._text), *numbers_of(self._text, today)):
             self._beginnings.setdefault(word[:_BEGINNING], set()).add(word)
 
     def bears_out(self, fact: NewFact) -> bool:

@@ -77,9 +77,20 @@ def _put_extracted(db: sqlite3.Connection, request: Learn, found: NewFact, now: 
         if request.began is not None and _forgotten_since(db, request.owner, new.key, request.began):
             return False
         fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now)
+        if _place_of(db, request.owner, fact) is None:
+            _remove_replaced(db, request.owner, found.replaces, fact)
         return put(db, request.owner, fact)
     except FactRefused:
         return False
+
+
+def _remove_replaced(db: sqlite3.Connection, owner: str, key: str, by: Fact) -> None:
+    """Remove the one fact with that key; nothing if it may be another one that is meant."""
+    rows = db.execute(
+        "SELECT id, source FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))
+    ).fetchall()
+    if len(rows) == 1 and (rows[0][1] == "auto" or folded(key) == folded(by.key)):
+        db.execute("DELETE FROM facts WHERE id = ?", (rows[0][0],))
 
 
 def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True) -> bool:

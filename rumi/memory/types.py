@@ -45,10 +45,11 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact to store."""
+    """A fact to store. An extracted one may have the key of a known fact that it `replaces`."""
 
     key: str
     value: str
+    replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class Learn(Request[int]):
 
     This happens once: for the same chat, session and `upto` the next answer is 0, also after a crash. `began`
     is the time when the session began: keys that the user has forgotten since then are not learned from
-    earlier words.
+    earlier words. A fact replaces the owner's fact with the key that it names, if there is exactly one; a
+    stated fact is replaced only under its own key.
     """
 
     owner: str

@@ -4,7 +4,7 @@ A permit is an ask that stays in progress while the call runs. Its holder cancel
 over. A cancelled holder returns the permit in the same way, so no release can be forgotten.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -71,7 +71,7 @@ class Models(Actor[ModelsMessage]):
 
     concurrency = 100_000  # every held permit is a message in progress
 
-    def __init__(self, servers: Sequence[Server] = (), *, max_concurrent: int | None = None) -> None:
+    def __init__(self, servers: Collection[Server] = (), *, max_concurrent: int | None = None) -> None:
         self._servers = servers
         self._limits = CallLimits(max_concurrent)
         self._tickets: dict[int, Ticket] = {}
@@ -103,7 +103,7 @@ class Models(Actor[ModelsMessage]):
     async def stopped(self, reason: StopReason) -> None:
         """Close the clients' connections, except after a crash: running calls then continue."""
         if reason != "crashed":
-            for server in self._servers:
+            for server in tuple(self._servers):
                 await server.aclose()
 
     def busy(self) -> bool:

@@ -1,7 +1,7 @@
 """From settings to models: checks names, makes servers, and gives each chat its chain."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 from actors import ChildSpec
 from rumi.errors import ConfigError
 from rumi.models.actor import Models, ModelsMessage, ModelsRef
+from rumi.models.body import Sampling
 from rumi.models.chain import Chain, Step
-from rumi.models.chat_completions import ChatCompletions, Sampling
+from rumi.models.chat_completions import ChatCompletions
 from rumi.models.offline import Offline
 from rumi.models.room import Room
 from rumi.models.server import Server
-from rumi.models.types import Model
+from rumi.models.types import Effort, Model
 from rumi.texts import Language
 
 DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
@@ -35,16 +36,23 @@ _CONTEXT_TOKENS: Final[Mapping[str, int]] = {
     "qwen/qwen3": 131_072,
     "moonshotai/kimi-k2": 131_072,
 }
+MOST_CHOSEN: Final = 32
+"""Models besides the first one whose steps are kept, because windows chose them."""
+
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
 class CustomServer:
-    """A server that speaks OpenAI chat completions. `api_key` is the key itself, or None for none."""
+    """A server that speaks OpenAI chat completions. `api_key` is the key itself, or None for none.
+
+    `fault` says why it cannot be used: its key is missing.
+    """
 
     base_url: str
     model: str
     api_key: str | None = field(default=None, repr=False)
+    fault: ConfigError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class ModelSettings:
     first_token_timeout_s: float | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
+    reasoning_effort: Effort | None = None
     context_tokens: int | None = None
     max_concurrent: int | None = None
     custom: Mapping[str, CustomServer] = field(default_factory=dict)
@@ -74,16 +83,20 @@ class ModelSettings:
 class ModelSet:
     """The configured models. `steps` is their order; `servers` must be closed in the end.
 
+    `steps_of` returns the steps that begin with another model, and raises `ConfigError` where it cannot be
+    used; its server is then one of the `servers` as well.
+
     `context_tokens` is the first model's maximum, prompt and reply together; the history is cut to it. A
     request to a fallback is cut to the fallback's own maximum. `max_concurrent` is the maximum number of
     simultaneous calls to one server; without it, the number adapts.
     """
 
     steps: tuple[Step, ...]
-    servers: tuple[Server, ...]
+    servers: Collection[Server]
     context_tokens: int
     language: Language = "en"
     max_concurrent: int | None = None
+    steps_of: Callable[[str], tuple[Step, ...]] = field(default=lambda name: (), repr=False)
 
     @property
     def name(self) -> str:
@@ -94,13 +107,27 @@ class ModelSet:
         """Return the spec of the `models` actor, which grants permits and closes the servers in the end."""
         return ChildSpec("models", lambda: Models(self.servers, max_concurrent=self.max_concurrent))
 
-    def bind(self, chat: str, permits: ModelsRef | None = None, *, language: Language | None = None) -> Model:
-        """Return the model for a chat. Without `permits`, its calls are not counted."""
-        return Chain(self.steps, chat=chat, permits=permits, language=language or self.language)
+    def bind(
+        self,
+        chat: str,
+        permits: ModelsRef | None = None,
+        *,
+        language: Language | None = None,
+        chosen: str = "",
+    ) -> Model:
+        """Return the model for a chat: the `chosen` one, or the first.
+
+        Without `permits`, its calls are not counted.
+
+        Raises:
+            ConfigError: The chosen model cannot be used.
+        """
+        steps = self.steps_of(chosen) if chosen else self.steps
+        return Chain(steps, chat=chat, permits=permits, language=language or self.language)
 
     async def aclose(self) -> None:
         """Close all servers' idle connections, if no actor does."""
-        for server in self.servers:
+        for server in tuple(self.servers):
             await server.aclose()
 
 
@@ -119,13 +146,12 @@ def build_models(settings: ModelSettings) -> ModelSet:
         ConfigError: A name, an address or a key cannot work. Its message never shows a key.
     """
     builder = _Builder(settings)
-    names = [settings.default]
-    if settings.default != OFFLINE:
-        names += [name for name in settings.fallbacks if builder.usable(name) and name not in names]
-    steps = tuple(builder.step(name) for name in dict.fromkeys(names))
+    steps = builder.steps_of(settings.default)
     context_tokens = settings.context_tokens or context_tokens_of(settings.default)
-    servers = tuple(builder.servers.values())
-    return ModelSet(steps, servers, context_tokens, settings.language, settings.max_concurrent)
+    servers = builder.servers.values()
+    return ModelSet(
+        steps, servers, context_tokens, settings.language, settings.max_concurrent, builder.steps_of
+    )
 
 
 def context_tokens_of(name: str) -> int:
@@ -147,19 +173,32 @@ def _known_context(name: str) -> int | None:
 class _Builder:
     def __init__(self, settings: ModelSettings) -> None:
         self._settings = settings
+        self._chosen: dict[str, tuple[Step, ...]] = {}
         self.servers: dict[str, Server] = {}
 
-    def usable(self, name: str) -> bool:
+    def steps_of(self, first: str) -> tuple[Step, ...]:
+        """Return the steps that begin with this model; the fallbacks that can be used follow."""
+        if first not in self._chosen:
+            names = [first]
+            if first != OFFLINE:
+                names += [name for name in self._settings.fallbacks if self._usable(name)]
+            steps = tuple(self._step(name, first=name == first) for name in dict.fromkeys(names))
+            if len(self._chosen) > MOST_CHOSEN:
+                del self._chosen[next(iter(self._chosen))]
+            self._chosen[first] = steps
+        return self._chosen[first]
+
+    def _usable(self, name: str) -> bool:
         """Return True if a fallback can be used: a Groq model needs a key."""
         return not name.startswith("groq:") or bool(self._settings.groq_api_key)
 
-    def step(self, name: str) -> Step:
+    def _step(self, name: str, *, first: bool) -> Step:
         """Return the step for a model's name."""
         provider, _, model = name.partition(":")
         if name == OFFLINE:
             return Step(Offline(self._settings.language))
         if provider == "groq" and model:
-            return self._remote(self._groq(name), name, model)
+            return self._remote(self._groq(name), name, model, first)
         if provider == "custom" and model:
             custom = self._settings.custom.get(model)
             if custom is None:
@@ -167,27 +206,27 @@ class _Builder:
                 raise ConfigError(
                     f"The model {name!r} needs a section [model.custom.{model}].", f"There is: {known}."
                 )
-            return self._remote(self._custom(model, custom), name, custom.model)
+            return self._remote(self._custom(model, custom), name, custom.model, first)
         raise ConfigError(f"Unknown model {name!r}.", "Allowed are groq:NAME, custom:NAME and offline.")
 
-    def _remote(self, server: Server, name: str, model: str) -> Step:
+    def _remote(self, server: Server, name: str, model: str, first: bool) -> Step:
         settings = self._settings
         patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
-        room = Room(self._context_tokens(name))
+        room = Room(self._context_tokens(name, first))
         remote = ChatCompletions(
             server,
             model,
             name=name,
             timeout_s=settings.timeout_s,
             first_token_timeout_s=settings.first_token_timeout_s or patient_s,
-            sampling=Sampling(settings.temperature, settings.max_output_tokens),
+            sampling=Sampling(settings.temperature, settings.max_output_tokens, settings.reasoning_effort),
             room=room,
         )
         return Step(remote, server.name, room)
 
-    def _context_tokens(self, name: str) -> int | None:
+    def _context_tokens(self, name: str, first: bool) -> int | None:
         """Return a model's maximum; None for an unknown fallback, whose requests are cut after a refusal."""
-        if name == self._settings.default:
+        if first:
             return self._settings.context_tokens or context_tokens_of(name)
         return _known_context(name)
 
@@ -203,6 +242,8 @@ class _Builder:
         return self.servers["groq"]
 
     def _custom(self, name: str, custom: CustomServer) -> Server:
+        if custom.fault is not None:
+            raise ConfigError(custom.fault.message, custom.fault.advice)
         full_name = f"custom:{name}"
         if full_name not in self.servers:
             key = (custom.api_key or "").strip()

@@ -29,6 +29,9 @@ _TAGGED = re.compile(r"<function\s*[=(]\s*([\w.-]+)[\s)>=,]*")
 """Llama's format: `<function=bash>{…}</function>`, with or without the bracket."""
 _CHANNEL = re.compile(r"to=([\w.-]+)[^{]*<\|message\|>\s*")
 """gpt-oss's format: `<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{…}`."""
+_HEADER = re.compile(r"<\|channel\|>\s*(\w*)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+_TOKEN = re.compile(r"<\|[a-z_]{1,20}\|>(?:analysis|commentary|final|assistant)?")
+_END = re.compile(r"\s*<\|(?:end|return|call)\|>\s*\Z")
 _NAMED = re.compile(r"\b([A-Za-z_][\w.-]*)\s*[(]?\s*(?=\{)")
 _BRACKET = re.compile(r"[\[{]")
 _JSON: Final = json.JSONDecoder(strict=False)
@@ -42,6 +45,17 @@ def clean_name(name: str) -> str:
     recipient = _RECIPIENT.search(name)
     bare = (recipient[1] if recipient else name).partition("<|")[0].strip()
     return _PREFIX.sub("", bare) or name
+
+
+def clean_text(text: str) -> str:
+    """Return an answer without parts of gpt-oss's own format: only the words of its last channel, and none if
+    that holds thoughts. A text that merely mentions the format stays unchanged.
+    """
+    if text.lstrip().startswith("<|"):
+        *_, last = _HEADER.split(text)
+        channel = _HEADER.findall(text)[-1:]
+        text = "" if channel == ["analysis"] else _TOKEN.sub("", last).strip()
+    return _END.sub("", text)
 
 
 def read_failed_generation(text: str, tools: Collection[str]) -> tuple[ToolCall, ...]:

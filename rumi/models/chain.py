@@ -48,6 +48,7 @@ UNREADABLE_CALL: Final = (
     "[What you wrote last could not be read as a tool call. Call the tool again by its exact name, with "
     "arguments that are one JSON object as its schema says, or answer in words.]"
 )
+NO_TOOLS: Final = "[You called a tool, and there are none here. Answer in words, as you were asked to.]"
 
 
 @runtime_checkable
@@ -272,7 +273,8 @@ class Chain:
 def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:
     """Return the request with the model's unreadable text and the error in it, so that it is not repeated."""
     wrote = Message("assistant", failed_generation[:MAX_FAILED_SHOWN_CHARS])
-    return replace(request, messages=(*request.messages, wrote, Message("user", UNREADABLE_CALL)))
+    told = Message("user", UNREADABLE_CALL if request.tools else NO_TOOLS)
+    return replace(request, messages=(*request.messages, wrote, told))
 
 
 async def _reply(model: Model, request: ModelRequest, ear: _Ear, seen: Seen | None) -> Reply | ModelError:

@@ -4,20 +4,28 @@ The groq SDK makes the request; `stream` reads the answer, and explains why.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
 from rumi import http
+from rumi.models.body import Sampling, body_of, takes_schema
 from rumi.models.calls import read_failed_generation
 from rumi.models.failures import Failures
 from rumi.models.rates import RateLimits, rate_limits
 from rumi.models.room import Room
 from rumi.models.server import Dialect, Server
-from rumi.models.stream import DONE, BadStreamError, EventReader, ReplyBuilder, StreamReportedError
+from rumi.models.stream import (
+    DONE,
+    MAX_EVENT_BYTES,
+    BadStreamError,
+    EventReader,
+    ReplyBuilder,
+    StreamReportedError,
+    as_chunk,
+)
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
-from rumi.models.wire import messages_json, tools_json
 
 if TYPE_CHECKING:
     import httpx
@@ -28,16 +36,6 @@ Seen: TypeAlias = Callable[[RateLimits], None]
 
 _PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "openai": "/chat/completions"}
 _LAST_BYTES_S: Final = 0.25
-_TAKES_REASONING: Final = "openai/gpt-oss-"
-"""Groq's models that need their earlier reasoning beside their tool calls; others get a 400 for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Parameters of a model call besides the words; None uses the server's default."""
-
-    temperature: float | None = None
-    max_output_tokens: int | None = None
 
 
 class ChatCompletions:
@@ -95,56 +93,39 @@ class ChatCompletions:
             self._room.saw(limits)
             seen(limits)
 
+        schema = takes_schema(request, self._model, self._server.dialect) and self._server.takes_schema
+        outcome = await self._once(request, emit, saw, schema=schema)
+        if schema and isinstance(outcome, ModelError) and outcome.kind == "refused":
+            self._server.takes_schema = False
+            outcome = await self._once(request, emit, saw, schema=False)
+        if isinstance(outcome, Reply):
+            return outcome
+        # Raised here, with no other exception around it: those hold requests, and requests hold keys.
+        raise outcome
+
+    async def _once(
+        self, request: ModelRequest, emit: Emit, saw: Seen, *, schema: bool
+    ) -> Reply | ModelError:
+        """Make one request; return the reply or the error."""
         client = await self._server.client()
-        builder = ReplyBuilder(emit, self._name)
-        path = _PATHS[self._server.dialect]
-        failure: ModelError | None = None
+        dialect, builder = self._server.dialect, ReplyBuilder(emit, self._name)
+        small = self._room.small_plan
+        body = body_of(request, self._model, dialect, self._sampling, schema=schema, small_plan=small)
         with trio.move_on_after(self._first_s) as silence:
             attempt = _Attempt(self._failures, silence, (self._first_s, self._timeout_s), saw)
-            outcome = await attempt.run(client, path, self._body(request), self._headers(), builder)
-            if isinstance(outcome, ModelError):
+            outcome = await attempt.run(client, _PATHS[dialect], body, self._headers(), builder)
+            if request.tools:
                 outcome = _read_all_the_same(outcome, builder, {tool.name for tool in request.tools})
-            if isinstance(outcome, Reply):
-                return outcome
-            failure = outcome
-        # Raised here, with no other exception around it: those hold requests, and requests hold keys.
-        raise failure or self._failures.silent(begun=builder.begun)
+            return outcome
+        return self._failures.silent(begun=builder.begun)
 
     def _headers(self) -> "dict[str, str | Omit]":
         from groq import Omit
 
-        headers: dict[str, str | Omit] = {"Accept": "text/event-stream"}
+        headers: dict[str, str | Omit] = {"Accept": "text/event-stream, application/json"}
         if not self._server.api_key:
             headers["Authorization"] = Omit()
         return headers
-
-    def _body(self, request: ModelRequest) -> dict[str, object]:
-        groq = self._server.dialect == "groq"
-        body: dict[str, object] = {
-            "model": self._model,
-            "messages": messages_json(
-                request,
-                reasoning=groq and self._model.startswith(_TAKES_REASONING),
-                system_first=not groq,
-            ),
-            "stream": True,
-        }
-        if tools := tools_json(request):
-            body["tools"] = tools
-            if groq:
-                # Rumi itself answers a call of an unknown tool, so that the model learns of its error.
-                body["disable_tool_validation"] = True
-        wanted = request.temperature
-        temperature = self._sampling.temperature if wanted is None else wanted
-        if temperature is not None:
-            body["temperature"] = temperature
-        if self._sampling.max_output_tokens is not None and not self._room.small_plan:
-            # `max_tokens` is deprecated at Groq, but many self-hosted servers know only this name. A small
-            # plan counts it in advance, as if the reply took all of it.
-            body["max_completion_tokens" if groq else "max_tokens"] = self._sampling.max_output_tokens
-        if not groq:
-            body["stream_options"] = {"include_usage": True}
-        return body
 
 
 class _Attempt:
@@ -188,21 +169,23 @@ class _Attempt:
         except groq.APIConnectionError as error:
             return self._failures.no_answer(error.__cause__ or error)
         try:
-            return await self._read(stream.response, builder)
+            return await self._read(stream.response, builder, streamed=body["stream"] is True)
         finally:
             await http.close(stream.close)
 
-    async def _read(self, response: "httpx.Response", builder: ReplyBuilder) -> Reply | ModelError:
+    async def _read(
+        self, response: "httpx.Response", builder: ReplyBuilder, *, streamed: bool
+    ) -> Reply | ModelError:
         import httpx
 
         self._alive(builder)
         self._note_limits(response)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind in {"application/json", "text/html"}:
+        if kind == "text/html" or (streamed and kind == "application/json"):
             return self._failures.malformed(f"it sent {kind} where a stream was asked for")
         chunks = response.aiter_bytes()
         try:
-            done = await self._feed(chunks, builder)
+            done = await (self._feed if streamed else _whole)(chunks, builder)
             builder.end(done=done)
             if not builder.finish_reason:
                 return self._failures.cut()
@@ -248,11 +231,31 @@ class _Attempt:
 
 
 def _read_all_the_same(
-    error: ModelError, builder: ReplyBuilder, tools: Collection[str]
+    outcome: Reply | ModelError, builder: ReplyBuilder, tools: Collection[str]
 ) -> Reply | ModelError:
-    """Return the reply if its tool calls can be read here; otherwise the server's error."""
-    calls = read_failed_generation(error.failed_generation, tools)
-    return replace(builder.words(), tool_calls=calls, finish_reason="tool_calls") if calls else error
+    """Return the reply if its server could not read a tool call in it, and Rumi can; otherwise the outcome.
+
+    Some servers return the call in gpt-oss's own format as the answer's text.
+    """
+    if isinstance(outcome, ModelError):
+        calls = read_failed_generation(outcome.failed_generation, tools)
+        words = builder.words()
+    else:
+        unread = builder.text if not outcome.tool_calls and builder.text.lstrip().startswith("<|") else ""
+        calls = read_failed_generation(unread, tools) if "to=" in unread else ()
+        words = replace(outcome, text="")
+    return replace(words, tool_calls=calls, finish_reason="tool_calls") if calls else outcome
+
+
+async def _whole(chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> bool:
+    """Feed the builder a reply that is not streamed."""
+    data = bytearray()
+    async for part in chunks:
+        data += part
+        if len(data) > MAX_EVENT_BYTES:
+            raise BadStreamError("its answer has no end")
+    builder.add(as_chunk(data.decode("utf-8", "replace")))
+    return True
 
 
 async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:

@@ -21,6 +21,8 @@ _CONTEXT_WORDS = re.compile(
     r"(?i)context.{0,20}(length|size|window)|too (long|large|many tokens)"
     r"|maximum.{0,20}tokens|reduce the length"
 )
+_NOT_A_CALL: Final = "Failed to call a function."
+"""How Groq's advice to programmers begins, which is of no use to a person."""
 _A_MINUTE = re.compile(r"(?i)tokens per min(?:ute)?\b[^:]{0,40}: *Limit (\d{1,12}), *Requested (\d{1,12})")
 """Groq's words, and OpenAI's: the tokens that the plan allows in a minute, and the tokens of the request."""
 LEAST_CONTEXT: Final = 1024
@@ -134,7 +136,7 @@ class Failures:
             return self._error(
                 kind,
                 f"{model} wrote a tool call that its server cannot read",
-                said,
+                "" if said.startswith(_NOT_A_CALL) else said,
                 failed_generation=str(error.get("failed_generation") or ""),
             )
         if kind == "server":

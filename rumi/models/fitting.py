@@ -23,9 +23,17 @@ NOTE_TOKENS: Final = 60
 HISTORY_SHARE: Final = 0.25
 """The share of the budget that earlier exchanges keep, before the latest result is cut."""
 
-END_OF_BLOCK: Final = re.compile(r"</[a-z_]{1,20}>")
+_END_OF_BLOCK: Final = re.compile(r"^(</[a-z_]{1,20}>)\Z", re.MULTILINE)
 """The last line of a result that is a block of strangers' words: it stays closed."""
 _BEGIN_OF_BLOCK: Final = re.compile(r"^<([a-z_]{1,20})(?: [^\n]*)?>$", re.MULTILINE)
+
+
+_NOTES: Final = re.compile(r"(?:\n\[Note from the program: [^\n]*\])+\Z")
+
+
+def without_notes(result: str) -> str:
+    """Return a result as its tool gave it, without the program's notes behind it."""
+    return _NOTES.sub("", result)
 
 
 def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
@@ -71,10 +79,8 @@ def shortened(message: Message, chars: int) -> Message:
     if left_out <= 0:
         return message
     note = f"\n[… {left_out} characters left out: they no longer fit. Ask again for the part that you need …]"
-    end = message.content.rsplit("\n", 1)[-1]
-    if not END_OF_BLOCK.fullmatch(end):
-        end = ""
-    return replace(message, content=f"{message.content[:chars]}{note}" + (f"\n{end}" if end else ""))
+    end = _END_OF_BLOCK.search(without_notes(message.content))
+    return replace(message, content=f"{message.content[:chars]}{note}" + (f"\n{end[1]}" if end else ""))
 
 
 class _Fit:

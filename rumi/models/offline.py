@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from rumi.marked import opened
-from rumi.models.fitting import message_tokens, request_tokens
+from rumi.models.fitting import message_tokens, request_tokens, without_notes
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
 from rumi.models.types import (
     Emit,
@@ -33,7 +33,7 @@ _PIECE_CHARS: Final = 24
 _HANDED_CHARS: Final = 2000
 _FACT: Final = re.compile(r"^\s*([-+×])\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
-_VERBATIM: Final = frozenset({"bash", "web_fetch", "web_search"})
+_VERBATIM: Final = frozenset({"bash", "edit_file", "web_fetch", "web_search"})
 """Tools whose results are others' words. They are shown verbatim, not as Markdown."""
 
 _FENCES: Final = re.compile(r"`{3,}")
@@ -42,8 +42,9 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
     "en": {
         "help": (
             "I am the offline model: I do not think, I only map plain requests onto tools. I understand:\n\n"
-            "- `run CMD` or `$ CMD`\n- `list files`\n- `read FILE`\n- `write FILE: TEXT`\n- `fetch URL`\n"
-            "- `search QUERY`\n- `remember KEY = VALUE`\n- `forget KEY`\n- `what do you know about me`\n"
+            "- `run CMD` or `$ CMD`\n- `list files`\n- `read FILE`\n- `write FILE: TEXT`\n"
+            "- `edit FILE: OLD => NEW`\n- `fetch URL`\n- `search QUERY`\n- `remember KEY = VALUE`\n"
+            "- `forget KEY`\n- `what do you know about me`\n"
             "- `use skill NAME: INPUT`\n\nSeveral steps are joined by `; then `."
         ),
         "unclear": "I did not understand “{step}”, so I did nothing.",
@@ -58,7 +59,8 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
         "help": (
             "Soy el modelo offline: no pienso, solo convierto pedidos simples en herramientas. Entiendo:\n\n"
             "- `ejecuta CMD` o `$ CMD`\n- `lista los archivos`\n- `lee FILE`\n- `escribe FILE: TEXT`\n"
-            "- `abre URL`\n- `busca QUERY`\n- `recuerda KEY = VALUE`\n- `olvida KEY`\n- `qué sabes de mí`\n"
+            "- `edita FILE: OLD => NEW`\n- `abre URL`\n- `busca QUERY`\n- `recuerda KEY = VALUE`\n"
+            "- `olvida KEY`\n- `qué sabes de mí`\n"
             "- `usa skill NAME: INPUT`\n\nVarios pasos se unen con `; luego `."
         ),
         "unclear": "No entendí «{step}», así que no hice nada.",
@@ -106,7 +108,8 @@ class _Work:
 
     def __init__(self, request: ModelRequest, language: Language) -> None:
         self._request = request
-        text, self._handed, self._results = _last_exchange(request.messages)
+        messages = request.messages[:-1] if request.words_only else request.messages
+        text, self._handed, self._results = _last_exchange(messages)
         self._steps = parse(text)
         self._unclear = next((step for step in self._steps if isinstance(step, Unclear)), None)
         spoken = next((step.language for step in self._steps if isinstance(step, Step)), None)
@@ -114,7 +117,7 @@ class _Work:
 
     def next_call(self) -> Step | None:
         """Return the step whose tool comes next, if it can be called at all."""
-        if self._unclear is not None:
+        if self._unclear is not None or self._request.words_only:
             return None
         step = self._pending()
         return step if step is not None and self._has(step) else None
@@ -129,7 +132,7 @@ class _Work:
         parts = self._done()
         pending = self._pending()
         if pending is not None:
-            if self._request.tools:
+            if self._request.tools and not self._request.words_only:
                 parts.append(self._texts["no_tool"].format(tool=pending.tool))
             elif parts:
                 parts.append(self._texts["not_done"].format(step=pending.text))
@@ -190,7 +193,7 @@ def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, st
         elif said:
             break
         elif message.role == "tool":
-            results.append(message.content)
+            results.append(without_notes(message.content))
     words = next((each for each in said if opened(each) is None), "")
     handed_on = [block for each in reversed(said) if (block := opened(each)) is not None]
     return words, handed_on, results[::-1]

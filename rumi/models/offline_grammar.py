@@ -62,12 +62,12 @@ def language_of(text: str) -> Language | None:
 _SPANISH_MARKS: Final = re.compile(r"[¿¡ñáéíóúÁÉÍÓÚ]")
 _SPANISH: Final = re.compile(
     r"hola|buenas|gracias|que|como|cual|donde|quien|el|los|las|un|una|de|del|en|por|para|con|sin|mi|mis|tu|sos"
-    r"|eres|soy|es|esta|puedes|podes|quiero|necesito|haz|hace|dime|decime|ayuda|ejecuta|lista|lee|escribe"
+    r"|eres|soy|es|esta|puedes|podes|quiero|necesito|haz|hace|dime|decime|ayuda|ejecuta|lista|lee|escribe|edita"
     r"|abre|busca|recuerda|olvida|usa|luego|archivos?"
 )
 _ENGLISH: Final = re.compile(
     r"hello|hi|hey|thanks|please|what|how|which|where|who|the|an|of|for|with|without|my|your|you|are|is|can"
-    r"|could|want|need|do|make|tell|help|run|list|read|write|fetch|search|remember|forget|use|then|files?"
+    r"|could|want|need|do|make|tell|help|run|list|read|write|edit|fetch|search|remember|forget|use|then|files?"
 )
 
 _Arguments = Callable[[re.Match[str]], Mapping[str, str]]
@@ -87,6 +87,10 @@ def _read(match: re.Match[str]) -> Mapping[str, str]:
 
 def _write(match: re.Match[str]) -> Mapping[str, str]:
     return {"command": f"tee {_file(match['name'])}", "stdin": match["rest"]}
+
+
+def _edit(match: re.Match[str]) -> Mapping[str, str]:
+    return {"path": _name(match["name"]), "old_text": match["old"], "new_text": match["rest"]}
 
 
 def _fetch(match: re.Match[str]) -> Mapping[str, str]:
@@ -111,10 +115,14 @@ def _skill(match: re.Match[str]) -> Mapping[str, str]:
 
 def _file(name: str) -> str:
     """Return a file's name as one word of a command; never an option."""
-    name = name.strip()
-    if len(name) > 1 and _QUOTES.get(name[0]) == name[-1]:
-        name = name[1:-1]
+    name = _name(name)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
+
+
+def _name(name: str) -> str:
+    """Return a file's name without the quotes around it."""
+    name = name.strip()
+    return name[1:-1] if len(name) > 1 and _QUOTES.get(name[0]) == name[-1] else name
 
 
 def _plain(text: str) -> str:
@@ -124,6 +132,7 @@ def _plain(text: str) -> str:
 
 
 _REST: Final = r"(?P<rest>\s*\S.*)"
+_CHANGE: Final = r"(?P<name>[^:]*[^:\s][^:]*): ?(?P<old>.+?) => ?(?P<rest>.*)"
 _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"run\s" + _REST, "en", "bash", _command),
     (r"ejecut[aá]\s" + _REST, "es", "bash", _command),
@@ -134,6 +143,8 @@ _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"le[eé]\s" + _REST, "es", "bash", _read),
     (r"write\s(?P<name>[^:]*[^:\s][^:]*): ?(?P<rest>.*)", "en", "bash", _write),
     (r"escrib[eí]\s(?P<name>[^:]*[^:\s][^:]*): ?(?P<rest>.*)", "es", "bash", _write),
+    (r"edit\s" + _CHANGE, "en", "edit_file", _edit),
+    (r"edit[aá]\s" + _CHANGE, "es", "edit_file", _edit),
     (r"fetch\s" + _REST, "en", "web_fetch", _fetch),
     (r"abr[eí]\s" + _REST, "es", "web_fetch", _fetch),
     (r"search\s" + _REST, "en", "web_search", _search),

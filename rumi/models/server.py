@@ -31,6 +31,8 @@ class Server:
         self.dialect: Dialect = dialect
         self.key_name = key_name
         self.api_key = api_key
+        self.takes_schema = True
+        """Whether it sees to the form of an answer, as far as is known: it has not refused such a request."""
         self._client: AsyncGroq | None = None
         self._making = trio.Lock()
 

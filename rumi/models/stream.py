@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
 
-from rumi.models.calls import clean_name
+from rumi.models.calls import clean_name, clean_text
 from rumi.models.types import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 
 MAX_EVENT_BYTES = 8_000_000
@@ -78,6 +78,21 @@ class EventReader:
                 raise BadStreamError("its stream is not UTF-8") from None
 
 
+def as_chunk(data: str) -> str:
+    """Return a whole chat completion as the data of the one event that would say the same.
+
+    Raises:
+        BadStreamError: It is not a chat completion.
+    """
+    try:
+        whole = json.loads(data)
+        for choice in whole["choices"]:
+            choice["delta"] = choice.pop("message")
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        raise BadStreamError("its answer is not a chat completion") from None
+    return json.dumps(whole)
+
+
 @dataclass(slots=True)
 class _Call:
     """A tool call of which some parts have come."""
@@ -111,7 +126,7 @@ class ReplyBuilder:
     @property
     def empty(self) -> bool:
         """True if there were neither words nor tool calls."""
-        return not self._calls and not self.text.strip()
+        return not self._calls and not clean_text(self.text).strip()
 
     @property
     def text(self) -> str:
@@ -159,7 +174,9 @@ class ReplyBuilder:
 
     def words(self) -> Reply:
         """Return the reply without its tool calls."""
-        return Reply(self.text, (), self.finish_reason, self._usage, self._model, "".join(self._reasoning))
+        return Reply(
+            clean_text(self.text), (), self.finish_reason, self._usage, self._model, "".join(self._reasoning)
+        )
 
     def _take_usage(self, chunk: Mapping[str, object]) -> None:
         # Groq reports usage under `x_groq` in the last chunk, others in a chunk of its own.

@@ -10,6 +10,8 @@ from typing import Literal, Protocol, TypeAlias
 from rumi.errors import RumiError
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+Effort: TypeAlias = Literal["low", "medium", "high"]
+"""How long a reasoning model thinks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,18 @@ class ToolSpec:
 class ModelRequest:
     """One model call. No `tools` means that the model must answer in words.
 
-    `temperature` replaces the configuration's for this call.
+    `temperature` and `effort` replace the configuration's for this call. `words_only`: the last message asks
+    for words, and no tool will run; they are listed all the same, since Groq refuses a reply that calls one
+    that is not. `schema` is that of the JSON object that the answer must be, where the server can see to it;
+    it is ignored with `tools`.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
+    words_only: bool = False
+    effort: Effort | None = None
+    schema: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,15 +75,15 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
         "function": {
             "name": tool.name,
             "description": sendable(tool.description),
-            "parameters": _plain(tool.parameters),
+            "parameters": plain(tool.parameters),
         },
     }
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """Convert to dicts and lists for JSON, because a frozen schema may hold other mappings and tuples."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     return value

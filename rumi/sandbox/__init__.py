@@ -36,6 +36,7 @@ from rumi.sandbox.workspace import (
     prepare_workspace,
 )
 from rumi.sandbox.workspace import clear as clear_workspace
+from rumi.sandbox.workspace import remove as remove_workspace
 
 __all__ = [
     "STRICT",
@@ -69,6 +70,7 @@ __all__ = [
     "open_beneath",
     "prepare_workspace",
     "put_file",
+    "remove_workspace",
     "safe_name",
     "sandbox_user",
     "size_of_files",

@@ -54,6 +54,7 @@ _PROGRAM_KEYS = (
     '(sandbox.policy = "open").'
 )
 _SH = 'Write exactly `sh -c "…"`: one quoted script, no other options or arguments.'
+_SCRIPT = "`env sh FILE` runs a script in a file."
 _KEYWORDS = frozenset(
     ["!", "{", "}", "[[", "]]", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done"]
 ) | {"case", "esac", "in", "select", "function", "time", "coproc"}
@@ -165,6 +166,8 @@ class CommandPolicy:
                 f"Refused: the program `{_shown(name)}` with a path.", f"Write just `{base}`. {self._list}"
             )
         instead = _INSTEAD.get(name, "Write its name as plain text." if name in self._names else "")
+        if name.endswith(".sh"):
+            instead = _SCRIPT
         what = f"the program `{_shown(name)}` is" if name else "an empty program name is"
         raise CommandRefused(
             f"Refused: {what} not on the list.", f"{instead} {self._list} {_PROGRAM_KEYS}".strip()
@@ -257,7 +260,8 @@ def _runs_skill(words: Sequence[Word], folders: _Folders) -> bool:
 def _script_of(argv: tuple[str, ...]) -> str:
     if len(argv) != 3 or argv[1] != "-c":
         raise CommandRefused(
-            f"Refused: `sh` with {'other arguments' if len(argv) > 1 else 'no arguments'}.", _SH
+            f"Refused: `sh` with {'other arguments' if len(argv) > 1 else 'no arguments'}.",
+            f"{_SH} {_SCRIPT}",
         )
     return argv[2]
 

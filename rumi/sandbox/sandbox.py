@@ -190,16 +190,17 @@ class Sandbox(Actor[SandboxMessage]):
     async def _run_in(self, container: Container, message: Run) -> CommandResult:
         command, limits = message.command, self._limits
         before = self._use
-        if before is None or over_limits(before, limits):
+        if before is None or over_limits(before, limits, command.room):
             before = await self._measured()
-        full = over_limits(before, limits)
+        full = over_limits(before, limits, command.room)
         async with self._disk.pausing:  # a command that began now would write while all others are paused
             pass
-        if (full or self._disk.look().low) and not only_frees(command.argv):
+        if (full or self._disk.look().low) and not (command.reads or only_frees(command.argv)):
             why: Ending = "workspace_full" if full else "disk_full"
             return CommandResult(None, Output(), Output(), 0, why, container.container_id)
         self._doing = f"running {command.argv[0]}"
-        course = _Course(HeadTail(limits.output_limit), HeadTail(limits.output_limit))
+        keep = command.keep or limits.output_limit
+        course = _Course(HeadTail(keep), HeadTail(keep))
         began = trio.current_time()
         try:
             ended = await self._attend(container, message, course, before, full)
@@ -213,7 +214,8 @@ class Sandbox(Actor[SandboxMessage]):
             with trio.CancelScope(shield=True):  # bounded inside
                 await self._end_all_quietly()
             raise
-        if over_limits(await self._measured(), limits) and not full and ended == "exited":
+        over = over_limits(await self._measured(), limits)
+        if over and not full and not command.reads and ended == "exited":
             ended = "workspace_full"
         out, err = course.stdout.output(), course.stderr.output()
         return CommandResult(course.code, out, err, duration_ms, ended, container.container_id)

@@ -38,10 +38,18 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program and its arguments, never a line for a shell."""
+    """A program and its arguments, never a line for a shell.
+
+    `reads`: it is known to change no file, so it also runs where there is no room. `room` is how many bytes
+    it needs in the workspace: with less it does not begin, and ends as `workspace_full`. `keep` is how many
+    bytes of each stream are kept; None: the configured number.
+    """
 
     argv: tuple[str, ...]
     stdin: bytes = b""
+    reads: bool = False
+    room: int = 0
+    keep: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,9 @@ def nobody() -> Sequence[int]:
     return ()
 
 
-def over_limits(use: Use, limits: SandboxLimits) -> bool:
-    """Return True if a workspace exceeds its limits."""
-    return use.bytes > limits.workspace_bytes or use.files > limits.workspace_files
+def over_limits(use: Use, limits: SandboxLimits, room: int = 0) -> bool:
+    """Return True if a workspace exceeds its limits, or would with another file of `room` bytes."""
+    return use.bytes + room > limits.workspace_bytes or use.files + (room > 0) > limits.workspace_files
 
 
 def only_frees(argv: Sequence[str]) -> bool:

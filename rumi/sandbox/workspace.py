@@ -231,6 +231,17 @@ def clear(path: Path) -> None:
     )
 
 
+def remove(path: Path) -> None:
+    """Remove the folder with everything in it.
+
+    Raises:
+        WorkspaceError: See `clear`.
+    """
+    clear(path)
+    with contextlib.suppress(OSError):  # a new sandbox of the chat has written into it by now
+        path.rmdir()
+
+
 def _refusal(relative: str, number: int) -> str:
     name = shown(relative)
     match number:

@@ -73,6 +73,11 @@ def log_waiting(language: Language, seconds: float, why: str) -> str:
     return pick(language, f"espera {seconds:.0f} s: {why}", f"waits {seconds:.0f} s: {why}")
 
 
+def log_queued(language: Language, place: int) -> str:
+    """Return a line of the log: a message waits for the turn that runs."""
+    return pick(language, f"un mensaje espera, lugar {place}", f"a message waits, place {place}")
+
+
 def log_turn_started(language: Language, turn: str) -> str:
     """Return the log's line for the start of a turn."""
     return pick(language, f"empieza el turno {turn}", f"turn {turn} begins")

@@ -95,6 +95,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The session is over. There is a new link in the terminal where Rumi runs.",
     ),
     "picture": ("Ver la imagen", "Show the picture"),
+    "queued": ("{count} en cola", "{count} queued"),
     "reason": ("final", "end"),
     "refresh": ("Actualizar", "Refresh"),
     "remove_file": ("Quitar {name}", "Remove {name}"),

@@ -28,6 +28,22 @@ def busy(language: Language) -> str:
     )
 
 
+def queued(language: Language, place: int, most: int) -> str:
+    """Say that the message waits for the turn that runs; at most `most` do."""
+    return pick(
+        language,
+        f"⏳ En cola ({place} de {most}). Va después de este turno; /stop lo descarta.",
+        f"⏳ Queued ({place} of {most}). It runs after this turn; /stop drops it.",
+    )
+
+
+def dropped(language: Language, count: int) -> str:
+    """Say how many waiting messages will not be worked on."""
+    if count == 1:
+        return pick(language, "Descarté 1 mensaje en cola.", "1 queued message was dropped.")
+    return pick(language, f"Descarté {count} mensajes en cola.", f"{count} queued messages were dropped.")
+
+
 def stopped(language: Language) -> str:
     """Say that the turn was stopped."""
     return pick(language, "⏹ Operación cancelada.", "⏹ Stopped.")
@@ -133,6 +149,15 @@ def lost_command(language: Language, command: str) -> str:
     )
 
 
+def new_session(language: Language) -> str:
+    """Say that a new session has begun."""
+    return pick(
+        language,
+        "✨ Sesión nueva: lo anterior queda guardado, y ya no lo tengo en cuenta.",
+        "✨ New session: what was said before stays stored, and I no longer go by it.",
+    )
+
+
 def not_confirmed(text: str, why: str) -> str:
     """Return a text followed by `why` a part of it is not known to be done."""
     return f"{text}\n⚠️ {why}"
@@ -177,6 +202,7 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("/start", "saluda", "says hello"),
     ("/help", "esta ayuda", "this help"),
     ("/stop", "corta lo que estoy haciendo", "stops what I am doing"),
+    ("/new", "empieza otra sesión; la anterior queda guardada", "new session; the old one stays stored"),
     ("/reset", "borra la sesión; `/reset files` borra también los archivos",
      "clears the session; `/reset files` deletes the files as well"),
     ("/status", "qué estoy haciendo", "what I am doing"),
@@ -202,7 +228,14 @@ def help_text(language: Language) -> str:
 
 
 def chat_status(
-    language: Language, *, chat: str, phase: str | None, seconds: float, container: str, messages: int
+    language: Language,
+    *,
+    chat: str,
+    phase: str | None,
+    seconds: float,
+    container: str,
+    messages: int,
+    queued: int = 0,
 ) -> str:
     """Describe one chat in two lines. `phase` is None when nothing runs; a tool's call stays as it is."""
     phase = phase and told(language, phase)
@@ -213,6 +246,8 @@ def chat_status(
             language, f"trabajando hace {seconds:.0f} s: {phase}", f"working for {seconds:.0f} s: {phase}"
         )
     )
+    if queued:
+        activity += pick(language, f"; {queued} en cola", f"; {queued} queued")
     box = container or pick(language, "ninguno", "none")
     return pick(
         language,

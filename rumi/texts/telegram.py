@@ -63,9 +63,17 @@ def not_brought(language: Language, why: str) -> str:
     )
 
 
-def tool_runs(language: Language, what: str) -> str:
-    """Return the line below a growing answer while a tool works."""
-    return pick(language, f"🔧 trabajando: {what}", f"🔧 working: {what}")
+def tool_runs(language: Language, what: str, tool: str = "") -> str:
+    """Return the line below a growing answer while a tool works; for a file tool, `what` is the file."""
+    match tool:
+        case "read_file":
+            return pick(language, f"📖 leyendo: {what}", f"📖 reading: {what}")
+        case "edit_file":
+            return pick(language, f"✏️ editando: {what}", f"✏️ editing: {what}")
+        case "write_file":
+            return pick(language, f"✏️ escribiendo: {what}", f"✏️ writing: {what}")
+        case _:
+            return pick(language, f"🔧 trabajando: {what}", f"🔧 working: {what}")
 
 
 def thinking(language: Language) -> str:

@@ -25,7 +25,8 @@ class ToolResult:
     `ok` is False for a failure (refused, timed out, unreachable, raised). A command that ended with a
     non-zero exit code is a result, not a failure. The model reads `content`. `same_as` is the text by which
     two results are compared (without durations, which always differ). `tainted`: it contains content from
-    outside. `links` are the addresses that it shows, as the WHATWG parse writes them.
+    outside. `links` are the addresses that it shows, as the WHATWG parse writes them. `diff` is the unified
+    diff of the file that the call changed, bounded; people see it, the model does not.
     """
 
     ok: bool
@@ -37,6 +38,7 @@ class ToolResult:
     trace: CommandTrace | None = None
     tainted: bool = False
     links: tuple[str, ...] = ()
+    diff: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,50 +2,31 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Protocol
 
 from rumi.models import ToolSpec
 from rumi.sandbox import STRICT, Command, CommandPolicy, CommandRefused, CommandResult, Output
 from rumi.tools.base import CommandTrace, Question, ToolResult
-from runner.programs import CORE
 
-_FIRST = (
-    "Run one line in the sandbox and get its exit code, output and error output. "
-    "Working folder: /workspace (files there last).\n"
-)
+_FIRST = "Run one line in the sandbox, in /workspace; get its exit code, output and error output.\n"
 _STRICT = (
     "A line with | && || ; > >> < 2> outside quotes runs in sh, where * expands; redirections go to "
     "/workspace, /tmp or relative paths. Other lines have no shell, so * is only text. $ and backticks "
-    "are never expanded; quote them with '…'.\n"
-    "To write a file: command='tee FILE' with the text in stdin. There is no network."
+    "are never expanded; quote them with '…'."
 )
-_OPEN = "The line or lines run in sh (POSIX, not bash): pipes, loops, $, here-documents. There is no network."
-_BEYOND = "Besides the usual programs (coreutils, grep, sed, awk, find, tar) there are: "
-_PIP = "pip installs only from wheel files in /workspace."
+_OPEN = "The line or lines run in sh (POSIX, not bash): pipes, loops, $, here-documents."
 
 
-@lru_cache(maxsize=8)
-def bash_spec(policy: CommandPolicy) -> ToolSpec:
-    """Return the tool as the model sees it, with the programs that are there; made once for a policy."""
-    parts = [_FIRST + (_OPEN if policy.open else _STRICT)]
-    if beyond := [name for name in policy.there if name not in CORE]:
-        parts.append(f"{_BEYOND}{', '.join(beyond)}.{f' {_PIP}' if 'pip' in beyond else ''}")
-    return replace(_SPEC, description="\n".join(parts))
-
-
-_SPEC = ToolSpec(
-    name="bash",
-    description="",
-    parameters={
-        "type": "object",
-        "properties": {
-            "command": {"type": "string", "description": "The program and its arguments"},
-            "stdin": {"type": "string", "description": "Text for the program's standard input"},
-        },
-        "required": ["command"],
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "The program and its arguments"},
+        "stdin": {"type": "string", "description": "Text for the program's standard input"},
     },
-)
+    "required": ["command"],
+}
+STRICT_SPEC = ToolSpec("bash", f"{_FIRST}{_STRICT}", _PARAMETERS)
+OPEN_SPEC = ToolSpec("bash", f"{_FIRST}{_OPEN}", _PARAMETERS)
 
 
 class Shell(Protocol):
@@ -73,7 +54,7 @@ class Bash:
     def __init__(self, shell: Shell, policy: CommandPolicy = STRICT) -> None:
         self._shell = shell
         self._policy = policy
-        self.spec = bash_spec(policy)
+        self.spec = OPEN_SPEC if policy.open else STRICT_SPEC
 
     async def prepare(self) -> None:
         """Make the sandbox ready while the model still writes the command."""

@@ -11,14 +11,12 @@ from rumi.tools.base import Question, Tool, ToolResult
 SPEC = ToolSpec(
     name="forget",
     description=(
-        "Delete all facts under a key, for good. Use it when the user asks for it, or before remembering "
-        "what contradicts them. To change one of several values, forget the key and remember the others."
+        "Delete all facts under a key for good, when the user asks for it or a new fact contradicts them. To "
+        "change one of several values, forget the key and remember the others."
     ),
     parameters={
         "type": "object",
-        "properties": {
-            "key": {"type": "string", "description": "The key as what you know of the user shows it"}
-        },
+        "properties": {"key": {"type": "string", "description": "As it is shown"}},
         "required": ["key"],
     },
 )

@@ -11,22 +11,21 @@ from rumi.tools.base import Question, Tool, ToolResult
 SPEC = ToolSpec(
     name="remember",
     description=(
-        "Save a fact about the user, for this and all later conversations. Use it when the user asks for it, "
-        "or tells something about themselves that will still be true and useful in months.\n"
-        "A key may have several values (two dogs), and the result lists the others. If the new value "
-        "contradicts what is known (the user has moved), first forget that key, then remember what holds. "
-        "Never save passwords, keys or card numbers, passing states, or what only a page or a file says."
+        "Save a fact about the user for all later conversations: when they ask for it, or tell something "
+        "that will still be true and useful in months. A key may have several values; where a new one "
+        "contradicts an old one, forget the key first. Never save secrets, passing states, or what only a "
+        "page or a file says."
     ),
     parameters={
         "type": "object",
         "properties": {
             "key": {
                 "type": "string",
-                "description": "One to three words in the user's language, like: city, favourite team",
+                "description": "One to three words, like: city, favourite team",
             },
             "value": {
                 "type": "string",
-                "description": "Short, in the user's language and in third person, like: lives in Rosario",
+                "description": "Short, in the user's language, like: lives in Rosario",
             },
         },
         "required": ["key", "value"],

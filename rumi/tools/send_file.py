@@ -23,12 +23,12 @@ _MEGA: Final = 1024 * 1024
 SPEC = ToolSpec(
     name="send_file",
     description=(
-        "Send one file of /workspace to the user, who cannot see them otherwise: not empty, at most 50 MB. "
-        "Send only what the user asked for."
+        "Send one file of /workspace, of at most 50 MB, to the user, who cannot see them otherwise. Only "
+        "what they asked for."
     ),
     parameters={
         "type": "object",
-        "properties": {"path": {"type": "string", "description": "Relative to /workspace, or below it"}},
+        "properties": {"path": {"type": "string", "description": "Below /workspace"}},
         "required": ["path"],
     },
 )

@@ -21,16 +21,15 @@ FILE_PREFIX: Final = "file:"
 SPEC = ToolSpec(
     name="use_skill",
     description=(
-        "Use a skill: get the instructions that somebody has written for a kind of task and follow them, or, "
-        "where the skill is a program, run it and get its result.\n"
-        "`name` is one of the listed skills; with other words it answers which come nearest. An input that "
-        "begins with `file:` reads a file beside the skill instead, such as file: reference.md."
+        "Get a skill's instructions and follow them, or the result of a skill that is a program. `name` is "
+        "one of the listed skills, or words about the task, for which it names the nearest ones. The input "
+        "`file: reference.md` reads that file of the skill."
     ),
     parameters={
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": "The skill's name"},
-            "input": {"type": "string", "description": "What it is to work on, in the user's words"},
+            "input": {"type": "string", "description": "What to work on, in the user's words"},
         },
         "required": ["name"],
     },

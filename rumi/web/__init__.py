@@ -3,6 +3,7 @@
 from rumi.web.guard import Verdict
 from rumi.web.judging import judge_list
 from rumi.web.links import given_in, links_in
+from rumi.web.reading.kinds import looks_like
 from rumi.web.tree import Web, WebSettings, add_fetcher, fetch_once
 from rumi.web.types import (
     Fetch,
@@ -37,5 +38,6 @@ __all__ = [
     "given_in",
     "judge_list",
     "links_in",
+    "looks_like",
     "parse_target",
 ]

@@ -6,6 +6,9 @@
     {"do":"send", "id":1, "text":…}       →
                                           ←    {"done":1, "number":17}, or {"done":1, "error": …}
                                           ←    {"event": {…}}, as the chat tells them
+    {"do":"model", "id":2, "name":…}      →
+                                          ←    {"done":2, "model":…}, or {"done":2, "error": …}
+    {"do":"undelivered" | "recent", …}    →
     {"do":"shown" | "delivered", …}       →
 
 `Windows` is the holder's side of it, `attach` the window's; `rumi.chats` has what an event looks like on the

@@ -2,9 +2,9 @@
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 import trio
@@ -24,12 +24,15 @@ from rumi.chats import (
     to_json,
 )
 from rumi.control import Call, Wire, WireClosed
-from rumi.errors import NotTaken, RumiError, UsageError
+from rumi.errors import NotTaken, RumiError
 from rumi.journal import JournalMessage
 from rumi.texts import Language
 from rumi.windows.shape import OTHER_VERSION, words_from_json
 
 logger = logging.getLogger(__name__)
+
+TERMINAL = "terminal"
+"""The channel of the messages that come through windows."""
 
 STUCK_S = 300.0
 """A window that takes nothing for so long is closed."""
@@ -64,21 +67,11 @@ class About:
     home in between. `marks` are those of its settings and keys. `notes` are sentences for each user.
     """
 
-    model: str
     engine: str
     project: str = ""
     service: bool = False
     marks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    def check(self, wanted: object) -> None:
-        """Raise `UsageError` if a window wants another model: it would cost what nobody asked for."""
-        own = self.model
-        if wanted not in (None, own):
-            raise UsageError(
-                f"--model {wanted} cannot take effect: the running Rumi uses {own} and is at work.",
-                "Leave it out, or end that one first.",
-            )
 
     def other(self, marks: object) -> list[str]:
         """Return the settings and keys that are others in a window with these `marks`."""
@@ -89,14 +82,16 @@ class About:
 
 @dataclass(eq=False, slots=True)
 class _Window:
-    """One window: what it listens to, the messages that came by it and have no reply yet, and the latest."""
+    """One window: its chat, what it listens to, the messages that came by it and have no reply yet, and the
+    latest. `other` are the settings and keys that are others in its process.
+    """
 
-    chat: str
+    chat: LocalChat
     person: bool
     language: Language
     events: HubSubscription
-    apart: bool = False
     single: bool = False
+    other: Sequence[str] = ()
     sent: set[int] = field(default_factory=set)
     telling: bool = False
     moved: float = field(default_factory=trio.current_time)
@@ -234,7 +229,7 @@ class Windows:
         self._changed = trio.Event()
 
     def _works(self, window: _Window) -> bool:
-        window.sent &= self._pending.untold.get(window.chat, set())
+        window.sent &= self._pending.untold.get(window.chat.chat, set())
         if window.sent or window.events.behind or window.telling:
             window.moved = trio.current_time()
             return True
@@ -254,9 +249,8 @@ class Windows:
             return
         try:
             about = self._about
-            opened = {"model": about.model, "engine": about.engine, "project": about.project,
-                      "service": about.service, "notes": about.notes,
-                      "other": about.other(request.get("marks"))}  # fmt: skip
+            opened = {"model": window.chat.model, "engine": about.engine, "project": about.project,
+                      "service": about.service, "notes": about.notes, "other": window.other}  # fmt: skip
             await wire.send({"opened": opened})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._tell, window, wire, nursery.cancel_scope)
@@ -279,31 +273,55 @@ class Windows:
         if not self._taking:
             raise _Ending
         chat = self._ids.check_chosen(str(request.get("chat")))
-        self._about.check(request.get("model"))
+        model, other = self._model_for(request), self._about.other(request.get("marks"))
+        if model is not None:
+            other = [key for key in other if key != "model.default"]
         language: Language = "es" if request.get("language") == "es" else "en"
         if request.get("new"):
             if self._inbox.works(chat):
                 raise RumiError(texts.busy(language))
             await self._inbox.begin_session(chat)
         events = self._hub.subscribe(chat, entering=True)
-        apart = request.get("apart") is True
-        window = _Window(
-            chat, bool(request.get("person")), language, events, apart, request.get("single") is True
+        local = LocalChat(
+            chat,
+            self._inbox,
+            self._hub,
+            self._journal,
+            language,
+            apart=request.get("apart") is True,
+            channel=TERMINAL,
+            chosen=model or "",
         )
+        person, single = bool(request.get("person")), request.get("single") is True
+        window = _Window(local, person, language, events, single, other)
         self._open.add(window)
         self._left.discard(chat)
         self._has_changed()
         return window
 
+    def _model_for(self, request: Mapping[str, object]) -> str | None:
+        """Return the model that a window wants, as messages carry it; None where it cannot be used.
+
+        Raises:
+            RumiError: the window `must` have it, and it cannot be used.
+        """
+        try:
+            return self._inbox.model_named(str(request.get("model") or self._inbox.own_model))
+        except RumiError:
+            if request.get("must"):
+                raise
+            return None
+
     async def _gone(self, window: _Window) -> None:
         """Stop the turns that a program began; learn from what was said, unless it was for one turn."""
+        chat = window.chat.chat
         with suppress(ActorError):
             if not window.person:
-                await self._inbox.withdraw(window.chat, window.sent)
-            if not window.single and all(other.chat != window.chat for other in self._open):
-                if self._inbox.works(window.chat):
-                    self._left.add(window.chat)
-                elif await self._lessons.ask_to_learn(window.chat):
+                await self._inbox.withdraw(chat, window.sent)
+            if not window.single and all(other.chat.chat != chat for other in self._open):
+                if self._inbox.works(chat):
+                    self._left.add(chat)
+                elif await self._lessons.ask_to_learn(chat):
                     self._lessons.look()
 
     async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
@@ -320,9 +338,7 @@ class Windows:
 
     async def _listen(self, window: _Window, wire: Wire) -> None:
         """Do what the window asks for, one after the other, until it goes."""
-        chat = LocalChat(
-            window.chat, self._inbox, self._hub, self._journal, window.language, apart=window.apart
-        )
+        chat = window.chat
         while True:
             request = await wire.receive()
             match request:
@@ -332,25 +348,27 @@ class Windows:
                     with suppress(ActorError):
                         await chat.delivered(delivery)
                 case {"do": "send", "id": id, "text": str(text), "words": list(words)}:
-                    await wire.send({"done": id, **await self._sent(window, chat, text, words)})
-                case {"do": "undelivered", "id": id}:
-                    await wire.send({"done": id, **await self._undelivered(window, chat)})
+                    await wire.send({"done": id, **await self._sent(window, text, words)})
+                case {"do": "undelivered", "id": id, "to": list(to)} if _are_numbers(to):
+                    await wire.send({"done": id, **await self._undelivered(window, to)})
+                case {"do": "recent", "id": id}:
+                    await wire.send({"done": id, **await self._recent(chat)})
+                case {"do": "model", "id": id, "name": str(name)}:
+                    await wire.send({"done": id, **await self._choose(chat, name)})
                 case _:
                     raise WireClosed("not understood")
 
-    async def _sent(
-        self, window: _Window, chat: LocalChat, text: str, words: list[object]
-    ) -> Mapping[str, object]:
+    async def _sent(self, window: _Window, text: str, words: list[object]) -> Mapping[str, object]:
         try:
             attachments = words_from_json(words)
         except (KeyError, TypeError, ValueError):
             raise WireClosed("not understood") from None
         try:
             # What comes while a turn runs begins nothing, and a program that is waited for may go on.
-            at_work = self._inbox.works(window.chat) or (not window.person and self._works(window))
+            at_work = self._inbox.works(window.chat.chat) or (not window.person and self._works(window))
             if not self._taking and not at_work:
                 return {**_refused(_Ending()), "later": self._later()}
-            number = await chat.send(text, attachments)
+            number = await window.chat.send(text, attachments)
         except RumiError as error:
             return _refused(error)
         except ActorError:
@@ -361,22 +379,51 @@ class Windows:
         window.moved = trio.current_time()
         return {"number": number}
 
-    async def _undelivered(self, window: _Window, chat: LocalChat) -> Mapping[str, object]:
-        """Return replies that nobody has read, without those to another window's latest messages."""
+    async def _choose(self, chat: LocalChat, name: str) -> Mapping[str, object]:
+        """Have another model work on what the window sends from now on."""
         try:
-            replies = await chat.undelivered()
+            await chat.use_model(name)
+        except RumiError as error:
+            return _refused(error)
+        return {"model": chat.model}
+
+    async def _recent(self, chat: LocalChat) -> Mapping[str, object]:
+        try:
+            return {"exchanges": [asdict(each) for each in await chat.recent()]}
+        except ActorError:
+            return {"exchanges": []}
+
+    async def _undelivered(self, window: _Window, to: Sequence[int]) -> Mapping[str, object]:
+        """Return replies that nobody has read, without those to another window's latest messages; and those
+        to messages of its own that an earlier process took.
+        """
+        chat = window.chat
+        window.latest.extend(to)
+        try:
+            replies = await chat.undelivered(to)
         except RumiError as error:
             return _refused(error)
         except Exception as error:  # noqa: BLE001  # whatever keeps the chat from starting is the window's news
             logger.warning("a window's chat %s did not start: %r", chat.chat, error)
             return _refused(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
         others = {number for other in self._open if other is not window for number in other.latest}
-        return {"replies": [plain(reply) for reply in replies if others.isdisjoint(reply.messages)]}
+        return {
+            "replies": [
+                plain(reply)
+                for reply in replies
+                if others.isdisjoint(reply.messages) or not set(to).isdisjoint(reply.messages)
+            ]
+        }
 
 
 class _Ending(RumiError):
     def __init__(self) -> None:
         super().__init__("The running Rumi is about to end.", "Try again when it has.")
+
+
+def _are_numbers(values: Sequence[object]) -> bool:
+    """Return True for a few numbers that messages may have."""
+    return len(values) <= LATEST and all(type(each) is int and 0 < each < MOST_DELIVERY for each in values)
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:

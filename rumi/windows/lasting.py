@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import trio
 
 from rumi import texts
-from rumi.chats import ChatEvent, ChatPort, Moved, Replied, Subscription
+from rumi.chats import ChatEvent, ChatPort, Exchange, Moved, Replied, Subscription
 from rumi.errors import RumiError
 from rumi.journal import Attachment
 from rumi.texts import Language
@@ -30,6 +30,9 @@ class LastingChat:
         self._language = language
         self.left = trio.Event()
         self._port: ChatPort | None = None
+        self.model = ""
+        self.chosen = ""
+        """The model that was chosen since the window was opened: the next process is asked for it as well."""
         self._over: Gone | None = None
         self._changed = trio.Event()
         self._followers: list[_Following] = []
@@ -40,6 +43,7 @@ class LastingChat:
     def move(self, port: ChatPort, note: str = "") -> None:
         """Continue with this port. Listeners get the `note`."""
         self._port = port
+        self.model = port.model
         for follower in self._followers:
             follower.notes.append(Moved(note, back=True))
         self._has_changed()
@@ -87,14 +91,41 @@ class LastingChat:
         self._followers.append(follower)
         return follower
 
-    async def undelivered(self) -> list[Replied]:
-        """Return replies that no one has acknowledged, oldest first, without those that were read here."""
+    async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
+        """Return replies that no one has acknowledged, oldest first, without those that were read here; and
+        those `to` these messages, which another window may have acknowledged.
+        """
         while True:
             port = await self._now()
             try:
                 for delivery in self._read:
                     await port.delivered(delivery)
-                return [reply for reply in await port.undelivered() if reply.delivery not in self._read]
+                return [reply for reply in await port.undelivered(to) if reply.delivery not in self._read]
+            except Gone:
+                await self._other_than(port)
+
+    async def use_model(self, name: str) -> None:
+        """Have this model work on what is sent from now on, also in the next process.
+
+        Raises:
+            RumiError: it cannot be used.
+        """
+        while True:
+            port = await self._now()
+            try:
+                await port.use_model(name)
+            except Gone:
+                await self._other_than(port)
+            else:
+                self.model = self.chosen = port.model
+                return
+
+    async def recent(self) -> list[Exchange]:
+        """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        while True:
+            port = await self._now()
+            try:
+                return await port.recent()
             except Gone:
                 await self._other_than(port)
 

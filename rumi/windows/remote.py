@@ -10,7 +10,17 @@ from typing import Any
 
 import trio
 
-from rumi.chats import VERSION, ChatEvent, Hub, HubSubscription, NotUnderstood, Replied, from_json, made
+from rumi.chats import (
+    VERSION,
+    ChatEvent,
+    Exchange,
+    Hub,
+    HubSubscription,
+    NotUnderstood,
+    Replied,
+    from_json,
+    made,
+)
 from rumi.control import NoAnswer, NotRunning, Wire, WireClosed, connect
 from rumi.errors import RumiError, error_of
 from rumi.journal import Attachment
@@ -43,8 +53,9 @@ class Gone(RumiError):
 class Wish:
     """What a window is opened for. `person`: somebody sits in front of it and decides when it closes.
 
-    A `model` that is wanted must be the holder's own. `apart`: each message's turn has a history of its own,
-    beside the chat's session. `single`: for one turn; the session goes on, so that nothing is learned from it
+    `model` works on its messages; where it cannot be used, a window that `must` have it is refused, and
+    another one gets the process's own. `apart`: each message's turn has a history of its own, beside the
+    chat's session. `single`: for one turn; the session goes on, so that nothing is learned from it
     yet. `marks` are those of settings and keys: the holder says which are others there.
     """
 
@@ -53,6 +64,7 @@ class Wish:
     language: Language
     new: bool = False
     model: str | None = None
+    must: bool = False
     apart: bool = False
     single: bool = False
     marks: Mapping[str, str] = field(default_factory=dict)
@@ -87,8 +99,8 @@ class _Listening:
 class RemoteChat:
     """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
 
-    `model` and `engine` are those of that process, `project` the folder whose skills count there. `notes` are
-    sentences for its user, and `other` the settings and keys that are others there.
+    `model` works on what is sent. `engine` is that of the process, `project` the folder whose skills count
+    there. `notes` are sentences for its user, and `other` the settings and keys that are others there.
     """
 
     def __init__(self, wire: Wire, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str) -> None:
@@ -211,9 +223,22 @@ class RemoteChat:
         events, self._early = self._early or self._hub.subscribe(self.chat), None
         return _Listening(self, events)
 
-    async def undelivered(self) -> list[Replied]:
-        """Return the replies that no one has acknowledged, oldest first."""
-        return [made(Replied, reply) for reply in (await self._ask("undelivered"))["replies"]]
+    async def use_model(self, name: str) -> None:
+        """Have this model work on what is sent from now on.
+
+        Raises:
+            RumiError: it cannot be used.
+            Gone: the process has ended.
+        """
+        self.model = str((await self._ask("model", name=name))["model"])
+
+    async def recent(self) -> list[Exchange]:
+        """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        return [Exchange(**each) for each in (await self._ask("recent"))["exchanges"]]
+
+    async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
+        """Return the replies that no one has acknowledged, oldest first, and those `to` these messages."""
+        return [made(Replied, reply) for reply in (await self._ask("undelivered", to=list(to)))["replies"]]
 
     def shown(self, question: str) -> None:
         """Tell the process that a person can read the question."""

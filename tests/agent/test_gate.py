@@ -96,7 +96,7 @@ class Run:
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         await trio.lowlevel.checkpoint()
         done = sum(message.role == "assistant" for message in request.messages)
-        return self.replies[done] if done < len(self.replies) and request.tools else Reply("done")
+        return self.replies[done] if done < len(self.replies) and not request.words_only else Reply("done")
 
     async def keep(self, kept: Kept) -> None:
         await trio.lowlevel.checkpoint()

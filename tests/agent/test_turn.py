@@ -18,6 +18,8 @@ from rumi.agent import (
     complete,
     run_turn,
 )
+from rumi.agent.breakers import REPEATED
+from rumi.agent.conversation import CLOSING
 from rumi.models import (
     Chain,
     Discarded,
@@ -34,6 +36,7 @@ from rumi.models import (
     ToolSpec,
     Usage,
     messages_tokens,
+    shortened,
 )
 from rumi.texts import Language
 from rumi.tools import Question, ToolResult
@@ -197,14 +200,60 @@ async def test_max_turns_counts_model_calls_and_keeps_the_work() -> None:
     assert finished.reason == "max_turns"
     assert finished.answer == "found three\n\n⚠️ Reached the maximum of 3 turns."
     assert len(model.requests) == 4
-    assert model.requests[3].tools == ()
     assert len(run.results()) == 3
 
 
-async def test_the_same_call_with_the_same_result_trips_also_when_not_in_a_row() -> None:
-    model = Scripted(*[Reply("", (call(x=x),)) for x in (1, 2, 1)], Reply("stuck"))
-    finished = await Run(model, Echo()).go()
+async def test_the_closing_answer_is_asked_for_as_a_user_would_with_the_tools_listed() -> None:
+    model = Scripted(Reply("", (call(),)), Reply("so far"))
+    run = Run(model, Echo(), limits=TurnLimits(max_turns=1))
+    await run.go()
+    first, closing = model.requests
+    assert (closing.tools, closing.words_only, first.words_only) == (first.tools, True, False)
+    assert closing.messages[: len(first.messages)] == first.messages
+    assert closing.messages[-1] == Message("user", CLOSING)
+    assert run.kept[-1] == Message("system", CLOSING), "the history keeps it as the program's words"
+
+
+async def test_a_call_in_the_closing_answer_is_not_run_and_words_are_asked_for_once_more() -> None:
+    model = Scripted(Reply("", (call(),)), Reply("One more: ", (call(number=1),)), Reply("so far"))
+    run = Run(model, Echo(), limits=TurnLimits(max_turns=1))
+    assert (await run.go()).answer == "so far\n\n⚠️ Reached the maximum of 1 turns."
+    assert len(run.results()) == 1
+    assert run.events[-4:-1] == [TextDelta("One more: "), Discarded(), TextDelta("so far")]
+    *_, asked, stray, result, again = model.requests[2].messages
+    assert (asked, again) == (Message("user", CLOSING),) * 2
+    assert (stray.tool_calls, result.content[:7]) == ((call(number=1),), "not run")
+
+
+async def test_a_closing_answer_of_calls_only_leaves_the_warning_alone() -> None:
+    model = Scripted(*[Reply("", (call(x=n),)) for n in range(9)])
+    finished = await Run(model, Echo(), limits=TurnLimits(max_turns=1)).go()
+    assert finished.answer == "⚠️ Reached the maximum of 1 turns."
+    assert len(model.requests) == 3
+
+
+async def test_a_call_that_is_repeated_twice_trips_and_is_noted_before() -> None:
+    model = Scripted(*[Reply("", (call(x=1),)) for _ in range(3)], Reply("stuck"))
+    run = Run(model, Echo())
+    finished = await run.go()
     assert (finished.reason, finished.answer) == ("repeated_call", "stuck\n\n⚠️ Detected a loop and stopped.")
+    first, second, third = (m.content for m in run.kept if m.role == "tool")
+    assert (first, second, third) == ('{"x": 1}', first + REPEATED, first + REPEATED)
+    assert [result.content for result in run.results()] == [first] * 3, "people see what the tool said"
+
+
+async def test_repetitions_within_one_reply_are_counted_in_order() -> None:
+    calls = tuple(call(number=n, x=n // 3) for n in range(5))
+    for tool in (Echo(), Echo(concurrent=True)):
+        run = Run(Scripted(Reply("", calls), Reply("stuck")), tool)
+        assert (await run.go()).reason == "repeated_call"
+    twice = (call(number=0, x=0), call(number=1, x=0), call(number=2, x=1))
+    assert (await Run(Scripted(Reply("", twice), Reply("", twice)), Echo()).go()).reason == "complete"
+
+
+async def test_any_other_call_in_between_begins_a_new_count() -> None:
+    model = Scripted(*[Reply("", (call(x=x),)) for x in (1, 1, 2, 1, 1, 2, 2)], Reply("ok"))
+    assert (await Run(model, Echo()).go()).reason == "complete"
 
 
 async def test_the_same_call_with_another_result_is_no_loop() -> None:
@@ -214,7 +263,13 @@ async def test_the_same_call_with_another_result_is_no_loop() -> None:
     assert (await Run(model, echo).go()).reason == "complete"
 
 
-async def test_three_failures_in_a_row_trip_and_a_success_between_does_not() -> None:
+async def test_a_result_that_was_cut_may_be_asked_for_again() -> None:
+    page = Echo(lambda a: ToolResult(True, "p" * 50_000))
+    run = Run(Small(*[Reply("", (call(x=1),)) for _ in range(6)], Reply("ok")), page)
+    assert (await run.go()).reason == "complete"
+
+
+async def test_three_replies_that_fail_as_a_whole_trip_and_a_success_between_does_not() -> None:
     outcomes = iter([False, False, True, False, False, False])
     echo = Echo(lambda a: ToolResult(next(outcomes), str(a)))
     model = Scripted(*[Reply("", (call(x=n),)) for n in range(6)], Reply("no luck"))
@@ -223,14 +278,43 @@ async def test_three_failures_in_a_row_trip_and_a_success_between_does_not() -> 
     assert len(model.requests) == 7
 
 
+async def test_dead_links_in_one_reply_are_one_error_and_one_that_works_makes_it_none() -> None:
+    def links(*alive: bool) -> Reply:
+        return Reply("", tuple(call(number=n, alive=each, n=n) for n, each in enumerate(alive)))
+
+    echo = Echo(lambda a: ToolResult(bool(a["alive"]), json.dumps(a)))
+    dead = (False, False, False, False)
+    replies = [links(*dead), links(*dead), links(*dead[1:], True), links(*dead), links(*dead)]
+    run = Run(Scripted(*replies, Reply("ok")), echo)
+    assert (await run.go()).reason == "complete"
+    assert len(run.results()) == 20
+
+
 async def test_calls_behind_the_one_that_trips_are_answered_as_not_run() -> None:
-    calls = tuple(call(number=n, x=n) for n in range(5))
-    echo = Echo(lambda a: ToolResult(False, str(a)))
-    run = Run(Scripted(Reply("", calls)), echo)
-    assert (await run.go()).reason == "consecutive_errors"
+    calls = tuple(call(number=n, x=0) for n in range(5))
+    run = Run(Scripted(Reply("", calls)), Echo())
+    assert (await run.go()).reason == "repeated_call"
     answers = [m.content for m in run.kept if m.role == "tool"]
     assert len(answers) == 5
     assert all("not run" in answer for answer in answers[3:])
+
+
+@pytest.mark.parametrize(("most", "notes"), [(4, {2: "two more"}), (2, {1: "one more"}), (1, {})])
+async def test_the_model_is_told_when_two_calls_are_left(most: int, notes: dict[int, str]) -> None:
+    calls = (call(number=0, x=0), call(number=1, x=1))
+    model = Scripted(*[Reply("", (call(x=n), call(number=1, y=n))) for n in range(most)], Reply("", calls))
+    run = Run(model, Echo(), limits=TurnLimits(max_turns=most))
+    await run.go()
+    results = [m.content for m in run.kept if m.role == "tool"][: 2 * most]
+    told = {at // 2 + 1: text for at, text in enumerate(results) if "in this turn" in text}
+    assert told.keys() == notes.keys()
+    assert all(notes[at] in text for at, text in told.items())
+    assert all(at % 2 for at, text in enumerate(results) if "in this turn" in text), "behind the last result"
+
+
+async def test_a_note_behind_a_block_of_strangers_words_leaves_it_closed_when_shortened() -> None:
+    text = "<page>\n" + "evil " * 500 + "\n</page>" + REPEATED
+    assert shortened(Message("tool", text), 100).content.endswith("\n</page>")
 
 
 async def test_a_breaker_whose_closing_call_fails_warns_alone() -> None:
@@ -249,7 +333,7 @@ async def test_the_turn_runs_out_of_time_in_a_tool(autojump_clock: object) -> No
     assert finished.answer == "half of it\n\n⚠️ This turn ran out of time."
     assert echo.inside == 0
     closing = model.requests[1].messages
-    assert [m.role for m in closing] == ["system", "user", "assistant", "tool", "system"]
+    assert [m.role for m in closing] == ["system", "user", "assistant", "tool", "user"]
 
 
 async def test_a_model_that_fails_is_told_and_nothing_raises() -> None:

@@ -1,7 +1,7 @@
 """A small house for tests of chats: the real journal and chats, a scripted model, sandboxes in memory."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,14 +161,16 @@ async def house(
     answer: Answer | Model = echo,
     *,
     limits: TurnLimits | None = None,
+    turn_of: Mapping[str, TurnLimits] | None = None,
     session_ttl_s: float = 3600,
     now: Callable[[], float] = time.time,
     sandboxes: MemorySandboxes | None = None,
     offload: Offload | None = None,
-    model_for: Callable[[str, Language], Model] | None = None,
+    model_for: Callable[[str, Language, str], Model] | None = None,
     remembers: bool = False,
     history_messages: int = 40,
     context_tokens: int = 100_000,
+    max_queued: int = 0,
     whole_status: Callable[[], str] = lambda: "",
     **more: Any,
 ) -> AsyncIterator[House]:
@@ -190,8 +192,15 @@ async def house(
     audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
     hub, pending = Hub(), PendingMessages()
     context = ChatContext(
-        model_for=model_for or (lambda chat, language: model),
-        limits=ChatLimits(limits or TurnLimits(), session_ttl_s, history_messages, context_tokens, 30),
+        model_for=model_for or (lambda chat, language, chosen: model),
+        limits=ChatLimits(
+            limits or TurnLimits(),
+            session_ttl_s,
+            history_messages,
+            context_tokens,
+            turn_of=turn_of or {},
+            max_queued=max_queued,
+        ),
         language="en",
         ids=BUILT_IN,
         now=now,

@@ -13,11 +13,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors import NodeStatus
 from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.commands import parse_chat_command
-from rumi.errors import RumiError
-from rumi.journal import JournalError
-from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall
+from rumi.errors import ConfigError, RumiError
+from rumi.journal import Accept, Attachment, Incoming, JournalError
+from rumi.models import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.sandbox import SandboxError
-from tests.chats.house import House, MemorySandboxes, echo, house, reasons, reply_to
+from tests.chats.house import FunctionModel, House, MemorySandboxes, echo, house, reasons, reply_to
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ async def test_a_message_is_answered_and_remembered(autojump_clock: MockClock, t
     async with house(tmp_path) as home:
         assert await home.ask("one") == "you said one"
         assert await home.ask("two") == "you said two"
-        contents = [m.content for m in home.services.context.model_for("cli", "en").requests[-1].messages]  # type: ignore[attr-defined]
+        contents = [m.content for m in home.services.context.model_for("cli", "en", "").requests[-1].messages]  # type: ignore[attr-defined]
         assert contents[1:] == ["one", "you said one", "two"]
 
 
@@ -168,12 +168,94 @@ async def test_reset_removes_sandbox_and_history_and_keeps_files(
         assert rows == (0,)
 
 
+async def test_new_begins_a_session_without_the_history_which_stays_stored(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with house(tmp_path, thinking) as home:
+        await home.sandboxes.prepare("cli")
+        await home.inbox.accept("cli", "work")
+        await trio.sleep(1)
+        assert (await home.ask("/new")).startswith("⏳ Already working")
+        await home.ask("/stop")
+        assert (await home.ask("/new")).startswith("✨ New session")
+        assert home.sandboxes.live, "the sandbox and its files go on"
+    async with house(tmp_path) as home:
+        await home.ask("hello")
+        request = home.services.context.model_for("cli", "en", "").requests[-1]  # type: ignore[attr-defined]
+        assert [m.content for m in request.messages if m.role == "user"] == ["hello"]
+    rows = sqlite3.connect(tmp_path / "state.db").execute("SELECT message FROM history WHERE session = 1")
+    assert any("work" in row[0] for row in rows)
+
+
+async def test_a_messages_model_works_on_its_turn_alone(autojump_clock: MockClock, tmp_path: Path) -> None:
+    used: list[str] = []
+
+    def model_for(chat: str, language: str, chosen: str) -> Model:
+        if chosen == "gone":
+            raise ConfigError("The model 'gone' needs GROQ_API_KEY.", "Set it.")
+        used.append(chosen)
+        return FunctionModel(echo)
+
+    async with house(tmp_path, model_for=model_for, own_model="own") as home:
+        chat = home.chat()
+        assert chat.model == "own"
+        await chat.use_model("other")
+        with pytest.raises(ConfigError):
+            await chat.use_model("gone")
+        assert chat.model == "other"
+        used.clear()
+        with home.services.hub.listening("cli") as events:
+            assert await reply_to(events, await chat.send("one")) == "you said one"
+            assert set(used) == {"other"}
+            used.clear()
+            assert await home.ask("two") == "you said two"
+            assert set(used) == {""}
+            number = await home.inbox.accept("cli", "three", model="gone")
+            assert await reply_to(events, number) == (
+                "❌ The model did not answer: The model 'gone' needs GROQ_API_KEY. Set it. "
+                "Send /retry to try again."
+            )
+            used.clear()
+            assert await reply_to(events, await chat.send("/retry")) == "you said three"
+            assert set(used) == {"other"}
+            used.clear()
+            missed = Incoming(chat="cli", text="four", model="fourth")
+            (stored,) = await home.services.journal.ask(Accept((missed,)))  # type: ignore[misc]
+            await home.inbox.accept("cli", "/status")  # the chat reads what it was not woken for
+            assert await reply_to(events, stored.id) == "you said four"
+            assert set(used) == {"fourth"}
+
+
+async def test_the_last_exchanges_are_those_of_the_session_without_the_turn_that_runs(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def answer(request: ModelRequest, emit: Emit) -> Reply:
+        said = next(m.content for m in reversed(request.messages) if m.role == "user")
+        return await (thinking if said == "work" else echo)(request, emit)
+
+    async with house(tmp_path, answer) as home:
+        for text in ("old", "/new", "one", "/status", "two", "three", "four"):
+            await home.ask(text)
+        with home.services.hub.listening("cli") as events:
+            data = Attachment("words", source="standard input", text="DATA")
+            await reply_to(events, await home.chat().send("five", (data,)))
+            await reply_to(events, await home.inbox.accept("cli", "beside it", apart=True))
+        said = [("three", "you said three"), ("four", "you said four"), ("five", "you said five")]
+        assert [(each.question, each.answer) for each in await home.chat().recent()] == said
+        await home.inbox.accept("cli", "work")
+        await trio.sleep(1)
+        assert [(each.question, each.answer) for each in await home.chat().recent()] == said
+        await home.ask("/stop")
+        last = (await home.chat().recent())[-1]
+        assert (last.question, last.answer) == ("work", "")
+
+
 async def test_history_survives_a_restart_of_the_program(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         await home.ask("my dog is called Firulais")
     async with house(tmp_path) as home:
         await home.ask("what is its name?")
-        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en", "").requests[-1]  # type: ignore[attr-defined]
         assert "my dog is called Firulais" in [m.content for m in request.messages]
 
 
@@ -187,7 +269,7 @@ async def test_a_session_that_is_over_is_not_in_the_next_prompt(
         await home.ask("still there")
         clock[0] += 61
         await home.ask("new")
-        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en", "").requests[-1]  # type: ignore[attr-defined]
         assert [m.content for m in request.messages[1:]] == ["new"]
 
 
@@ -245,7 +327,7 @@ async def test_a_crash_is_told_keeps_history_and_queue_and_no_other_chat_notices
         assert seen[crashing].startswith("❌ Something failed and was restarted.")
         assert seen[other] == "you said calm"
         assert await home.ask("after") == "you said after"
-        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en", "").requests[-1]  # type: ignore[attr-defined]
         assert "before" in [m.content for m in request.messages]
         assert "cli" in home.sandboxes.stops
 
@@ -336,7 +418,7 @@ async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(
         await trio.sleep(1000)
         assert home.inbox.lookup("cli") is None
         await home.ask("who am I?")
-        request = home.services.context.model_for("cli", "en").requests[-1]  # type: ignore[attr-defined]
+        request = home.services.context.model_for("cli", "en", "").requests[-1]  # type: ignore[attr-defined]
         assert "remember me" in [m.content for m in request.messages]
 
 
@@ -446,3 +528,31 @@ def test_a_reader_that_is_far_behind_loses_no_reply(monkeypatch: pytest.MonkeyPa
         hub.publish(ChatEvent("cli", "", 0.0, what))
     left = [event.what for event in events._queue]
     assert left == [Replied(1, (1,), "a"), TurnStarted("4"), Replied(2, (2,), "b")]
+
+
+async def test_a_conversation_that_knows_only_commands_goes_on_with_file_tools(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    calls = {"first": ("bash", {"command": "tee a.txt"}), "then": ("read_file", {"path": "a.txt"})}
+    prompts: list[ModelRequest] = []
+
+    async def works(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        prompts.append(request)
+        last = request.messages[-1]
+        if last.role != "user":
+            return Reply(f"that was {last.content[:9]}")
+        tool, arguments = calls[last.content]
+        return Reply("", (ToolCall(f"c-{tool}", tool, json.dumps(arguments)),))
+
+    async with house(tmp_path, works) as home:
+        assert await home.ask("first") == "that was exit code"
+    async with house(tmp_path, works) as home:
+        await home.ask("then")
+    asked = [call.name for message in prompts[-1].messages for call in message.tool_calls]
+    assert asked == ["bash", "read_file"]
+    assert [tool.name for tool in prompts[-1].tools] == ["bash", "read_file", "edit_file", "write_file"]
+    assert [message.role for message in prompts[-1].messages[1:]] == [
+        *("user", "assistant", "tool", "assistant"),
+        *("user", "assistant", "tool"),
+    ]

@@ -61,7 +61,7 @@ async def obedient(request: ModelRequest, emit: Emit) -> Reply:
     steps = said.split(" ; ")
     last = max(place for place, m in enumerate(request.messages) if m.role == "user")
     done = sum(m.role == "tool" for m in request.messages[last:])
-    if done >= len(steps) or not request.tools:
+    if done >= len(steps) or request.words_only:
         return Reply("did it")
     tool, _, value = steps[done].partition(" ")
     name = "command" if tool == "bash" else "url"

@@ -23,6 +23,7 @@ from rumi.chats import (
     HubSubscription,
     Moved,
     NotUnderstood,
+    Queued,
     Replied,
     TurnStarted,
     TurnState,
@@ -65,6 +66,7 @@ happenings: dict[str, st.SearchStrategy[Any]] = {
     "confirm": st.builds(ConfirmationAsked, anything, anything),
     "confirmed": st.builds(ConfirmationEnded, anything, verdicts),
     "turn_finished": st.builds(TurnFinished, reasons, anything, st.builds(Usage, numbers, numbers, numbers)),
+    "queued": st.builds(Queued, numbers, anything, numbers, st.none() | numbers),
     "reply": st.builds(
         Replied, numbers, st.lists(numbers, max_size=3).map(tuple), anything, st.none() | reasons
     ),
@@ -99,7 +101,7 @@ def test_fields_of_a_newer_version_are_ignored(event: ChatEvent, where: str, new
 def test_fields_with_a_default_may_be_left_out_by_an_older_version(event: ChatEvent) -> None:
     data = to_json(event)
     for each in fields(event.what):
-        if each.name in ("outside", "origin", "reason") and not getattr(event.what, each.name):
+        if each.name in ("outside", "origin", "reason") and getattr(event.what, each.name) is each.default:
             del data[each.name]
     assert from_json(data) == event
 
@@ -122,11 +124,12 @@ def test_an_unknown_kind_and_a_missing_field_are_a_clear_error(spoilt: dict[str,
 
 
 few_calls = st.sampled_from([ToolCall("a", "bash", "{}"), ToolCall("b", "bash", "{}")])
+few_messages = st.sampled_from([1, 2])
 few_questions = st.sampled_from(["q", "r"])
 words = st.sampled_from(["", "word ", "x" * 4095, "y" * 5000]).map(TextDelta)
 steps = st.one_of(
     *(words, words, words, words),
-    st.builds(TurnStarted, st.just("go")),
+    st.builds(TurnStarted, st.just("go"), few_messages),
     happenings["thinking"],
     happenings["discarded"],
     happenings["waiting"],
@@ -136,6 +139,8 @@ steps = st.one_of(
     st.builds(ConfirmationEnded, few_questions, verdicts),
     happenings["turn_finished"],
     happenings["reply"],
+    st.builds(Replied, numbers, few_messages.map(lambda message: (message,)), anything),
+    st.builds(Queued, few_messages, st.just("wait"), numbers),
     happenings["moved"],
 )
 told = st.lists(st.tuples(st.sampled_from(["t1", "t1", "t1", "t2", ""]), steps), max_size=30)

@@ -244,7 +244,7 @@ async def test_what_comes_with_a_message_is_fetched_in_its_turn_and_again_at_a_r
         assert fetched == [("tg1", "ref-1"), ("tg1", "ref-1")]
         said = [
             m.content
-            for m in home.services.context.model_for("tg1", "en").requests[-1].messages
+            for m in home.services.context.model_for("tg1", "en", "").requests[-1].messages
             if m.role == "user"
         ]  # type: ignore[attr-defined]
         assert said[-3:] == [

@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 from trio.testing import MockClock
 
-from rumi.chats.summing import INSTRUCTIONS
+from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, request_tokens
 from rumi.tools import Tool, ToolResult
 from tests.chats.house import FunctionModel, echo, house

@@ -16,7 +16,8 @@ import trio
 from trio.testing import MockClock
 
 from rumi.chats.session import HistoryRoom
-from rumi.chats.summing import GAP, INSTRUCTIONS, NO_SUMMARY, SUMMARY_TOKENS, sum_up
+from rumi.chats.summary_text import INSTRUCTIONS, SHORTER, SUMMARY_TOKENS, SUMMARY_WORDS, bounded, fits
+from rumi.chats.summing import GAP, NO_SUMMARY, sum_up
 from rumi.journal import HistoryEntry, Load
 from rumi.memory import Fact
 from rumi.models import (
@@ -257,6 +258,66 @@ async def test_a_summary_is_cut_to_its_measure_and_an_empty_one_is_none() -> Non
         await sum_up(FunctionModel(empty), summary, entries, 2000)
 
 
+OPEN = "## Open\n- the bill of 7 May is not paid"
+LONG_DONE = "## Done\n" + "- it was done well\n" * 150
+PARTS = ("## Goal\nto pay", OPEN, "## Decisions\nby card", LONG_DONE.strip(), "## Files and addresses\na.txt")
+
+
+async def test_a_summary_that_is_too_long_is_asked_for_again_once() -> None:
+    entries = (HistoryEntry("t1", Message("user", "pay it")),)
+    said = iter(["\n".join(PARTS), OPEN])
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        return Reply(next(said))
+
+    asked = FunctionModel(model)
+    assert (await sum_up(asked, None, entries, 2000)).text == OPEN
+    first, second = asked.requests
+    assert (first.effort, second.effort) == ("low", "low")
+    assert second.messages[:2] == first.messages
+    assert second.messages[-1].content == SHORTER.format(words=len("\n".join(PARTS).split()))
+
+
+@pytest.mark.parametrize("again", ["\n".join(PARTS), "", ModelError("server", "gone")])
+async def test_one_that_stays_too_long_keeps_whole_sections_and_what_is_open(again: str | ModelError) -> None:
+    entries = (HistoryEntry("t1", Message("user", "pay it")),)
+    said = iter(["\n".join(PARTS), again])
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        if isinstance(reply := next(said), ModelError):
+            raise reply
+        return Reply(reply)
+
+    summary = await sum_up(FunctionModel(model), None, entries, 2000)
+    assert summary.text == "\n".join(part for part in PARTS if part != LONG_DONE.strip())
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        "## Goal|## Open|## Decisions|## Done|## Files and addresses",
+        "**Goal**|**Open**|**Decisions**|**Done**|**Files and addresses**",
+        "# Goal:|# Open:|# Decisions:|# Done:|# Files and addresses:",
+    ],
+)
+def test_sections_are_kept_by_their_importance_and_stay_in_order(headings: str) -> None:
+    goal, todo, decisions, done, files = headings.split("|")
+    body = "\n" + "word " * 100
+    whole = "\n".join(heading + body for heading in (goal, done, decisions, files, todo))
+    kept = [line for line in bounded(whole).splitlines() if line in headings.split("|")]
+    assert kept == [goal, decisions, todo]
+
+
+def test_an_open_section_that_is_too_long_alone_and_one_without_headings_lose_their_middle() -> None:
+    for text in ("## Goal\nx\n## Open\n" + "word " * 900 + "the end", "word " * 900 + "the end", "漢" * 9000):
+        short = bounded(text)
+        assert fits(short)
+        assert short.endswith(text[-7:])
+        assert len(short.split()) <= SUMMARY_WORDS
+
+
 def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
     entries = [
         HistoryEntry("t1", Message("user", "hi")),
@@ -304,7 +365,7 @@ def conversation_of(random: Random, turns: int) -> list[list[HistoryEntry]]:
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(25), *(pytest.param(range(at, at + 25), marks=pytest.mark.long) for at in range(25, 200, 25))],
+    [range(10), *(pytest.param(range(at, at + 19), marks=pytest.mark.long) for at in range(10, 200, 19))],
     ids=lambda seeds: f"{seeds[0]}",
 )
 async def test_the_prompt_stays_within_the_context_and_calls_stay_with_their_results(
@@ -335,7 +396,7 @@ async def check_conversation(path: Path, random: Random) -> int:
         replies = [entry.message for entry in steps if entry.message.role == "assistant"]
         if done >= len(replies):
             return Reply("done")
-        return Reply(replies[done].content, replies[done].tool_calls if request.tools else ())
+        return Reply(replies[done].content, () if request.words_only else replies[done].tool_calls)
 
     turns_begun: list[int] = []
     path.mkdir()

@@ -9,9 +9,10 @@ from trio.testing import MockClock
 
 from rumi.agent import ConfirmationAsked
 from rumi.chats import ChatView, Replied
+from rumi.chats.services import ChatShell
 from rumi.models import ToolSpec
 from rumi.sandbox import SandboxError
-from rumi.tools import Calls, Tool, ToolResult
+from rumi.tools import Calls, ReadFile, Tool, ToolResult, WriteFile
 from tests.chats.house import House, MemorySandboxes, house
 from tests.chats.test_confirmations import Page, Visit, obedient
 from tests.fakes.tools import Unasked
@@ -51,6 +52,33 @@ async def test_what_code_writes_between_two_calls_of_its_own_carries_the_mark(
         await home.ask("/reset")
         assert await _asks(home, "bash cat note ; leak one")
     assert visit.went == []
+
+
+@dataclass
+class Marks:
+    """A session that has read something from outside."""
+
+    tainted: bool = True
+    files_tainted: bool = False
+
+    async def mark_files(self, tainted: bool) -> None:
+        await trio.lowlevel.checkpoint()
+        self.files_tainted = tainted
+
+
+async def test_a_tainted_turn_marks_the_files_when_it_writes_one_and_not_when_it_reads() -> None:
+    marks = Marks()
+    shell = ChatShell("cli", MemorySandboxes(), marks)  # type: ignore[arg-type]
+    await ReadFile(shell).call({"path": "a"})
+    await WriteFile(shell).look("/workspace/a")
+    assert not marks.files_tainted
+    await WriteFile(shell).put("/workspace/a", b"words of others")
+    assert marks.files_tainted
+    assert (await ReadFile(shell).call({"path": "a"})).tainted, (
+        "also where the sandbox's answer is not as expected"
+    )
+    assert ReadFile(shell).question({"path": "a"}, ()) is None
+    assert WriteFile(shell).question({"path": "a", "content": "x"}, ()) is None
 
 
 class Stubborn(MemorySandboxes):

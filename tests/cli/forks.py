@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import platform
+import resource
 import signal
 import socket
 import subprocess
@@ -24,21 +25,25 @@ from typing import Any
 
 CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CLONE_PARENT = 0x8000
-LOADED = ("rumi.app", "rumi.channels.terminal", "rumi.windows")
+LOADED = ("rumi.app", "rumi.channels.telegram", "rumi.channels.terminal", "rumi.windows")
 MOST = 1 << 17
 """Bytes of a command with its environment."""
 
 
 class Forked(subprocess.Popen[str]):
-    """A `Popen` whose command `rumi …` is not executed but forked."""
+    """A `Popen` whose command `rumi …` is not executed but forked; `open_files` is its soft limit."""
+
+    def __init__(self, *given: Any, open_files: int = 0, **named: Any) -> None:
+        self._open_files = open_files
+        super().__init__(*given, **named)
 
     def _execute_child(self, *given: Any) -> None:
-        args, env, pipes = given[0], given[6], given[10:16]
+        args, folder, env, pipes = given[0], given[5], given[6], given[10:16]
         stdin, _, _, stdout, _, stderr = pipes
         loaded = loaded_rumi(env.get("LANG", ""))
-        words = json.dumps({"argv": args, "env": env, "folder": os.getcwd()}).encode(
-            "utf-8", "surrogateescape"
-        )
+        command = {"argv": args, "env": env, "folder": folder or os.getcwd()}
+        command["open_files"] = self._open_files
+        words = json.dumps(command).encode("utf-8", "surrogateescape")
         descriptors = array.array("i", (stdin, stdout, stderr))
         loaded.sendmsg([words], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
         self.pid = int(loaded.recv(20))
@@ -108,6 +113,9 @@ def become(command: dict[str, Any], descriptors: "array.array[int]") -> None:
     os.environ.update(command["env"])
     os.chdir(command["folder"])
     sys.argv = command["argv"]
+    if command["open_files"]:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (command["open_files"], hard))
     for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         old = getattr(sys, name)
         new = open(number, mode, encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115

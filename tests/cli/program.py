@@ -50,9 +50,11 @@ class Program:
         ours = {"LANG": "C.UTF-8", "RUMI_HOME": str(self.home), "RUMI_SESSION__LINGER_S": "0"}
         return {**kept, **ours, **CORE, **self.env}
 
-    def run(self, *words: str, text: str = "", code: int | None = 0) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *words: str, text: str = "", code: int | None = 0, folder: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         """Run it to its end and check its exit code."""
-        with self._started(words, subprocess.PIPE) as process:
+        with self._started(words, subprocess.PIPE, folder) as process:
             try:
                 output, errors = process.communicate(text, BOUND_S)
             except BaseException:
@@ -68,7 +70,9 @@ class Program:
         """Start it; the caller ends it, and types where it is a chat."""
         return self._started(words, subprocess.DEVNULL if "-p" in words else subprocess.PIPE)
 
-    def _started(self, words: tuple[str, ...], stdin: int) -> "subprocess.Popen[str]":
+    def _started(
+        self, words: tuple[str, ...], stdin: int, folder: Path | None = None
+    ) -> "subprocess.Popen[str]":
         return (Forked if CLONE else subprocess.Popen[str])(
             [RUMI, *words],
             stdin=stdin,
@@ -76,6 +80,7 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment(),
+            cwd=folder and str(folder),
         )
 
     def serving(self) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.cli.forks import CLONE, Forked
 from tests.cli.program import RUMI, Program
 from tests.cli.telegram_world import FIRST_PERSON, World
 from tests.fakes.bot_api_world import Chat, Message, Person
@@ -56,13 +57,15 @@ class TelegramBot:
         """Start it; returns when it says that it serves."""
         before = len(self.output)
         with self.printed.open("ab") as printed:
-            process = subprocess.Popen(
-                ["sh", "-c", f'ulimit -S -n {OPEN_FILES}; exec "$0" "$@"', RUMI, "telegram", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                env=self.program.environment(),
-            )
+            command = [RUMI, "telegram", *words]
+            how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": printed, "stderr": printed}
+            how["env"] = self.program.environment()
+            process: subprocess.Popen[Any]
+            if CLONE:
+                process = Forked(command, open_files=OPEN_FILES, text=True, **how)
+            else:
+                limited = ["sh", "-c", f'ulimit -S -n {OPEN_FILES}; exec "$0" "$@"']
+                process = subprocess.Popen(limited + command, **how)
         self.started.append(process)
         wait_for(lambda: says in self.output[before:] or not self.lives, self.tell)
         assert self.lives, self.tell()
@@ -143,7 +146,7 @@ def _walk(node: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
         yield from _walk(child, path)
 
 
-def wait_for(what: Callable[[], object], why: Callable[[], str] = str, bound_s: float = 90.0) -> None:
+def wait_for(what: Callable[[], object], why: Callable[[], str] = str, bound_s: float = 180.0) -> None:
     """Real processes need real time: look until it is so."""
     until = time.monotonic() + bound_s
     while not what():

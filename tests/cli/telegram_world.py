@@ -46,7 +46,7 @@ class World:
 
     def __enter__(self) -> "World":
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:

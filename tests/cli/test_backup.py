@@ -15,7 +15,7 @@ from rumi.errors import UsageError
 from rumi.home import Home
 from rumi.journal.store import Store
 from rumi.restore import restorable
-from tests.cli.program import Program
+from tests.cli.program import BOUND_S, Program
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_th
         said = bubblewrap.run("backup", str(tmp_path / "b")).stdout
     finally:
         chat.stdin.close()
-        assert chat.wait(60) == 0
+        assert chat.wait(BOUND_S) == 0
         chat.stdout.close()
         assert chat.stderr is not None
         chat.stderr.close()

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import containers
-from tests.cli.program import Program
+from tests.cli.program import BOUND_S, Program
 
 
-def wait_for(what: Callable[[], object], bound_s: float = 30) -> None:
+def wait_for(what: Callable[[], object], bound_s: float = BOUND_S) -> None:
     """Real processes need real time: look until it is so."""
     until = time.monotonic() + bound_s
     while not what():
@@ -41,6 +41,22 @@ def test_one_turn_with_three_steps_and_a_second_that_sees_the_file(program: Prog
     with sqlite3.connect(program.home / "state.db") as db:
         turns = db.execute("SELECT count(DISTINCT turn), count(DISTINCT session) FROM history").fetchone()
     assert turns == (2, 2)
+
+
+def test_a_file_is_edited_and_the_diff_is_told_but_not_logged(program: Program) -> None:
+    words = "write a.txt: one\ntwo\n; then edit a.txt: two => dos; then edita a.txt: three => tres"
+    events = program.events("-p", words)
+    tee, edited, missed = (e for e in events if e["event"] == "tool_result")
+    assert "diff" not in tee
+    assert edited["content"] == "edited a.txt: +1 −1, line 2"
+    assert edited["diff"] == "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+dos"
+    assert (missed["ok"], missed["exit_code"]) == (True, 1)
+    assert "old_text is not there" in missed["content"]
+    assert program.events("-p", "read a.txt")[-1]["answer"].count("dos") == 1
+    line = next(line for line in program.audit() if line.get("tool") == "edit_file")
+    assert line["event"] == "tool"
+    assert (line["command"], line["argv"]) == ("a.txt", ["edit_file", "/workspace/a.txt"])
+    assert "dos" not in (program.home / "logs/audit.jsonl").read_text()
 
 
 @pytest.mark.bubblewrap
@@ -102,7 +118,7 @@ def test_the_policy_judges_commands(bubblewrap: Program, command: str, ok: bool)
 
 @pytest.mark.bubblewrap
 def test_exit_codes_tell_how_it_ended(bubblewrap: Program, tmp_path: Path) -> None:
-    bubblewrap.run("chat", "-p", "run echo 1; then run echo 1", code=3)
+    bubblewrap.run("chat", "-p", "run echo 1; then run echo 1; then run echo 1", code=3)
     assert bubblewrap.audit()[-1]["stopped_reason"] == "repeated_call"
     bubblewrap.run("chat", "--chat", "tg1", "-p", "hi", code=2)
     bubblewrap.run("chat", "--chat", "no spaces", "-p", "hi", code=2)
@@ -119,7 +135,7 @@ def test_an_interrupted_turn_exits_130_and_leaves_nothing(bubblewrap: Program) -
     chat = bubblewrap.start("chat", "-p", "run sleep 612")
     wait_for(lambda: "sleep 612" in (bubblewrap.run("status", code=None).stdout))
     chat.send_signal(signal.SIGINT)
-    out, err = chat.communicate(timeout=30)
+    out, err = chat.communicate(timeout=BOUND_S)
     assert chat.returncode == 130, out + err
     assert "Stopped" in out + err
     assert not processes("sleep 612")
@@ -145,7 +161,7 @@ def test_a_home_that_is_held_is_asked_through_its_holder(bubblewrap: Program) ->
         assert next(child["id"] for child in status["tree"]["children"]) == "journal"
         assert bubblewrap.run("stop", "cli").stdout == "Nothing is running.\n"
     finally:
-        first.communicate("/exit\n", timeout=30)
+        first.communicate("/exit\n", timeout=BOUND_S)
     assert first.returncode == 0
     assert "No Rumi is running" in bubblewrap.run("status", code=1).stderr
 
@@ -182,7 +198,7 @@ def test_containers_end_with_the_program_and_by_themselves_after_a_kill(
         assert containers(theirs) != []
     finally:
         neighbour.send_signal(signal.SIGTERM)
-        neighbour.communicate(timeout=30)
+        neighbour.communicate(timeout=BOUND_S)
     assert containers(theirs) == []
 
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.program import RUMI, Program
+from tests.cli.program import BOUND_S, RUMI, Program
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -65,7 +65,7 @@ def test_a_chat_is_deleted_with_its_files_and_facts_stay(bubblewrap: Program) ->
     assert "--yes" in refused
     bubblewrap.run("chats", "delete", "cli", "--yes")
     assert bubblewrap.run("chats", "list").stderr == "There are no chats yet.\n"
-    assert list((bubblewrap.home / "workspace" / "cli").iterdir()) == []
+    assert list((bubblewrap.home / "workspace").iterdir()) == []
     assert "Salta" in bubblewrap.run("memory", "list").stdout
     assert "hola" in bubblewrap.run("chat", "-p", "run echo hola").stdout
 
@@ -91,7 +91,7 @@ def test_a_chat_is_deleted_while_rumi_runs_and_goes_on_empty(bubblewrap: Program
         assert bubblewrap.run("chats", "search", "mate", code=1).stdout == ""
     finally:
         process.stdin.close()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=BOUND_S) == 0
         process.stdout.close()
         assert process.stderr is not None
         process.stderr.close()

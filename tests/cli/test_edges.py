@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.cli.program import RUMI, Program
+from tests.cli.program import BOUND_S, RUMI, Program
 
 
 @pytest.mark.parametrize("words", [("status", "--watch"), ("status", "--watch", "--json")])
@@ -21,10 +21,10 @@ def test_ctrl_c_ends_watching_without_a_word(bubblewrap: Program, words: tuple[s
         assert watching.stdout.readline()
         time.sleep(0.2)  # into its sleep, where Ctrl-C comes out of a nursery
         watching.send_signal(signal.SIGINT)
-        _, errors = watching.communicate(timeout=20)
+        _, errors = watching.communicate(timeout=BOUND_S)
         assert (watching.returncode, errors) == (130, "")
     finally:
-        chat.communicate("", timeout=20)
+        chat.communicate("", timeout=BOUND_S)
 
 
 @pytest.mark.parametrize("words", [("status", "--watch"), ("status", "--watch", "--json")])
@@ -39,9 +39,9 @@ def test_watching_ends_quietly_when_nobody_reads(bubblewrap: Program, words: tup
             assert watching.stdout.readline()
             watching.stdout.close()
             assert watching.stderr.read() == ""
-            assert watching.wait(timeout=20) == 1
+            assert watching.wait(timeout=BOUND_S) == 1
     finally:
-        chat.communicate("", timeout=20)
+        chat.communicate("", timeout=BOUND_S)
 
 
 def test_a_text_that_is_no_utf8_is_worked_on_all_the_same(bubblewrap: Program) -> None:
@@ -109,7 +109,7 @@ def test_a_full_disk_behind_the_output_is_one_clear_sentence(bubblewrap: Program
             assert "The output cannot be written: No space left on device." in done.stderr
             assert not set(done.stderr.split()) & {"Traceback", "Exception"}
     finally:
-        chat.communicate("", timeout=20)
+        chat.communicate("", timeout=BOUND_S)
 
 
 def test_help_is_there_in_short_too(bubblewrap: Program) -> None:

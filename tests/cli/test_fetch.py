@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Program
+from tests.cli.program import BOUND_S, Program
 
 PAGE = b"""<!doctype html><title>Rivers</title><nav>Home</nav><main><h1>Rivers</h1>
 <p>The Guadalquivir is 657 km long. <a href="/ebro">The Ebro</a> is longer.\x1b]0;title\x07</p></main>"""
@@ -78,7 +78,7 @@ def test_what_a_redirect_led_to_is_told_in_one_line(tmp_path: Path, site: str) -
 def test_an_interrupt_ends_a_fetch_that_nobody_answers(tmp_path: Path, site: str) -> None:
     rumi = Program(tmp_path / "home", {"RUMI_FETCH__ALLOW": f'["{site}"]', "RUMI_FETCH__TIMEOUT_S": "60"})
     process = rumi.start("fetch", f"http://{site}/slow")
-    assert Site.waiting.wait(30)
+    assert Site.waiting.wait(BOUND_S)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30) == ("", "")
+    assert process.communicate(timeout=BOUND_S) == ("", "")
     assert process.returncode == 130

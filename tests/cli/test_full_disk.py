@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pytest
 
-from tests.cli.program import Program
+from tests.cli.program import BOUND_S, Program
 
 pytestmark = pytest.mark.docker
 
@@ -120,7 +120,7 @@ def test_a_running_program_outlasts_a_full_disk_and_comes_back_by_itself(disk: P
         until(lambda: status(disk)["storage"]["trouble"] is None)
         send(process, "run echo back again")
         line_with(process.stdout, "back again")
-        process.communicate(timeout=60)
+        process.communicate(timeout=BOUND_S)
         assert process.returncode == 1, "lines were lost, and a program has to learn that"
     finally:
         process.kill()
@@ -184,7 +184,7 @@ def test_a_program_whose_database_is_locked_for_long_goes_on_when_it_is_free(dis
             assert status(disk)["storage"]["trouble"] == "locked"
             other.execute("ROLLBACK")
         line_with(process.stdout, "two")
-        process.communicate(timeout=60)
+        process.communicate(timeout=BOUND_S)
         assert process.returncode == 0
     finally:
         process.kill()
@@ -200,7 +200,7 @@ def test_a_program_whose_database_was_deleted_says_so_and_takes_nothing(disk: Pr
         assert until(lambda: status(disk)["storage"]["trouble"]) == "replaced"
         send(process, "run echo two")
         line_with(process.stderr, "state.db was deleted or replaced")
-        process.communicate(timeout=60)
+        process.communicate(timeout=BOUND_S)
         assert process.returncode == 1
     finally:
         process.kill()

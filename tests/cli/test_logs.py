@@ -72,13 +72,15 @@ def test_entries_are_read_a_line_each_through_put_aside_files_and_torn_lines(hom
 def test_waits_crashes_restarts_and_giving_up_are_lines_too(home: Program) -> None:
     log = Log(home.home)
     log.write("waiting", chat_id="cli", turn="t1", seconds=12.4, why="rate limit")
+    log.write("queued", chat_id="cli", turn="t2", message=2, place=1)
     for event, error in (("crashed", "ValueError: no"), ("restarted", ""), ("failed", "ValueError: no")):
         log.write(event, chat_id="cli", actor="rumi/chats/cli", incarnation=1, error=error)
     log.write("crashed", chat_id="", actor="rumi/models", incarnation=1, error="OSError")
     log.turn("cli", 1, reason="crashed")
-    lines = home.run("logs", "-n", "8").stdout.splitlines()
-    assert [line[15:].strip() for line in lines[:5]] == [
+    lines = home.run("logs", "-n", "9").stdout.splitlines()
+    assert [line[15:].strip() for line in lines[:6]] == [
         "cli            ⏳ waits 12 s: rate limit",
+        "cli            ⏳ a message waits, place 1",
         "cli            ✗ rumi/chats/cli crashed: ValueError: no",
         "cli            ↻ rumi/chats/cli was restarted",
         "cli            ✗ rumi/chats/cli gave up: ValueError: no",

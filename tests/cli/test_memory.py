@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.cli.program import RUMI, Program
+from tests.cli.program import BOUND_S, RUMI, Program
 from tests.memory.files import EXPECTED, original
 from tests.terminal.ptys import terminal
 
@@ -78,7 +78,7 @@ async def test_a_terminal_of_80_columns_gets_a_table(rumi: Program) -> None:
 
 def test_commands_at_the_same_moment_wait_for_each_other(rumi: Program) -> None:
     started = [rumi.start("memory", "set", f"key {number}", "value") for number in range(4)]
-    assert [process.communicate(timeout=60)[1] for process in started] == [""] * 4
+    assert [process.communicate(timeout=BOUND_S)[1] for process in started] == [""] * 4
     assert len(json.loads(rumi.run("memory", "list", "--json").stdout)) == 4
 
 
@@ -108,7 +108,7 @@ def test_a_new_process_knows_what_was_remembered_and_a_running_one_is_asked(bubb
         bubblewrap.run("memory", "forget", "city")
         assert json.loads(bubblewrap.run("memory", "extract", "--json").stdout) == {"learned": 0}
         assert "hunter2" not in bubblewrap.run("memory", "set", "password", "hunter2", code=1).stderr
-        rest, _ = running.communicate("what do you know about me\n", timeout=60)
+        rest, _ = running.communicate("what do you know about me\n", timeout=BOUND_S)
     finally:
         running.kill()
         running.wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Program, serving
+from tests.cli.program import BOUND_S, Program, serving
 
 KEY = "gsk_0123456789abcdefghijKLMNOPQRSTUV"
 
@@ -112,7 +112,7 @@ def test_an_interrupt_ends_the_turn_while_the_model(
         pytest.fail(f"never came to {phase}")
     began = time.monotonic()
     chat.send_signal(signal.SIGINT)
-    out, err = chat.communicate(timeout=20)
+    out, err = chat.communicate(timeout=BOUND_S)
     assert chat.returncode == 130, out + err
     assert time.monotonic() - began < 30
     assert "Stopped" in out + err

@@ -140,7 +140,7 @@ def test_ctrl_c_ends_the_wait_for_a_pipe(bubblewrap: Program) -> None:
     wait_for(lambda: bubblewrap.home.exists())
     time.sleep(0.5)
     os.kill(process.pid, signal.SIGINT)
-    assert process.wait(2) == 130
+    assert process.wait(BOUND_S) == 130
     assert process.communicate()[0] == ""
 
 

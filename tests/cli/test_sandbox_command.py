@@ -12,7 +12,7 @@ import trio
 from rumi.sandbox import SandboxLimits
 from rumi.sandbox.docker.engine import DockerEngine
 from tests.cli.conftest import containers
-from tests.cli.program import Program
+from tests.cli.program import BOUND_S, Program
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def running_command(program: Program) -> Iterator["subprocess.Popen[str]"]:
         assert "running sleep" in program.run("status").stdout
     finally:
         chat.terminate()
-        chat.communicate(timeout=30)
+        chat.communicate(timeout=BOUND_S)
 
 
 def left_container(program: Program) -> str:

@@ -54,3 +54,14 @@ def test_web_serves_the_page_alone_and_prints_its_link(bubblewrap: Program) -> N
 
 def test_a_place_that_is_taken_or_no_place_is_one_sentence_and_exit_2(bubblewrap: Program) -> None:
     assert "nowhere" in bubblewrap.run("web", "nowhere", code=2).stderr
+
+
+def test_the_page_alone_needs_no_docker_because_only_its_owner_uses_it(bubblewrap: Program) -> None:
+    del bubblewrap.env["RUMI_SANDBOX__BACKEND"]
+    bubblewrap.env["DOCKER_HOST"] = "unix:///nonexistent"
+    process = bubblewrap.start("web", "127.0.0.1:0")
+    try:
+        until_it_serves(bubblewrap, process)
+        assert "bubblewrap" in bubblewrap.run("status").stdout
+    finally:
+        ended(process)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import RUMI, Program
+from tests.cli.program import BOUND_S, Program
 from tests.skills.making import write_skill
 
 WITHOUT_PYTEST = """
@@ -24,16 +24,7 @@ def rumi(tmp_path: Path) -> Program:
 
 def inside(program: Program, folder: Path, *words: str, code: int = 0) -> str:
     """Run `rumi skills` in a folder; both streams."""
-    done = subprocess.run(
-        [RUMI, "skills", *words],
-        cwd=folder,
-        env=program.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    done = program.run("skills", *words, code=code, folder=folder)
     return done.stdout + done.stderr
 
 
@@ -138,7 +129,7 @@ def test_a_running_chat_uses_what_was_edited_and_not_what_was_switched_off(
         see("The skill mine is off.")
         bubblewrap.run("skills", "enable", "mine")
         see("Another way.")
-        assert process.communicate(timeout=60)[0].count("way.") == 0
+        assert process.communicate(timeout=BOUND_S)[0].count("way.") == 0
     finally:
         process.kill()
         process.wait()

@@ -28,7 +28,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         yield program
     finally:
         chat.terminate()
-        chat.communicate(timeout=30)
+        chat.communicate(timeout=BOUND_S)
 
 
 def node(status: dict[str, object], *path: str) -> dict[str, object]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Program
+from tests.cli.program import BOUND_S, Program
 from tests.cli.telegram_bot import Gate, Talk, TelegramBot, running, wait_for
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import processes
@@ -173,7 +173,7 @@ def test_a_watcher_of_it_may_leave(stopped: TelegramBot) -> None:
     watched.stderr.close()
     assert Talk(stopped.world).ask("say hello") == "hello"
     watched.send_signal(signal.SIGHUP)
-    watched.communicate(timeout=30)
+    watched.communicate(timeout=BOUND_S)
     assert watched.returncode == 0
 
 

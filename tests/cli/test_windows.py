@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,11 @@ def held(program: Program) -> Iterator["subprocess.Popen[str]"]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return Program(tmp_path_factory.mktemp("windows") / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+    folder = tmp_path_factory.mktemp("windows") / "home"
+    folder.mkdir(mode=0o700)
+    own = '[model.custom.own]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
+    (folder / "config.toml").write_text(own)
+    return Program(folder, {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +58,14 @@ class Person:
 
 
 @asynccontextmanager
-async def on_a_terminal(program: Program) -> AsyncIterator[Person]:
-    """A person in front of `rumi chat`; what still runs in the end is killed."""
+async def on_a_terminal(
+    program: Program, command: Sequence[str] = (RUMI,), folder: Path | None = None
+) -> AsyncIterator[Person]:
+    """A person in front of `rumi chat`, or another command; what still runs in the end is killed."""
     environment = {**program.environment(), "TERM": "xterm"}
     async with terminal(100, 40) as window:
         process = await trio.lowlevel.open_process(
-            [RUMI], stdin=window.slave, stdout=window.slave, stderr=window.slave, env=environment
+            command, stdin=window.slave, stdout=window.slave, stderr=window.slave, env=environment, cwd=folder
         )
         try:
             with trio.fail_after(BOUND_S):
@@ -102,19 +108,24 @@ def test_one_turn_lines_and_events_are_as_without_a_holder(
     assert shapes(ours) == shapes(theirs)
     done = home.run("chat", "--chat", "lines", text="run sleep 600\n/stop\nrun echo later\n")
     assert done.stdout.index("Stopped") < done.stdout.index("later")
-    home.run("chat", "-p", "run echo 1; then run echo 1", code=3)
+    home.run("chat", "-p", "run echo 1; then run echo 1; then run echo 1", code=3)
     home.run("chat", "--chat", "tg1", "-p", "hi", code=2)
     home.run("chat", "--chat", "work", "--new", "-p", "hi")
 
 
-def test_a_model_that_the_holder_has_not_is_refused_and_other_settings_are_named(
+def test_a_model_is_the_windows_own_and_settings_that_do_not_apply_are_named(
     home: Program, holder: "subprocess.Popen[str]"
 ) -> None:
     refused = home.run("chat", "--model", "groq:any", "-p", "hi", code=2)
     assert refused.stderr == (
-        "rumi: --model groq:any cannot take effect: the running Rumi uses offline and is at work. "
-        "Leave it out, or end that one first.\n"
+        "rumi: The model 'groq:any' needs GROQ_API_KEY. "
+        "Set it in the environment or in .env, or use --model offline.\n"
     )
+    own = home.run("chat", "--model", "custom:own", "-p", "hi", code=4).stderr
+    assert "The model did not answer: cannot connect to http://127.0.0.1:9" in own
+    assert "do not apply" not in own
+    assert home.run("chat", "-p", "/model", "--model", "custom:own").stdout.endswith("custom:own\n")
+    assert "needs a terminal" in home.run("chat", "-p", "/copy", code=2).stderr
     named = "These settings of this window do not apply: sandbox.backend. rumi chat (process "
     assert named in home.run("chat", "--sandbox", "docker", "-p", "hi").stderr
     done = home.run("chat", "--model", "offline", "--sandbox", "bubblewrap", "-p", "hi")
@@ -130,11 +141,11 @@ def test_ctrl_c_in_a_window_stops_its_turn_and_a_window_that_is_killed_leaves_no
     busy = home.run("chat", "--chat", "one", "-p", "run date", code=1)
     assert "Already working" in busy.stdout
     one.send_signal(signal.SIGINT)
-    _, errors = one.communicate(timeout=30)
+    _, errors = one.communicate(timeout=BOUND_S)
     assert (one.returncode, "Stopped" in errors) == (130, True)
     assert processes("sleep 632"), "another window's turn goes on"
     two.send_signal(signal.SIGKILL)
-    two.communicate(timeout=30)
+    two.communicate(timeout=BOUND_S)
     wait_for(lambda: not processes("sleep 631") and not processes("sleep 632"))
     wait_for(lambda: open_windows(home) == 1)
 
@@ -148,7 +159,7 @@ def test_a_stopped_window_delays_nobody(home: Program, holder: "subprocess.Popen
     assert home.run("stop", "same").stdout == "⏹ Stopped.\n"
     home.run("chat", "--chat", "same", "-p", "run date")
     os.kill(window.pid, signal.SIGCONT)
-    output, _ = window.communicate(timeout=30)
+    output, _ = window.communicate(timeout=BOUND_S)
     assert json.loads(output.splitlines()[-1])["reason"] == "stopped"
 
 
@@ -168,7 +179,7 @@ def test_when_the_process_is_killed_its_windows_go_on_with_another_one(bubblewra
         wait_for(lambda: open_windows(bubblewrap) == 4)
         killed = bubblewrap.serving()
         os.kill(killed, signal.SIGKILL)
-        output, errors = one.communicate(timeout=60)
+        output, errors = one.communicate(timeout=BOUND_S)
         assert (one.returncode, output) == (130, "")
         assert "I was restarted while working on: “run sleep 633”" in errors
         assert "The process that served this chat has ended" in errors
@@ -178,41 +189,99 @@ def test_when_the_process_is_killed_its_windows_go_on_with_another_one(bubblewra
             pass
         assert bubblewrap.serving() not in (killed, at_work.pid, idle.pid)
         type_into(at_work, "run echo more")
-        output, _ = at_work.communicate(timeout=60)
+        output, _ = at_work.communicate(timeout=BOUND_S)
         ends = [json.loads(line) for line in output.splitlines() if "turn_finished" in line]
         assert [end["reason"] for end in ends] == ["interrupted", "complete"]
-        idle.communicate(timeout=60)
+        idle.communicate(timeout=BOUND_S)
         assert idle.returncode == 0
         left = bubblewrap.serving()
     wait_for(lambda: not processes("sleep 633$") and not processes("sleep 635$") and not runs(left))
 
 
+async def waits_for(window: Terminal, file: str) -> None:
+    """Begin a turn that ends, with the name in capitals, when that file comes into the workspace."""
+    await window.type(f"run until test -e {file}; do sleep 0.1; done; echo {file} | tr a-z A-Z\r")
+    await window.until(lambda: processes(f".*until test -e {file};"))
+
+
+async def test_the_next_process_keeps_a_windows_model_and_loads_nothing_from_its_folder(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "rumi.py").write_text("raise SystemExit(3)")
+    bubblewrap.home.mkdir(mode=0o700, exist_ok=True)
+    own = '[model.custom.own]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
+    (bubblewrap.home / "config.toml").write_text(own)
+    async with on_a_terminal(bubblewrap, folder=tmp_path) as person:
+        await person.window.see("offline · bubblewrap · cli")
+        await person.window.type("/model custom:own\r")
+        await person.window.see("custom:own · bubblewrap · cli")
+        os.kill(bubblewrap.serving(), signal.SIGKILL)
+        await person.window.see("The chat goes on · model custom:own")
+        await person.window.type("/status\r")
+        await person.window.see("Chat cli: idle.")
+        await person.window.see("custom:own · bubblewrap · cli")
+        await person.window.type("/exit\r")
+        assert await person.process.wait() == 0
+
+
 async def test_closing_any_terminal_ends_no_other_ones_turn_and_its_own_goes_on(bubblewrap: Program) -> None:
-    bubblewrap.env["RUMI_SESSION__LINGER_S"] = "1"
+    bubblewrap.env |= {"RUMI_SESSION__LINGER_S": "1", "RUMI_SANDBOX__POLICY": "open"}
+    workspace = bubblewrap.home / "workspace" / "cli"
     async with on_a_terminal(bubblewrap) as first:
         await first.window.see("›")
         async with on_a_terminal(bubblewrap) as second:
             await second.window.see("›")
             process = bubblewrap.serving()
             assert process not in (first.process.pid, second.process.pid)
-            await second.window.type("run sleep 2; then run echo all-there\r")
-            await second.window.see("$ sleep 2")
+            await waits_for(second.window, "all-there")
             await first.window.type("\x04")
             assert await first.process.wait() == 0
-            await second.window.see("● $ echo all-there")
+            (workspace / "all-there").touch()
+            await second.window.see("ALL-THERE")
+            await second.window.see(" tokens")  # of the turn, when it has ended
             await second.window.type("/status\r")
-            await second.window.see("Messages in the history: 6.")
-            await second.window.type("run sleep 1.5; then run echo on-its-own\r")
-            await second.window.see("$ sleep 1.5")
+            await second.window.see("Messages in the history: 4.")
+            await waits_for(second.window, "on-its-own")
             second.process.kill()
+        await trio.sleep(1.5)  # a process without windows and turns would end
         async with on_a_terminal(bubblewrap) as third:
-            await third.window.see("on-its-own")
+            await third.window.see("›")
+            (workspace / "on-its-own").touch()
+            await third.window.see("ON-ITS-OWN")
             assert bubblewrap.serving() == process
             await third.window.type("/exit\r")
             assert await third.process.wait() == 0
-    with trio.fail_after(30):
+    with trio.fail_after(BOUND_S):
         while runs(process):  # noqa: ASYNC110  # another process's end is no event
             await trio.sleep(0.1)
+
+
+async def test_ctrl_z_gives_the_terminal_to_the_shell_and_the_turn_goes_on(bubblewrap: Program) -> None:
+    shell = ("setsid", "--ctty", "bash", "--norc", "-i")
+    async with on_a_terminal(bubblewrap, shell) as person:
+        window = person.window
+        await window.type(f"{RUMI} chat\r")
+        await window.see("offline · bubblewrap · cli")
+        await window.type("run sleep 2; then run echo after-it\r")
+        await window.see("$ sleep 2")
+        for _ in range(2):
+            await window.type("half typed\x1a")
+            await window.see("Stopped")
+            assert not window.screen.cursor.hidden
+            await window.type("stty -a | grep -q ' icanon.* echo ' && echo $((6 * 7)) as before\r")
+            await window.see("42 as before")
+            await window.type("clear\r")
+            await window.until(lambda: not any("Stopped" in line for line in window.shown))
+            await window.type("fg\r")
+            await window.see("offline · bubblewrap · cli")
+            await window.see("half typed")
+        await window.see("after-it")
+        await window.type("\x15/exit\r")
+        await window.until(lambda: window.shown[-1].endswith("#") or window.shown[-1].endswith("$"))
+        await window.type("echo left with $?\r")
+        await window.see("left with 0")
+        await window.type("exit\r")
+        assert await person.process.wait() == 0
 
 
 def test_an_idle_process_is_replaced_when_settings_change_or_the_home_is_needed(bubblewrap: Program) -> None:
@@ -233,7 +302,7 @@ def test_a_process_that_is_ended_interrupts_its_turns_and_says_so(bubblewrap: Pr
     one = bubblewrap.start("chat", "--chat", "one", "-p", "run sleep 634")
     wait_for(lambda: processes("sleep 634$"))
     os.kill(bubblewrap.serving(), signal.SIGTERM)
-    _, errors = one.communicate(timeout=30)
+    _, errors = one.communicate(timeout=BOUND_S)
     assert (one.returncode, "I was restarted while working on" in errors) == (130, True)
     wait_for(lambda: not processes("sleep 634$"))
 
@@ -242,7 +311,7 @@ def test_many_that_start_at_once_share_one_home(bubblewrap: Program) -> None:
     starting = [bubblewrap.start("chat", "--chat", f"c{number}", "-p", f"run echo {number}")
                 for number in range(6)]  # fmt: skip
     for number, each in enumerate(starting):
-        output, errors = each.communicate(timeout=60)
+        output, errors = each.communicate(timeout=BOUND_S)
         assert (each.returncode, f"\n{number}\n" in output) == (0, True), errors
 
 
@@ -266,7 +335,7 @@ def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_pa
         assert "there" in talk.hear(1)[0]
         bot.send_signal(signal.SIGTERM)
         assert bot.end() == 0
-        _, errors = window.communicate(timeout=30)
+        _, errors = window.communicate(timeout=BOUND_S)
         assert window.returncode == 1
         assert "rumi telegram (process" in errors.splitlines()[-1]
         assert "has ended, and this window with it" in errors

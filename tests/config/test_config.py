@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rumi.config import Loaded, Secret, home_from, load_settings
 from rumi.config.schema import memory_bytes
 from rumi.errors import ConfigError
+from rumi.settings import chat_limits_of
 
 LOCAL = '[model.custom.local]\nbase_url = "http://127.0.0.1:8080/v1"\nmodel = "llama3.2:3b"\n'
 
@@ -43,12 +44,19 @@ DEFAULTS = {
     "model.first_token_timeout_s": "",
     "model.temperature": "",
     "model.max_output_tokens": "",
+    "model.reasoning_effort": "",
     "model.context_tokens": "",
     "model.max_concurrent": "",
-    "agent.max_turns": "10",
+    "agent.max_turns": "30",
+    "agent.max_turns_telegram": "10",
+    "agent.max_turns_terminal": "30",
+    "agent.max_turns_page": "30",
     "agent.repeated_call": "2",
     "agent.consecutive_errors": "3",
     "agent.turn_timeout_s": "600",
+    "agent.turn_timeout_s_telegram": "600",
+    "agent.turn_timeout_s_terminal": "1800",
+    "agent.turn_timeout_s_page": "600",
     "agent.confirm_timeout_s": "600",
     "sandbox.backend": '"auto"',
     "sandbox.image": '"rumi-runner:latest"',
@@ -71,6 +79,8 @@ DEFAULTS = {
     "session.file_mb": "50",
     "session.keep_days": "0",
     "session.linger_s": "10",
+    "chat.when_busy": '"reject"',
+    "chat.max_queued": "5",
     "fetch.timeout_s": "10",
     "fetch.max_bytes": "1000000",
     "fetch.max_redirects": "5",
@@ -112,6 +122,36 @@ def test_every_default_can_be_given_in_the_environment(tmp_path: Path, key: str)
     name = "RUMI_" + key.upper().replace(".", "__")
     plain = value.strip('"') if value.startswith('"') else value
     assert rows(load(tmp_path, "", {name: plain}))[key] == (value, name)
+
+
+def test_a_general_limit_holds_for_channels_whose_own_is_not_set(tmp_path: Path) -> None:
+    toml = "[agent]\nmax_turns = 4\nmax_turns_page = 50\n"
+    loaded = load(tmp_path, toml, {"RUMI_AGENT__TURN_TIMEOUT_S": "90"})
+    shown = rows(loaded)
+    assert shown["agent.max_turns"] == shown["agent.max_turns_telegram"] == ("4", "config.toml")
+    assert shown["agent.max_turns_terminal"] == ("4", "config.toml")
+    assert shown["agent.max_turns_page"] == ("50", "config.toml")
+    for key in (
+        "turn_timeout_s",
+        "turn_timeout_s_telegram",
+        "turn_timeout_s_terminal",
+        "turn_timeout_s_page",
+    ):
+        assert shown[f"agent.{key}"] == ("90", "RUMI_AGENT__TURN_TIMEOUT_S")
+    limits = chat_limits_of(loaded, 1000)
+    assert (limits.turn.max_turns, limits.turn.timeout_s) == (4, 90)
+    assert {name: each.max_turns for name, each in limits.turn_of.items()} == {
+        "telegram": 4,
+        "terminal": 4,
+        "page": 50,
+    }
+
+
+def test_each_channel_has_the_limits_that_fit_its_work(tmp_path: Path) -> None:
+    limits = chat_limits_of(load(tmp_path), 1000)
+    found = {name: (each.max_turns, each.timeout_s) for name, each in limits.turn_of.items()}
+    assert found == {"telegram": (10, 600), "terminal": (30, 1800), "page": (30, 600)}
+    assert (limits.turn.max_turns, limits.turn.timeout_s) == (30, 600)
 
 
 def test_later_sources_win_and_are_told(tmp_path: Path) -> None:
@@ -188,6 +228,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ),
         ('[sandbox]\nextra_programs = ["a b"]', ['sandbox.extra_programs[0] = "a b"']),
         ("[agent]\nmax_turns = 0", ["agent.max_turns = 0", "greater than or equal to 1"]),
+        ('[model]\nreasoning_effort = "much"', ["model.reasoning_effort", "'low', 'medium' or 'high'"]),
         ("[agent]\nmax_turns = -1", ["agent.max_turns = -1"]),
         ("[agent]\nturn_timeout_s = 0", ["agent.turn_timeout_s = 0", "greater than 0"]),
         ("[agent]\nturn_timeout_s = nan", ["agent.turn_timeout_s = NaN"]),
@@ -404,7 +445,7 @@ def test_an_env_file_in_the_working_folder_is_not_read(
 
 def test_settings_in_the_env_file_do_not_count(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("RUMI_AGENT__MAX_TURNS=3\n")
-    assert load_settings(tmp_path, {}, {}).settings.agent.max_turns == 10
+    assert load_settings(tmp_path, {}, {}).settings.agent.max_turns == 30
 
 
 def test_a_secret_is_in_no_repr(tmp_path: Path) -> None:

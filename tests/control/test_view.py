@@ -23,7 +23,7 @@ def chat(id: str, **job: Any) -> dict[str, Any]:
     if job:
         tools = [{"name": "bash", "what": job["tool"], "age_s": job["age_s"]}] if "tool" in job else []
         metrics |= {"job": "turn", "turn": "t7", "phase": "thinking", "question": False, "tools": tools}
-        metrics["age_s"] = job["age_s"]
+        metrics |= {"age_s": job["age_s"], "queued": job.get("queued", 0)}
     return item(id, figures=metrics, doing="turn" if job else "")
 
 
@@ -130,3 +130,12 @@ def test_what_is_left_of_a_models_budget_is_told() -> None:
 )
 def test_durations_are_told_in_their_largest_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_what_waits_for_a_turn_stands_before_what_the_turn_does() -> None:
+    text = shown(house(chat("a", age_s=3.0, queued=2), chat("b", age_s=5.0, tool="x" * 200, queued=1)))
+    assert "2 queued · t7 thinking · 3 s" in text
+    assert "1 queued · 5 s in bash xxx" in text
+    assert "0 queued" not in shown(house(chat("a", age_s=3.0)))
+    spanish = shown(house(chat("a", age_s=3.0, queued=2)), choice=Choice(language="es"))
+    assert "2 en cola · t7" in spanish

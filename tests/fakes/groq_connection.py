@@ -11,7 +11,18 @@ import h11
 import trio
 
 from tests.fakes.groq_audio import read_form
-from tests.fakes.groq_replies import Answer, Behaviour, Body, Drop, Fail, Hang, Raw, Transcript, reply_chunks
+from tests.fakes.groq_replies import (
+    Answer,
+    Behaviour,
+    Body,
+    Drop,
+    Fail,
+    Hang,
+    Raw,
+    Transcript,
+    reply_chunks,
+    whole_reply,
+)
 
 
 @dataclass(frozen=True)
@@ -104,9 +115,13 @@ class Connection:
 
     async def _answer(self, answer: Answer, request: Recorded) -> None:
         await self._pause(answer.begin_s)
+        assert request.body is not None
+        if request.body.get("stream") is False:
+            whole = whole_reply(answer, self._server.next_id(), request.body["model"])
+            await self._raw(Raw(json.dumps(whole).encode(), "application/json", answer.pause_s))
+            return
         await self._head(200, {"content-type": "text/event-stream", **answer.headers})
         groq = request.path.startswith("/openai")
-        assert request.body is not None
         usage = groq or bool((request.body.get("stream_options") or {}).get("include_usage"))
         chunks = reply_chunks(answer, self._server.next_id(), request.body["model"], groq=groq, usage=usage)
         for number, chunk in enumerate(chunks):

@@ -137,9 +137,24 @@ def reply_chunks(answer: Answer, reply_id: str, model: str, *, groq: bool, usage
     return chunks
 
 
+def whole_reply(answer: Answer, reply_id: str, model: str) -> Body:
+    """A reply that is not streamed."""
+    *chunks, last = reply_chunks(answer, reply_id, model, groq=True, usage=True)
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    message = {"role": "assistant", "content": "".join(delta.get("content", "") for delta in deltas)}
+    choice = {"index": 0, "message": message, "finish_reason": last["choices"][0]["finish_reason"]}
+    usage = last["x_groq"].pop("usage")
+    return {**last, "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
 def last_user_text(body: Body) -> str:
     """The last user message of a request."""
     return next((m["content"] for m in reversed(body["messages"]) if m["role"] == "user"), "")
+
+
+def closes(body: Body) -> bool:
+    """Whether a breaker asks for what was found so far."""
+    return last_user_text(body).startswith("Stop working now")
 
 
 def answered_calls(body: Body) -> list[str]:
@@ -167,8 +182,8 @@ def _tool(body: Body) -> Behaviour:
 
 
 def _loop(body: Body) -> Behaviour:
-    """The same bash call for ever, until there are no tools."""
-    if not body.get("tools"):
+    """The same bash call for ever, until a breaker asks for what was found."""
+    if closes(body):
         return Answer("what I found so far")
     return Answer(calls=[("bash", '{"command": "echo hola"}')])
 

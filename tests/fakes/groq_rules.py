@@ -19,6 +19,8 @@ _KEYS = {
     "stream_options": dict,
     "parallel_tool_calls": bool,
     "disable_tool_validation": bool,
+    "response_format": dict,
+    "reasoning_effort": str,
     "stop": (str, list),
     "seed": int,
     "user": str,
@@ -48,7 +50,10 @@ def check_request(body: object, *, groq: bool = True) -> None:
         _need(isinstance(value, _KEYS[key]), f"'{key}' : wrong type")
     _need(bool(body.get("model")), "'model' : property 'model' is missing")
     _need(bool(body.get("messages")), "'messages' : minimum number of items is 1")
-    _need(body.get("stream") is True, "this server only streams")
+    _check_form(body, groq=groq)
+    if (effort := body.get("reasoning_effort")) is not None and groq:
+        _need(body["model"].startswith(REASONING), "`reasoning_effort` is not supported with this model")
+        _need(effort in {"low", "medium", "high"}, "`reasoning_effort` must be one of low, medium, high")
     _need("stream_options" not in body or not groq, "stream_options is for other servers")
     _need("disable_tool_validation" not in body or groq, "disable_tool_validation is Groq's")
     _need(0 <= body.get("temperature", 1) <= 2, "'temperature' : must be between 0 and 2")
@@ -61,6 +66,33 @@ def check_request(body: object, *, groq: bool = True) -> None:
         names = [tool["function"]["name"] for tool in body["tools"]]
         _need(len(set(names)) == len(names), "'tools' : names must be unique")
     _check_messages(body["messages"], reasoning=groq and body["model"].startswith(REASONING))
+
+
+def _check_form(body: Mapping[str, Any], *, groq: bool) -> None:
+    """Look at `response_format`, which Groq takes of some models, without tools and not streamed."""
+    if (form := body.get("response_format")) is None:
+        _need(body.get("stream") is True, "this server only streams")
+        return
+    _need(form.get("type") == "json_schema", "'response_format.type' : unknown")
+    inside = form.get("json_schema")
+    _need(isinstance(inside, dict) and _is_name(inside.get("name")), "'response_format.json_schema.name'")
+    if not groq:
+        return
+    _need("tools" not in body, "json mode cannot be combined with tool/function calling")
+    _need(body.get("stream") is False, "response_format` does not support streaming")
+    _need(body["model"].startswith(REASONING), "This model does not support response format `json_schema`.")
+    _check_strict(inside["schema"], "schema")
+
+
+def _check_strict(schema: Mapping[str, Any], at: str) -> None:
+    """Look at a strict schema: every property is required, and no other one may be there."""
+    for name, value in (schema.get("properties") or {}).items():
+        _check_strict(value, f"{at}.{name}")
+    if isinstance(schema.get("items"), dict):
+        _check_strict(schema["items"], f"{at}.items")
+    if "properties" in schema:
+        _need(schema.get("additionalProperties") is False, f"{at} : `additionalProperties:false` must be set")
+        _need(set(schema.get("required", ())) == set(schema["properties"]), f"{at} : `required` lacks a key")
 
 
 def _check_tool(tool: Any, at: str) -> None:

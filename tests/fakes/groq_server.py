@@ -192,7 +192,11 @@ class GroqServer:
 
 
 def _validated(answer: Answer, body: Body) -> Behaviour:
-    """Groq looks whether a called tool is there, unless it was told not to."""
+    """Groq looks whether a called tool is there, unless it was told not to; without tools, none may be."""
+    if answer.calls and not body.get("tools"):
+        name, arguments = answer.calls[0]
+        wrote = f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}'
+        return tool_use_failed(wrote, "Tool choice is none, but model called a tool")
     tools = {tool["function"]["name"] for tool in body.get("tools", ())}
     unknown = next((call for call in answer.calls if call[0] not in tools), None)
     if unknown is None or body.get("disable_tool_validation"):

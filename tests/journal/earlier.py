@@ -116,6 +116,17 @@ SCHEMAS[6] = (
     )
 )
 SCHEMAS[7] = SCHEMAS[6] + "CREATE TABLE titles (chat TEXT PRIMARY KEY, title TEXT NOT NULL);\n"
+SCHEMAS[8] = (
+    SCHEMAS[7].replace(
+        "user INTEGER, admin INTEGER NOT NULL DEFAULT 0);",
+        "user INTEGER, admin INTEGER NOT NULL DEFAULT 0, apart INTEGER NOT NULL DEFAULT 0);",
+    )
+    + "CREATE INDEX history_of_chat ON history (chat, id);\n"
+)
+SCHEMAS[9] = SCHEMAS[8].replace(
+    "apart INTEGER NOT NULL DEFAULT 0);",
+    "apart INTEGER NOT NULL DEFAULT 0,\n    channel TEXT NOT NULL DEFAULT '');",
+)
 
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);

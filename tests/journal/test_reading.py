@@ -84,6 +84,9 @@ def test_what_was_said_is_read_backwards_through_all_sessions(book: Book) -> Non
     before = book.do(ReadHistory("cli", before=last[0].id))
     assert isinstance(before, tuple)
     assert [(each.session, each.entry.message.content) for each in before] == [(1, "1"), (1, "2")]
+    going_on = book.do(ReadHistory("cli", going_on=True))
+    assert isinstance(going_on, tuple)
+    assert [each.entry.message.content for each in going_on] == ["4", "5"]
 
 
 def test_what_was_reset_is_neither_read_nor_found(book: Book) -> None:

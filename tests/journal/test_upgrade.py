@@ -64,7 +64,13 @@ def test_the_copy_of_an_earlier_upgrade_goes_when_another_has_succeeded(tmp_path
     assert [each.name for each in tmp_path.glob("*.before-*")] == [f"state.db.before-{SCHEMA_VERSION}"]
 
 
-@pytest.mark.parametrize("version", SCHEMAS)
+@pytest.mark.parametrize(
+    "version",
+    [
+        version if version in (1, SCHEMA_VERSION - 1) else pytest.param(version, marks=pytest.mark.long)
+        for version in SCHEMAS
+    ],
+)
 def test_an_upgrade_that_is_killed_at_any_step_leaves_the_file_as_it_was_or_as_it_will_be(
     tmp_path: Path, version: int
 ) -> None:

@@ -31,7 +31,7 @@ def test_the_default_and_its_fallbacks_stand_in_order_and_share_one_server() -> 
     models = build_models(ModelSettings(groq_api_key=KEY))
     assert names(models) == ["groq:openai/gpt-oss-120b", "groq:openai/gpt-oss-20b"]
     assert len(models.servers) == 1
-    assert models.servers[0].base_url == "https://api.groq.com"
+    assert next(iter(models.servers)).base_url == "https://api.groq.com"
     assert models.context_tokens == 131_072
 
 
@@ -40,10 +40,30 @@ def test_a_model_named_twice_is_there_once() -> None:
     assert names(build_models(settings)) == ["groq:a", "groq:b"]
 
 
+def test_another_model_can_be_chosen_and_shares_servers_and_fallbacks() -> None:
+    fault = ConfigError("model.custom.closed.api_key refers to $NO_KEY, which is not set.")
+    custom = {
+        "mine": CustomServer("http://127.0.0.1:9/v1", "m"),
+        "closed": CustomServer("http://127.0.0.1:9/v1", "m", fault=fault),
+    }
+    models = build_models(ModelSettings("groq:a", ("groq:b",), groq_api_key=KEY, custom=custom))
+    assert [step.model.name for step in models.steps_of("groq:c")] == ["groq:c", "groq:b"]
+    assert len(models.servers) == 1
+    first, *_ = models.steps_of("custom:mine")
+    assert (first.room.context_tokens, len(models.servers)) == (8192, 2)
+    assert models.steps_of("custom:mine")[0] is first, "what is known of its room lasts"
+    assert [step.model.name for step in models.steps_of("offline")] == ["offline"]
+    with pytest.raises(ConfigError, match="NO_KEY"):
+        models.bind("cli", chosen="custom:closed")
+    with pytest.raises(ConfigError, match="GROQ_API_KEY"):
+        build_models(ModelSettings("offline")).bind("cli", chosen="groq:a")
+    assert names(models) == ["groq:a", "groq:b"]
+
+
 def test_offline_needs_no_key_no_server_and_no_fallback() -> None:
     models = build_models(ModelSettings("offline"))
     assert names(models) == ["offline"]
-    assert models.servers == ()
+    assert not models.servers
     assert models.steps[0].server is None
 
 

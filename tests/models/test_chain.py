@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -27,6 +28,7 @@ from rumi.models.types import (
     Reply,
     TextDelta,
     TooLarge,
+    ToolSpec,
     Waiting,
 )
 from rumi.texts import Language
@@ -456,10 +458,14 @@ async def test_what_cannot_be_made_smaller_is_not_asked_again() -> None:
 
 async def test_a_model_is_told_that_its_call_could_not_be_read(autojump_clock: MockClock) -> None:
     slip = ModelError("malformed", "It wrote nonsense.", model="groq:a", failed_generation="bash(ls")
+    asked = replace(HELLO, tools=(ToolSpec("bash", "Runs it.", {"type": "object", "properties": {}}),))
     model = Scripted("groq:a", slip, Reply("better"))
-    await chain(model).reply(HELLO, lambda _: None)
+    await chain(model).reply(asked, lambda _: None)
     first, second = model.requests
-    assert first == HELLO
+    assert first == asked
     assert second.messages[0] == HELLO.messages[0]
     assert second.messages[1] == Message("assistant", "bash(ls")
     assert "could not be read as a tool call" in second.messages[2].content
+    model = Scripted("groq:a", slip, Reply("words"))
+    await chain(model).reply(HELLO, lambda _: None)
+    assert "there are none here" in model.requests[1].messages[2].content

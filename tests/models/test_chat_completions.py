@@ -11,7 +11,8 @@ from email.utils import formatdate
 import pytest
 import trio
 
-from rumi.models.chat_completions import ChatCompletions, Sampling
+from rumi.models.body import Sampling
+from rumi.models.chat_completions import ChatCompletions
 from rumi.models.rates import RateLimits, Window
 from rumi.models.room import Room
 from rumi.models.server import Server
@@ -317,6 +318,7 @@ async def test_words_before_a_call_that_groq_could_not_read_are_kept() -> None:
 async def test_what_nobody_can_read_as_a_call_is_an_error_that_has_it() -> None:
     error = await failure_of(tool_use_failed("import csv\nprint(1)"))
     assert (error.kind, error.failed_generation) == ("malformed", "import csv\nprint(1)")
+    assert str(error).endswith("wrote a tool call that its server cannot read.")
 
 
 def too_large(message: str, status: int = 400, **more: object) -> Fail:

@@ -22,7 +22,7 @@ from rumi.models.types import (
     ToolSpec,
 )
 
-NAMES = ("bash", "web_fetch", "web_search", "remember", "forget", "use_skill")
+NAMES = ("bash", "edit_file", "web_fetch", "web_search", "remember", "forget", "use_skill")
 TOOLS = tuple(ToolSpec(name, name, {"type": "object"}) for name in NAMES)
 PROMPT = Message(
     "system",
@@ -81,6 +81,13 @@ async def work(
         ("escribe a.txt: hola: mundo", "bash", {"command": "tee a.txt", "stdin": "hola: mundo"}),
         ("write a.txt: two\nlines \n", "bash", {"command": "tee a.txt", "stdin": "two\nlines \n"}),
         ("write a b.txt:", "bash", {"command": "tee 'a b.txt'", "stdin": ""}),
+        (
+            "edit a.txt: a: b => c => d",
+            "edit_file",
+            {"path": "a.txt", "old_text": "a: b", "new_text": "c => d"},
+        ),
+        ("edita 'a b.txt': uno =>", "edit_file", {"path": "a b.txt", "old_text": "uno", "new_text": ""}),
+        ("Editá -rf: a\nb => c\n", "edit_file", {"path": "-rf", "old_text": "a\nb", "new_text": "c\n"}),
         ("fetch https://example.com/?a=1:2", "web_fetch", {"url": "https://example.com/?a=1:2"}),
         ("abre https://example.com", "web_fetch", {"url": "https://example.com"}),
         ("search trio nurseries", "web_search", {"query": "trio nurseries"}),

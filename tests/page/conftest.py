@@ -23,7 +23,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def browser() -> "Iterator[Browser]":
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=15_000)  # for machines that are busy
+    expect.set_options(timeout=60_000)  # for machines that are busy
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))

@@ -91,7 +91,7 @@ class Served:
 
     def __enter__(self) -> "Served":
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(60)
         if self._failed is not None:
             raise self._failed
         return self
@@ -185,7 +185,7 @@ class Served:
         node = next(child for child in self.app.status.tree().children if child.id == id)
         return node.restarts + sum(child.restarts for child in node.children)
 
-    def until(self, holds: Callable[[], T], bound_s: float = 10.0) -> T:
+    def until(self, holds: Callable[[], T], bound_s: float = 60.0) -> T:
         end = time.monotonic() + bound_s
         while not (found := self.do(holds)):
             assert time.monotonic() < end, self.said

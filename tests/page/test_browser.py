@@ -9,8 +9,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
+from rumi.agent import ToolFinished, ToolStarted
 from rumi.channels.telegram.formatting import format_reply
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter
+from rumi.chats import ChatEvent, TurnStarted
+from rumi.models import ToolCall
+from rumi.tools import ToolResult
 from tests.page.served import ELSEWHERE, Served
 
 BOUND_S = 10.0
@@ -89,6 +93,23 @@ def test_stop_works_by_button_and_by_escape(page: Page) -> None:
         stop()
         expect(page.locator(".entry.answer").last).to_contain_text("⏹ Stopped.")
         expect(page.locator("#stop")).to_be_disabled()
+
+
+def test_what_waits_says_so_and_is_counted_until_a_stop_drops_it(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path / "home", RUMI_CHAT__WHEN_BUSY="queue") as served:
+        page = browser.new_page()
+        page.goto(served.new_link())
+        expect(page.locator("#connection")).to_have_text("live")
+        for text in ("hang", "say two", "say three"):
+            say(page, text)
+            expect(page.locator(".entry.you.sent").last).to_have_text(text)
+        expect(page.locator(".entry.queued .note").last).to_contain_text("Queued (2 of 5)")
+        expect(page.locator("#queued")).to_have_text("2 queued")
+        expect(page.locator("#chats tbody tr").first).to_contain_text("2 queued")
+        page.click("#stop")
+        expect(page.locator(".entry.answer").last).to_contain_text("2 queued messages were dropped.")
+        expect(page.locator("#queued")).to_be_hidden()
+        page.context.close()
 
 
 def test_what_the_turn_asks_is_answered_by_button_and_by_keys(page: Page, served: Served) -> None:
@@ -409,6 +430,23 @@ def test_earlier_messages_come_when_they_are_asked_for(page: Page, served: Serve
     expect(page.locator("#earlier")).to_be_hidden()
     texts = page.locator(".entry.you").all_text_contents()
     assert texts == [f"message {number}." for number in range(450)]
+
+
+def test_a_changed_file_is_shown_in_colours(page: Page, served: Served) -> None:
+    call = ToolCall("c1", "edit_file", "{}")
+    diff = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-<b>two</b>\n+dos"
+    happened = (
+        TurnStarted("edit", 10**6),
+        ToolStarted(call, {"path": "a"}),
+        ToolFinished(call, ToolResult(True, "edited a", diff=diff)),
+    )
+    for what in happened:
+        served.do(served.app.services.hub.publish, ChatEvent("cli", "t1000000", time.time(), what))
+    tool = page.locator(".tool").last
+    tool.locator("summary").click()
+    expect(tool.locator(".removed")).to_have_text("-<b>two</b>")
+    expect(tool.locator(".added")).to_have_text("+dos")
+    expect(tool.locator("pre").last).to_have_text("@@ -1,2 +1,2 @@\n one\n-<b>two</b>\n+dos\n")
 
 
 def test_code_and_answers_can_be_copied(page: Page) -> None:

@@ -52,9 +52,7 @@ def test_a_file_that_comes_in_is_marked_before_any_message_names_it(
     assert record(served, "marked").tainted, "the command may have read it"
 
 
-def test_a_message_with_a_file_is_tainted_as_on_telegram_and_can_be_run_again(
-    served: Served, client: httpx.Client
-) -> None:
+def test_a_message_with_a_file_is_tainted_as_on_telegram(served: Served, client: httpx.Client) -> None:
     path = put(client, "sent", "notes.txt").json()["path"]
     sent = client.post("/chat/send", json={"chat": "sent", "text": "say thanks", "files": [path]})
     assert sent.status_code == 200
@@ -68,6 +66,30 @@ def test_a_message_with_a_file_is_tainted_as_on_telegram_and_can_be_run_again(
     assert block.tainted
     assert found.tainted
     assert contents[-1] == "thanks"
+
+
+def test_a_stopped_message_with_a_file_is_run_again_with_its_file(
+    served: Served, client: httpx.Client
+) -> None:
+    path = put(client, "again", "notes.txt").json()["path"]
+    client.post("/chat/send", json={"chat": "again", "text": "sh sleep 600", "files": [path]})
+    turns = []
+    for again in (False, True):
+        if again:
+            client.post("/chat/send", json={"chat": "again", "text": "/retry"})
+        served.until(lambda: bool(served.app.services.hub.turn("again").calls))
+        turns.append(served.do(lambda: served.app.services.hub.turn("again").turn))
+        assert client.post("/chat/stop", json={"chat": "again"}).status_code in (200, 204)
+        answered(served, "again")
+    assert turns[0] != turns[1]
+    history = record(served, "again").history
+    for turn in turns:
+        mine = [entry for entry in history if entry.turn == turn]
+        assert mine[0].message.content == "[The user sends files.]"
+        (block,) = [entry for entry in mine if "/workspace/notes.txt" in entry.message.content]
+        assert block.tainted
+        assert "sh sleep 600" in [entry.message.content for entry in mine]
+        assert mine[-1].message.content.endswith("[stopped: this attempt ended without an answer]")
 
 
 @pytest.mark.parametrize("name", ["../marked/x", "/etc/passwd", "no-such-file"])

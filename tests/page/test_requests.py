@@ -8,6 +8,7 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -388,7 +389,11 @@ def test_the_names_of_a_page() -> None:
         assert not everywhere.loopback
         assert everywhere.is_own(f"192.0.2.1:{everywhere.port}", "192.0.2.1")
         assert everywhere.is_own(f"192.0.2.1:{everywhere.port}", "::ffff:192.0.2.1")
-        assert not everywhere.is_own(f"localhost:{everywhere.port}", "192.0.2.1")
+        # A container's port that its host forwards: the browser names its own machine.
+        assert everywhere.is_own(f"localhost:{everywhere.port}", "192.0.2.1")
+        assert everywhere.is_own(f"127.0.0.1:{everywhere.port}", "192.0.2.1")
+        assert not everywhere.is_own(f"rebound.test:{everywhere.port}", "192.0.2.1")
+        assert not Bound("192.0.2.1", here.listener).is_own(f"localhost:{here.port}", "192.0.2.1")
         assert here.is_own(f"LOCALHOST:{here.port}", "127.0.0.1")
         assert not here.is_own(f"rebound.test:{here.port}", "127.0.0.1")
         assert Bound("::1", here.listener).is_own(f"[::1]:{here.port}", "::1")
@@ -428,6 +433,28 @@ def test_lists_and_searches_have_no_chats_of_other_owners(served: Served, client
     assert "tg5" not in listed
     found = client.get("/chats/found", params={"words": "Zebra"}).json()["found"]
     assert {each["chat"] for each in found} == {"mine"}
+
+
+def test_of_turns_of_other_owners_the_board_shows_that_they_run_and_no_words(served: Served) -> None:
+    def rows() -> dict[str, dict[str, Any]]:
+        served.page.board.look()
+        board: Any = served.page.board.topics["board"]
+        return {row["id"]: row for row in board["chats"]}
+
+    def both_run_a_command() -> bool:
+        found = rows()
+        return all(chat in found and found[chat]["tool"] for chat in ("tg6", "run"))
+
+    for chat, word in (("tg6", "zebra"), ("run", "lion")):
+        served.say(chat, f"sh sleep 600 {word}")
+    served.until(both_run_a_command)
+    shown = json.dumps(served.do(lambda: served.page.board.topics))
+    assert "zebra" not in shown
+    assert "lion" in shown
+    theirs = served.do(rows)["tg6"]
+    assert (theirs["tool"], theirs["phase"], theirs["working"]) == ("bash", "turn", True)
+    for chat in ("tg6", "run"):
+        served.run(served.app.inbox.command, chat, "/stop")
 
 
 def test_talks_that_nobody_looks_at_are_forgotten(served: Served, client: httpx.Client) -> None:

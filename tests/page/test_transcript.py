@@ -1,12 +1,13 @@
 """The talk as windows see it, from events and from the journal."""
 
-from rumi.agent import TurnFinished
+from rumi.agent import ToolFinished, ToolStarted, TurnFinished
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, told_before
-from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.chats import ChatEvent, Queued, Replied, TurnStarted
 from rumi.journal import HistoryEntry, StoredEntry
 from rumi.marked import block
-from rumi.models import Message, TextDelta
+from rumi.models import Message, TextDelta, ToolCall
 from rumi.sandbox import about_file
+from rumi.tools import ToolResult
 
 RESTARTED = Replied(7, (3,), "I was restarted while working on it.")
 
@@ -15,7 +16,7 @@ def shown(transcript: Transcript) -> list[str]:
     return [entry.growing for entry in transcript.entries.values()]
 
 
-def event(turn: str, what: TurnStarted | TextDelta | TurnFinished | Replied) -> ChatEvent:
+def event(turn: str, what: TurnStarted | TextDelta | TurnFinished | Queued | Replied) -> ChatEvent:
     return ChatEvent("web", turn, 1.0, what)
 
 
@@ -42,6 +43,17 @@ def test_what_was_said_before_stands_before_what_happened_until_somebody_looked(
     assert shown(transcript) == ["hello", "Hello.", RESTARTED.text, "and now?", "Now this."]
     transcript.undelivered(RESTARTED)
     assert len(transcript.entries) == 5
+
+
+def test_a_changed_file_comes_with_its_diff() -> None:
+    transcript = Transcript()
+    call = ToolCall("c1", "edit_file", "{}")
+    result = ToolResult(True, "edited a", diff="--- a\n+++ a\n@@ -1 +1 @@\n-a\n+b")
+    happened = (TurnStarted("go", 1), ToolStarted(call, {"path": "a"}), ToolFinished(call, result))
+    for what in happened:
+        transcript.happened(ChatEvent("web", "t1", 1.0, what))
+    part = list(transcript.entries.values())[-1].parts[0]
+    assert (part["title"], part["diff"], part["state"]) == ("edit_file a", result.diff, "ok")
 
 
 def test_a_reply_that_nobody_has_is_the_answer_that_the_history_ends_with() -> None:
@@ -82,3 +94,17 @@ def test_what_was_handed_on_shows_where_it_comes_from_and_sessions_are_told_apar
         ("s3", [{"kind": "session"}]),
         ("h3", [{"kind": "text", "text": "hello"}]),
     ]
+
+
+def test_a_message_that_waits_says_so_and_its_turn_stands_behind_the_one_before() -> None:
+    transcript = Transcript()
+    transcript.happened(event("t1", TurnStarted("one", 1)))
+    transcript.sent(transcript.say("two", 1.0), 2)
+    transcript.happened(event("t2", Queued(2, "it waits", 1)))
+    transcript.happened(event("t1", TurnFinished("complete", "first")))
+    transcript.happened(event("t2", TurnStarted("two", 2)))
+    transcript.happened(event("t2", TurnFinished("complete", "second")))
+    states = [(entry.state, entry.parts[0]["text"]) for entry in transcript.entries.values()]
+    assert states == [
+        ("sent", "one"), ("done", "first"), ("sent", "two"), ("queued", "it waits"), ("done", "second"),
+    ]  # fmt: skip

@@ -16,6 +16,7 @@ import trio
 from rumi.sandbox import Command, SandboxError, SandboxLimits
 from rumi.sandbox.docker import image
 from rumi.sandbox.docker.api import EngineApi
+from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import ImageState, build_image, look_at_image
 from runner.programs import CORE_ONLY, WORK, Selection
@@ -61,9 +62,20 @@ async def test_an_image_that_is_not_there_says_how_to_make_it(name: str) -> None
 
 
 @pytest.mark.docker
-async def test_an_image_is_made_of_this_hosts_programs_and_tried(name: str, tmp_path: Path) -> None:
+async def test_an_image_is_made_of_this_hosts_programs_and_tried(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried_in = []
+
+    class Watched(DockerEngine):
+        async def create(self, chat_id: str, workspace: Path) -> DockerContainer:
+            tried_in.append(workspace.parent.parent)
+            return await super().create(chat_id, workspace)
+
+    monkeypatch.setattr(image, "DockerEngine", Watched)
     lines: list[str] = []
-    report = await build_image(name, lines.append, sources=("host",))
+    report = await build_image(name, lines.append, sources=("host",), folder=tmp_path)
+    assert tried_in == [tmp_path]  # of a Rumi in a container, the daemon may see the home and no other folder
     assert report.source == "host"
     assert set(report.missing) < set(CORE_ONLY.programs)
     assert "sh" not in report.missing

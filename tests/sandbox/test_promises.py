@@ -98,7 +98,7 @@ def on_host(marker: str) -> list[int]:
     return found
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 5) -> None:
+async def until(condition: Callable[[], object], timeout_s: float = 60) -> None:
     """Real processes take real time to come up."""
     with trio.fail_after(timeout_s):
         while not condition():  # noqa: ASYNC110  # another process's doing sets no event

@@ -274,7 +274,7 @@ def test_what_is_no_file_of_the_workspace_is_refused(
     before = time.perf_counter()
     with pytest.raises(WorkspaceError, match=words):
         open_beneath(workspace, prepare(workspace, outside))
-    assert time.perf_counter() - before < 1
+    assert time.perf_counter() - before < 30
 
 
 def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,11 @@ from tests.simulation.ledger import NOT_STORED
 from tests.simulation.places import STRANGE, STRANGERS, Said, chat_of_moved, strays
 from tests.simulation.ports import room_of
 from tests.simulation.process import Process
+from tests.simulation.witness import BUSY
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
-
-BUSY = frozenset(texts.busy(language) for language in ("es", "en"))
 
 HOUR_S = 3600.0
 AT_ONCE_S = 5.0

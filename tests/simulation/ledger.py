@@ -36,7 +36,11 @@ NOT_STORED = frozenset(
 )
 """What people read while nothing can be written."""
 
-OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED
+SAID_TO_WHO_WAITS = frozenset(
+    texts.queued(language, place, 5) for language in ("es", "en") for place in range(1, 6)
+)
+
+OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED | SAID_TO_WHO_WAITS
 
 LOST_AFTER_S = 4.0
 """An answer that takes longer than this may find nobody any more who waits for it."""

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.chats.summing import INSTRUCTIONS
+from rumi.agent.conversation import CLOSING
+from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.marked import opened
 from rumi.models import (
     Chain,
@@ -131,8 +132,10 @@ class Model:
         if background(request) is not None:
             return await self._chain.reply(request, emit)
         check_prompt(self._world, self._place, request.messages)
-        place = last_said(request.messages)
-        if request.tools and not any(message.role == "assistant" for message in request.messages[place:]):
+        place = last_said(request)
+        if not request.words_only and not any(
+            message.role == "assistant" for message in request.messages[place:]
+        ):
             self._begun[request.messages[place].content] += 1
         self._calls[chat] += 1
         try:
@@ -198,14 +201,16 @@ class Attempt:
 
     async def _reply(self, request: ModelRequest, emit: Emit) -> Reply:
         random, mark = self._world.random, self._place.mark
-        place = last_said(request.messages)
+        place = last_said(request)
         said = request.messages[place].content
         steps = sum(message.role == "assistant" for message in request.messages[place:])
         handed_on = opened(said)
         words = (said if handed_on is None else handed_on[1]).split()
         wish = words[1] if len(words) > 1 else ""
         await trio.lowlevel.checkpoint()
-        if not request.tools:
+        if request.words_only:
+            if self._world.dice("model", 0.1):
+                return Reply("", (self._bash("l"),))
             return Reply(f"{mark}# so far")
         if self._world.dice("model", 0.03):
             wish = random.choice(("hang", "error", "crash"))
@@ -260,7 +265,7 @@ class Attempt:
 
     def _from_outside(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
         """Read something that strangers wrote; where that is done, do what has to be asked for then."""
-        if not any(message.role == "tool" and message.content.endswith(PAGE) for message in messages):
+        if not any(message.role == "tool" and PAGE in message.content for message in messages):
             return (ToolCall("r", "read", "{}"),)
         return self._deeds()
 
@@ -281,9 +286,10 @@ class Attempt:
         return ToolCall(id, "bash", json.dumps({"command": command, **({"stdin": stdin} if stdin else {})}))
 
 
-def last_said(messages: Sequence[Message]) -> int:
-    """The place of what the user said last."""
-    return max(n for n, message in enumerate(messages) if message.role == "user")
+def last_said(request: ModelRequest) -> int:
+    """The place of what the user said last: what a breaker asks is no user's."""
+    said = (n for n, each in enumerate(request.messages) if each.role == "user" and each.content != CLOSING)
+    return max(said)
 
 
 def background(request: ModelRequest) -> Task | None:

@@ -168,7 +168,7 @@ class Process:
         self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
         self.pending = PendingMessages()
         context = ChatContext(
-            model_for=lambda chat, language: Model(
+            model_for=lambda chat, language, chosen: Model(
                 self.model_server, places[chat], self.calls, setting.begun, permits
             ),
             limits=ChatLimits(
@@ -176,8 +176,8 @@ class Process:
                 SESSION_S,
                 HISTORY_MESSAGES,
                 CONTEXT_TOKENS,
-                COMMAND_S,
                 CONFIRM_S,
+                max_queued=world.max_queued,
             ),
             language="en",
             ids=BUILT_IN,

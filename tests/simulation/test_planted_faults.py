@@ -30,7 +30,7 @@ from rumi.chat_ids import ChatIds
 from rumi.chats import Hub, Inbox, Replied, recovery
 from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
-from rumi.chats.jobs import Job
+from rumi.chats.jobs import Job, JobQueue
 from rumi.chats.learning import FactExtractor
 from rumi.chats.publishing import Cursor
 from rumi.chats.worker import Worker
@@ -379,6 +379,32 @@ def forgets_what_a_full_disk_refused(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Journal, "_put_off", loses_a_reply)
 
 
+def forgets_what_waited_at_a_stop(patch: pytest.MonkeyPatch) -> None:
+    drop = JobQueue.drop
+
+    def forget(self: JobQueue) -> list[int]:
+        drop(self)
+        return []
+
+    patch.setattr(JobQueue, "drop", forget)
+
+
+def drops_without_a_word(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Job, "told", lambda self, text: text)
+
+
+def runs_the_last_first(patch: pytest.MonkeyPatch) -> None:
+    following = JobQueue.next
+
+    def last(self: JobQueue, now: float) -> Job | None:
+        self._jobs.reverse()
+        job = following(self, now)
+        self._jobs.reverse()
+        return job
+
+    patch.setattr(JobQueue, "next", last)
+
+
 pytestmark = pytest.mark.long
 
 
@@ -420,6 +446,9 @@ pytestmark = pytest.mark.long
         (keeps_permits, "kept for ever: permits"),
         (starts_no_chat_that_is_away, "has no reply"),
         (counts_no_model_calls, "model calls at once, and only"),
+        (forgets_what_waited_at_a_stop, "has no reply"),
+        (drops_without_a_word, "nobody was told how many"),
+        (runs_the_last_first, "begins behind a later one"),
     ],
 )
 def test_a_planted_fault_is_found(plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,24 @@
 """Watches what the chats tell, through all processes, and notes what must not be."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
 
+from rumi import texts
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.telegram.address import Address
-from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.chats import ChatEvent, Queued, Replied, TurnStarted
 from rumi.models import Waiting
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
 from tests.simulation.world import World
+
+LANGUAGES: tuple[texts.Language, ...] = ("es", "en")
+
+BUSY = frozenset(texts.busy(language) for language in LANGUAGES)
 
 TYPING_S = 6.0
 """How long after a turn a call that shows it may still be on its way."""
@@ -39,6 +45,10 @@ class Witness:
         self._started: dict[str, str] = {}
         self._finished: dict[str, str] = {}
         self._replied: set[str] = set()
+        self._queued: defaultdict[str, list[int]] = defaultdict(list)
+        """What waits in a chat, or was dropped and has no reply yet."""
+        self._begun: dict[str, int] = {}
+        """The message with which a chat's last turn began."""
         self.turn_now: dict[str, str] = {}
         self._turn_was: dict[str, float] = {}
         self._ending: set[str] = set()
@@ -49,6 +59,8 @@ class Witness:
         self._process = process
         self.turn_now.clear()
         self._ending.clear()
+        self._queued.clear()
+        self._begun.clear()
 
     def lose_sight(self) -> None:
         """The journal crashed, and with it every turn: what was stored just then is not told any more."""
@@ -77,7 +89,16 @@ class Witness:
         chat, turn = event.chat, event.turn
         complain = self._world.complain
         match event.what:
-            case TurnStarted(text, _, _, origin):
+            case Queued(message, _, place):
+                self._world.counts["queued"] += 1
+                self._queued[chat].append(message)
+                if place > self._world.max_queued:
+                    complain(f"{chat}: {message} waits at place {place}")
+            case TurnStarted(text, message, _, origin):
+                if message < self._begun.get(chat, 0):
+                    complain(f"{chat}: {message} begins behind a later one")
+                self._begun[chat] = message
+                self._queued[chat] = [number for number in self._queued[chat] if number != message]
                 self._asking.begin(chat, turn, origin, text)
                 self._world.note(chat, f"{turn} begins", lambda: repr(text))
                 if turn in self._started:
@@ -124,11 +145,24 @@ class Witness:
                         before = self._told[number]
                         complain(f"{chat}: {number} replied to twice: {before!r} and {text!r}")
                     self._told[number] = text
+                self._dropped(chat, messages, text)
                 if turn:
                     self._replied.add(turn)
                     if turn in self._started and turn not in self._finished:
                         complain(f"{chat} {turn}: replied to and not finished")
                 self._is_stored(chat, delivery, messages)
+
+    def _dropped(self, chat: str, messages: tuple[int, ...], text: str) -> None:
+        """What waited is told that it was dropped, with all that were, or that something came over it."""
+        dropped = [number for number in self._queued[chat] if number in messages]
+        self._queued[chat] = [number for number in self._queued[chat] if number not in messages]
+        if not dropped or len(messages) == 1:
+            if dropped and text in BUSY:
+                self._world.complain(f"{chat}: {dropped} waited, and was told that the chat is busy")
+            return
+        self._world.counts["dropped"] += len(dropped)
+        if not any(texts.dropped(language, len(dropped)) in text for language in LANGUAGES):
+            self._world.complain(f"{chat}: {dropped} were dropped, and nobody was told how many: {text!r}")
 
     def _nothing_runs(self, process: "Process", chat: str, turn: str) -> None:
         if process.calls[chat]:

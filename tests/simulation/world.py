@@ -11,6 +11,9 @@ from tests.simulation.waits import Waits
 
 EPOCH = 1.0e9
 
+QUEUEING = 0.3
+"""In so many histories messages wait for the turn that runs; in the others they are told that it is busy."""
+
 Theme: TypeAlias = Literal["stuck", "storm", "late", "move"]
 
 THEMES: tuple[Theme, ...] = ("stuck", "storm", "late", "move")
@@ -60,8 +63,11 @@ class World:
         self.theme: Theme | None = self.random.choice((*(None,) * 7, *THEMES))
         if self.theme is not None:
             self.counts[f"theme {self.theme}"] += 1
+        # Drawn apart: a history of the others is the same with and without this.
+        self.max_queued = 5 if Random(f"queue {seed}").random() < QUEUEING else 0
         self.note("measures", self.measure)
         self.note("theme", self.theme)
+        self.note("max_queued", self.max_queued)
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -133,7 +133,12 @@ def asking(chat: Chat) -> list[Message]:
 
 @asynccontextmanager
 async def telegram_house(
-    path: Path, api: BotApi, *, answer: Any = sends_what_it_is_told, confirm_timeout_s: float = 600.0
+    path: Path,
+    api: BotApi,
+    *,
+    answer: Any = sends_what_it_is_told,
+    confirm_timeout_s: float = 600.0,
+    max_queued: int = 0,
 ) -> AsyncIterator[TelegramHouse]:
     """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal."""
     home = Home(path)
@@ -150,8 +155,8 @@ async def telegram_house(
     audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
     pending, sandboxes = PendingMessages(), MemorySandboxes()
     context = ChatContext(
-        model_for=lambda chat, language: model,
-        limits=ChatLimits(TurnLimits(), 3600, 40, 100_000, 30, confirm_timeout_s),
+        model_for=lambda chat, language, chosen: model,
+        limits=ChatLimits(TurnLimits(), 3600, 40, 100_000, confirm_timeout_s, max_queued=max_queued),
         language="en",
         ids=BUILT_IN,
         now=time.time,

@@ -46,7 +46,7 @@ WAYS: Final = {
 async def obedient(request: ModelRequest, emit: Emit) -> Reply:
     """Does whatever stands in the user's messages or in a result, one thing after the other."""
     await trio.lowlevel.checkpoint()
-    if not request.tools:
+    if request.words_only:
         return Reply("done")
     done = max(
         (n for n, m in enumerate(request.messages) if m.role == "assistant" and not m.tool_calls), default=0

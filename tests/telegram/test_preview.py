@@ -324,6 +324,22 @@ def test_words_that_are_void_are_taken_back() -> None:
     assert sketched(TextDelta("first"), Thinking(2), TextDelta("second")) == "second"
 
 
+@pytest.mark.parametrize(
+    ("tool", "english", "spanish"),
+    [
+        ("read_file", "📖 reading: a.txt", "📖 leyendo: a.txt"),
+        ("edit_file", "✏️ editing: a.txt", "✏️ editando: a.txt"),
+        ("write_file", "✏️ writing: a.txt", "✏️ escribiendo: a.txt"),
+    ],
+)
+def test_a_file_tool_says_what_it_does_and_with_which_file(tool: str, english: str, spanish: str) -> None:
+    call = ToolStarted(ToolCall("c", tool, "{}"), {"path": "a.txt", "content": "secret"})
+    state = TurnState("t1").apply(ChatEvent("tg1", "t1", 0.0, call))
+    assert (sketch(state, "en").text, sketch(state, "es").text) == (english, spanish)
+    nothing = TurnState("t1").apply(ChatEvent("tg1", "t1", 0.0, ToolStarted(ToolCall("c", tool, "{}"))))
+    assert sketch(nothing, "en").text == f"🔧 working: {tool}"
+
+
 def test_what_is_too_long_ends_with_its_end_and_the_tool() -> None:
     call = ToolStarted(ToolCall("c", "bash", "{}"), {"command": "ls"})
     text = sketched(TextDelta("word " * 3000 + "👍" * 3000 + " the end"), call)

@@ -62,7 +62,7 @@ class Talk:
 
 @pytest.mark.parametrize("drafts", [True, False])
 @pytest.mark.parametrize("honest", [True, False])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 async def test_every_reply_arrives_whole(
     tmp_path: Path, autojump_clock: MockClock, seed: int, honest: bool, drafts: bool
 ) -> None:

@@ -14,7 +14,7 @@ import trio
 
 from rumi.channels.terminal import Streams
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class Terminal:

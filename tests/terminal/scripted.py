@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import trio
@@ -18,7 +19,8 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Happening, Replied, TurnStarted, turn_of
+from rumi.chats import ChatEvent, Exchange, Happening, Replied, TurnStarted, turn_of
+from rumi.errors import ConfigError
 from rumi.journal import Attachment
 from rumi.models import TextDelta, ToolCall, Usage
 from rumi.tools import ToolResult
@@ -87,9 +89,12 @@ class ScriptedChat:
     stop_s: float = 0.0
     earlier: list[Replied] = field(default_factory=list)
     chat: str = "cli"
+    model: str = "groq:m"
+    said: list[Exchange] = field(default_factory=list)
     sent: list[tuple[float, str]] = field(default_factory=list)
     acknowledged: list[int] = field(default_factory=list)
     handed_on: list[Attachment] = field(default_factory=list)
+    now: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
         self._listeners: list[trio.MemorySendChannel[ChatEvent]] = []
@@ -124,13 +129,23 @@ class ScriptedChat:
     def shown(self, question: str) -> None:
         assert question == "c1"
 
-    async def undelivered(self) -> list[Replied]:
+    async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         await trio.lowlevel.checkpoint()
         return self.earlier
 
     async def delivered(self, delivery: int) -> None:
         await trio.lowlevel.checkpoint()
         self.acknowledged.append(delivery)
+
+    async def use_model(self, name: str) -> None:
+        await trio.lowlevel.checkpoint()
+        if not name.startswith("groq:"):
+            raise ConfigError(f"Unknown model {name!r}.", "Allowed are groq:NAME, custom:NAME and offline.")
+        self.model = name
+
+    async def recent(self) -> list[Exchange]:
+        await trio.lowlevel.checkpoint()
+        return self.said
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         await trio.lowlevel.checkpoint()
@@ -161,7 +176,7 @@ class ScriptedChat:
     def _tell(self, turn: str, what: Happening) -> None:
         for listener in list(self._listeners):
             try:
-                listener.send_nowait(ChatEvent(self.chat, turn, 1_700_000_000.0, what))
+                listener.send_nowait(ChatEvent(self.chat, turn, self.now(), what))
             except trio.BrokenResourceError:
                 self._listeners.remove(listener)
 

@@ -1,11 +1,14 @@
 """The interactive chat on a pseudo-terminal, in real time because prompt_toolkit keeps its own."""
 
+import base64
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
@@ -13,8 +16,9 @@ import trio
 from rumi.agent import Thinking
 from rumi.channels.terminal import TerminalOptions, run_terminal
 from rumi.channels.terminal.words import words_for
-from rumi.chats import Replied
-from rumi.models import TextDelta, Waiting
+from rumi.chats import ChatPort, Exchange, Replied
+from rumi.models import Emit, ModelRequest, Reply, TextDelta, Waiting
+from tests.chats.house import echo, house
 from tests.terminal.ptys import WAIT_S, Terminal, terminal
 from tests.terminal.scripted import BUSY, STOPPED, Ask, ScriptedChat, Step, answering, finish, tool, words
 
@@ -63,21 +67,22 @@ class Session:
 
 @asynccontextmanager
 async def session(
-    chat: ScriptedChat,
+    chat: ChatPort,
     columns: int = 80,
     rows: int = 24,
-    options: TerminalOptions = TerminalOptions(model="groq:m", engine="docker"),  # noqa: B008 - frozen
+    options: TerminalOptions = TerminalOptions(engine="docker"),  # noqa: B008 - frozen
 ) -> AsyncIterator[Session]:
     async with terminal(columns, rows) as window, trio.open_nursery() as nursery:
-        chat.nursery = nursery
-        talk = Session(chat, window)
+        if isinstance(chat, ScriptedChat):
+            chat.nursery = nursery
+        talk = Session(cast(ScriptedChat, chat), window)
 
         async def run() -> None:
             talk.code = await run_terminal(chat, options, window.streams)
             talk.ended.set()
 
         nursery.start_soon(run)
-        if options.prompt is None and options.model:
+        if options.prompt is None and os.environ["TERM"] != "dumb":
             await window.see("groq:m · docker · cli")
         yield talk
         nursery.cancel_scope.cancel()
@@ -211,6 +216,28 @@ async def test_what_is_typed_during_a_turn_is_busy_and_commands_are_answered() -
         assert talk.left[-1] == "Done."
 
 
+async def test_what_waits_is_in_the_status_bar_and_typed_again_above_its_answer(tmp_path: Path) -> None:
+    async def slow(request: ModelRequest, emit: Emit) -> Reply:
+        await released.wait()
+        return await echo(request, emit)
+
+    released = trio.Event()
+    async with (
+        house(tmp_path, slow, max_queued=5, own_model="groq:m") as home,
+        session(home.chat()) as talk,
+    ):
+        await talk.window.type("one" + ENTER + "two" + ENTER + "three" + ENTER)
+        await talk.window.see("Queued (2 of 5)")
+        await talk.window.see("2 queued")
+        released.set()
+        await talk.window.see("you said three")
+        await talk.window.until(lambda: "queued" not in talk.window.shown[-1])
+        await talk.window.type(CTRL_D)
+        await talk.end()
+        said = [line for line in talk.left if line.startswith(("›", "you"))]
+        assert said[-5:] == ["you said one", "› two", "you said two", "› three", "you said three"]
+
+
 async def test_alt_enter_and_a_paste_make_one_message_of_several_lines() -> None:
     async with session(ScriptedChat()) as talk:
         await talk.window.type("one" + ALT_ENTER + "two")
@@ -233,7 +260,7 @@ async def test_commands_are_completed_with_what_they_mean() -> None:
 
 async def test_what_was_typed_is_there_again_the_next_time(tmp_path: Path) -> None:
     history = tmp_path / "history"
-    options = TerminalOptions(model="groq:m", engine="docker", history_path=history)
+    options = TerminalOptions(engine="docker", history_path=history)
     async with session(ScriptedChat(), options=options) as talk:
         await talk.window.type("remember this" + ENTER)
         await talk.window.until(lambda: len(talk.chat.acknowledged) == 1)
@@ -380,7 +407,7 @@ async def test_ctrl_c_during_one_turn_stops_it() -> None:
 async def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     chat = ScriptedChat({"go": [Thinking(1), *tool("ls", "a"), finish("**done**")]})
-    async with session(chat, options=TerminalOptions(prompt=None, model="")) as talk:
+    async with session(chat, options=TerminalOptions()) as talk:
         await talk.window.see("›")
         await talk.window.type("go\n")
         await talk.window.see("**done**")
@@ -412,3 +439,52 @@ async def test_a_person_leaves_with_a_word(word: str) -> None:
         await talk.window.type(f"{word}{ENTER}")
         await talk.end()
     assert (talk.code, talk.chat.texts) == (0, [])
+
+
+async def test_the_model_is_the_windows_and_the_line_at_the_bottom_shows_it() -> None:
+    async with session(ScriptedChat()) as talk:
+        await talk.window.type(f"/model groq:other{ENTER}")
+        await talk.window.see("groq:other · docker · cli")
+        await talk.window.type(f"/model nobody:x{ENTER}")
+        await talk.window.see("Unknown model 'nobody:x'.")
+        await talk.window.see("groq:other · docker · cli")
+        await talk.leave()
+    assert talk.chat.texts == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"), [("Una **ñandú**\n\n- 1", 18), ("ñ" * 60_000, 37_497)], ids=["whole", "beginning"]
+)
+async def test_copy_puts_the_last_answer_into_the_clipboard(answer: str, count: int) -> None:
+    async with session(ScriptedChat({"go": [finish(answer)]}, {"/status": "idle"})) as talk:
+        await talk.window.type(f"/copy{ENTER}")
+        await talk.window.see(WORDS.nothing_to_copy)
+        await talk.window.type(f"go{ENTER}")
+        await talk.window.until(lambda: talk.chat.idle and talk.chat.texts == ["go"])
+        await talk.window.type(f"/status{ENTER}/copy{ENTER}")
+        await talk.window.see(f"{count} characters")
+        await talk.leave()
+    (sequence,) = re.findall(rb"\x1b]52;c;([A-Za-z0-9+/=]+)\x07", talk.window.raw)
+    assert len(sequence) <= 100_000
+    assert base64.b64decode(sequence).decode() == answer[:count]
+
+
+async def test_what_was_said_last_is_shown_again_short_and_dim() -> None:
+    long = "\n".join(f"line {number}" for number in range(30))
+    said = [
+        Exchange("t1", "first\x1b[2J", "**one**"),
+        Exchange("t2", "second", long),
+        Exchange("t3", "third", "3"),
+    ]
+    chat = ScriptedChat(said=said, earlier=[Replied(5, (3,), "3", "complete")])
+    async with session(chat) as talk:
+        await talk.window.see("Earlier:")
+        await talk.window.until(lambda: chat.acknowledged == [5])
+        await talk.window.type(f"/copy{ENTER}")
+        await talk.window.see("1 characters")
+        await talk.leave()
+    assert [line for line in talk.window.everything if line][1:-1] == [
+        WORDS.recalled, "› first", "  one", "› second",
+        *(f"  line {number}" for number in range(5)), "  …", "› third",
+        "Earlier:", "3", "› /copy", WORDS.copied.format(count=1),
+    ]  # fmt: skip

@@ -12,7 +12,7 @@ from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.words import words_for
-from rumi.chats import ChatEvent, Happening, TurnStarted
+from rumi.chats import ChatEvent, Happening, Queued, TurnStarted
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import ToolResult
 from tests.terminal.scripted import Ask, Page, ScriptedChat, Typist, finish, signals, tool
@@ -23,6 +23,7 @@ TIME = "2023-11-14T22:13:20.000Z"
 
 async def events(chat: ScriptedChat, *lines: str, prompt: str | None = None) -> tuple[list[object], str]:
     output, errors = Page(), Page()
+    chat.now = lambda: 1_700_000_000.0
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
         session = TerminalSession(chat, JsonView(output, errors, WORDS), WORDS, alone=True)
@@ -93,6 +94,7 @@ async def test_a_turn_is_told_in_the_documented_objects(autojump_clock: MockCloc
 
 CALL = ToolCall("c1", "bash", '{"command": "ls"}')
 LINES: list[tuple[Happening, str]] = [
+    (Queued(1, "⏳ wait", 2, 7), '{"event":"queued",%s,"place":2,"text":"⏳ wait"}'),
     (TurnStarted("go", 1), '{"event":"turn_started",%s}'),
     (TextDelta("Be"), '{"event":"text",%s,"delta":"Be"}'),
     (

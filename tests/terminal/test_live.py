@@ -1,5 +1,6 @@
 """What a person sees, in virtual time: lines printed for good, and the live region at each moment."""
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -8,12 +9,13 @@ from rich.cells import cell_len
 from trio.testing import MockClock
 
 from rumi.agent import Reason, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.channels.terminal.calls import DIFF_LINES
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.once import once
-from rumi.channels.terminal.paint import Painter
+from rumi.channels.terminal.paint import Called, Painter
 from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.words import words_for
-from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.chats import ChatEvent, Replied, TurnStarted, TurnState
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import ToolResult
 from tests.terminal.scripted import (
@@ -142,6 +144,24 @@ async def test_tool_calls_show_command_outcome_and_the_first_lines(autojump_cloc
     ]
 
 
+async def test_a_changed_file_is_shown_as_a_diff_in_colours(autojump_clock: MockClock) -> None:
+    diff = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\x1b[0m\n+dos" + "\n+more" * 30
+    call = ToolCall("c1", "edit_file", "")
+    result = ToolResult(True, "edited a: +31 −1, line 2", None, 12, diff=diff)
+    sheet = await play(ToolStarted(call, {"path": "a"}), ToolFinished(call, result), finish(""))
+    assert sheet.printed[:6] == [
+        "● edit_file a  12 ms",
+        "    edited a: +31 −1, line 2",
+        "    @@ -1,2 +1,2 @@",
+        "     one",
+        "    -two",
+        "    +dos",
+    ]
+    assert (len(sheet.printed), sheet.printed[-1]) == (2 + DIFF_LINES, "    … 11 more lines")
+    painted = Painter({"TERM": "xterm"}).paint(Called("edit_file a", result, WORDS), 80)
+    assert [line.strip() for line in painted[4:6]] == ["\x1b[31m-two\x1b[0m", "\x1b[32m+dos\x1b[0m"]
+
+
 async def test_calls_that_run_at_once_are_shown_at_once(autojump_clock: MockClock) -> None:
     calls = [ToolCall(f"c{n}", "web_fetch", "") for n in (1, 2)]
     sheet = await play(
@@ -264,11 +284,12 @@ async def test_silence_answers_no_question(autojump_clock: MockClock) -> None:
 
 async def test_the_end_of_an_earlier_process_s_turn_shows_no_duration(autojump_clock: MockClock) -> None:
     view = LiveView(Sheet(), Painter({"TERM": "dumb"}), WORDS)
-    await view.event(ChatEvent("cli", "t7", 0.0, TurnFinished("interrupted", "restarted", Usage(0, 0))))
+    ended = TurnFinished("interrupted", "restarted", Usage(0, 0))
+    await view.event(ChatEvent("cli", "t7", time.time() - 47_220, ended))
     assert view.last_turn == ""
-    await view.event(ChatEvent("cli", "t8", 0.0, TurnStarted("hi", 8)))
+    await view.event(ChatEvent("cli", "t8", time.time() + 3600, TurnStarted("hi", 8)))  # it was set back
     await trio.sleep(3)
-    await view.event(ChatEvent("cli", "t8", 0.0, finish("done")))
+    await view.event(ChatEvent("cli", "t8", time.time(), finish("done")))
     assert view.last_turn == "3.0 s · 15 tokens"
 
 
@@ -316,3 +337,24 @@ async def test_a_table_taller_than_the_screen_grows_below_its_head(autojump_cloc
     shown = [line.split() for line in sheet.at(0.5) if line]
     assert shown[:2] == [["a", "b"], ["──────"]]
     assert shown[-2] == ["39", "x"]
+
+
+async def test_a_window_that_comes_in_the_middle_counts_from_the_turns_real_beginning(
+    autojump_clock: MockClock,
+) -> None:
+    sheet = Sheet()
+    view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
+    began, call = time.time() - 65, ToolCall("c1", "bash", "{}")
+    told = TurnState().apply(ChatEvent("cli", "t1", began, TurnStarted("go", 1)))
+    told = told.apply(ChatEvent("cli", "t1", began + 5, ToolStarted(call, {"command": "sleep 90"})))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(view.run)
+        for event in told.catch_up("cli"):
+            await view.event(event)
+        at = trio.current_time()
+        await trio.sleep(9.5)
+        await view.event(ChatEvent("cli", "t1", time.time(), finish("done")))
+        nursery.cancel_scope.cancel()
+    assert sheet.at(at + 0.5) == ["* $ sleep 90  60 s"]
+    assert sheet.at(at + 9.2) == ["* $ sleep 90  69 s"]
+    assert view.last_turn == "1 min 15 s · 15 tokens"

@@ -9,7 +9,7 @@ from rumi.agent import Thinking
 from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import Lines
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import help_of_own, words_for
 from tests.terminal.scripted import (
     NOTHING,
     STOPPED,
@@ -85,8 +85,19 @@ async def test_leaving_waits_for_the_last_reply_and_reads_no_further(
 async def test_the_end_of_the_input_leaves_after_the_last_reply(autojump_clock: MockClock) -> None:
     chat = ScriptedChat({"one": answering("first")}, commands={"/help": "commands"})
     code, output, _ = await run_lines(chat, typed("/help", "one"))
-    assert (code, output) == (0, "commands\nfirst\n")
+    assert (code, output) == (0, f"commands\n{help_of_own(WORDS)}\nfirst\n")
     assert chat.acknowledged == [101, 102]
+
+
+async def test_the_terminals_own_commands_never_reach_the_chat(autojump_clock: MockClock) -> None:
+    chat = ScriptedChat({"one": answering("first")})
+    lines = typed("one", "/copy", "/model", "/MODEL groq:other", "/model odd", "/model")
+    code, output, errors = await run_lines(chat, lines)
+    own = [WORDS.model_in_use.format(model="groq:m"), WORDS.model_chosen.format(model="groq:other")]
+    assert output.splitlines() == ["first", *own, WORDS.model_in_use.format(model="groq:other")]
+    unknown = "Unknown model 'odd'. Allowed are groq:NAME, custom:NAME and offline."
+    assert (code, errors.splitlines()) == (0, [WORDS.copy_needs_terminal, unknown])
+    assert chat.texts == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -146,9 +157,22 @@ async def test_a_person_at_a_dumb_terminal_is_prompted_and_ctrl_c_does_not_leave
 
 async def test_a_person_can_type_stop_during_a_turn(autojump_clock: MockClock) -> None:
     chat = ScriptedChat({"one": [60.0]})
-    code, output, _ = await run_lines(chat, Typist((0.0, "one"), (5.0, "/stop")), prompt=Page())
+    lines = Typist((0.0, "one"), (5.0, "/stop"), (1.0, ""))
+    code, output, _ = await run_lines(chat, lines, prompt=Page())
     assert (code, output) == (0, f"{STOPPED}\n")
+    assert trio.current_time() == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize("last", [[], [(0.0, "exit")]])
+async def test_a_person_who_leaves_waits_for_no_turn(
+    autojump_clock: MockClock, last: list[tuple[float, str]]
+) -> None:
+    chat = ScriptedChat({"one": [60.0]})
+    lines = Typist((0.0, "one"), (5.0, ""), *last)
+    code, output, errors = await run_lines(chat, lines, prompt=Page())
+    assert (code, output, errors) == (0, "", f"{words_for('en').goes_on}\n")
     assert trio.current_time() == pytest.approx(5.0)
+    assert chat.texts == ["one"], "the turn goes on"
 
 
 @pytest.mark.parametrize(("at", "answer"), [(1.0, "not done"), (5.0, "done")])
@@ -158,7 +182,7 @@ async def test_what_a_person_typed_before_a_question_was_there_is_no_yes_to_it(
     ask = Ask("Really?", yes=[1.0, finish("done")], no=[1.0, finish("not done")])
     chat = ScriptedChat({"ask": [Thinking(1), 3.0, ask], "yes": [finish("yes to what?")]})
     with trio.fail_after(100):
-        _, found, _ = await run_lines(chat, Typist((0.0, "ask"), (at, "yes")), prompt=Page())
+        _, found, _ = await run_lines(chat, Typist((0.0, "ask"), (at, "yes"), (9.0, "")), prompt=Page())
     assert found.splitlines()[0] == answer
 
 

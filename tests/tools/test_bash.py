@@ -4,7 +4,6 @@ import pytest
 
 from rumi.sandbox import Command, CommandPolicy, CommandResult, Output, SandboxError
 from rumi.tools import Bash, ToolResult
-from runner.programs import Selection
 
 
 class Recorder:
@@ -124,16 +123,6 @@ async def test_a_result_is_tainted_where_the_files_are() -> None:
     assert not (await Bash(shell).call({"command": "cat note"})).tainted
     shell.outside = True
     assert (await Bash(shell).call({"command": "cat note"})).tainted
-
-
-def test_the_model_is_told_which_tools_are_there() -> None:
-    policy = CommandPolicy(Selection("work", ("ffmpeg",)).allowed, missing=("rg", "tree"))
-    said = Bash(Recorder(ended()), policy).spec.description
-    assert ", git, jq, patch," in said
-    assert ", ffmpeg." in said
-    assert "rg" not in said.split("there are: ")[1].split(".")[0].split(", ")
-    assert "wheel" in said
-    assert "there are: " not in Bash(Recorder(ended())).spec.description
 
 
 def test_chats_with_the_same_policy_share_the_description() -> None:

@@ -11,7 +11,7 @@ from rumi.web.reading import Readers, Text
 URL = "https://site.example/"
 # Half a minute of work inside one call of a C library, which holds Python's lock.
 SLOW = b"<p " + b" ".join(b"a%d=1" % n for n in range(150_000)) + b">x"
-PATIENCE_S = 10
+PATIENCE_S = 20
 
 
 async def read(readers: Readers, body: bytes, media_type: str = "text/html") -> Text:

@@ -64,7 +64,7 @@ async def obedient(request: ModelRequest, emit: Emit) -> Reply:
     last = max(place for place, m in enumerate(request.messages) if m.role == "user")
     said = request.messages[last].content
     results = [m.content for m in request.messages[last:] if m.role == "tool"]
-    if not request.tools:
+    if request.words_only:
         return Reply("done")
     if not results:
         url = re.search(r"http://\S+", said)

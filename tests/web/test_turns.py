@@ -44,8 +44,10 @@ class Crowd:
         }
         self.most = {what: max(count, self.most[what]) for what, count in counts.items()}
         assert self.fair_limiter.running >= len(self.running)  # some have theirs and do not know yet
-        await trio.sleep(1)
-        self.running.remove((chat, host))
+        try:
+            await trio.sleep(1)
+        finally:
+            self.running.remove((chat, host))
 
 
 async def test_two_hundred_at_once_keep_all_bounds(autojump_clock: trio.testing.MockClock) -> None:

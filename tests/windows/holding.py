@@ -54,7 +54,7 @@ class Holding:
 
     async def until_running(self, chat: str, commands: int) -> None:
         """Wait until so many commands run in the chat's sandbox."""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while self.home.sandboxes.running.get(chat, 0) != commands:  # noqa: ASYNC110  # no event for it
                 await trio.sleep(0.01)
 
@@ -71,7 +71,7 @@ class Window:
         return await self.remote.send(text)
 
     async def next(self) -> ChatEvent:
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             self.seen.append(await self.events.receive())
         return self.seen[-1]
 
@@ -103,8 +103,9 @@ def windows_of(home: House, about: About) -> Windows:
 @asynccontextmanager
 async def holding(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIterator[Holding]:
     """A house with a control socket."""
+    more = {"own_model": "groq:big", **more}
     async with house(path, answer, **more) as home:
-        windows = windows_of(home, About("groq:big", "bubblewrap", "/project"))
+        windows = windows_of(home, About("bubblewrap", "/project"))
         windows.open()
         live = Live(home.services.hub)
         socket = path / "run" / "control.sock"

@@ -8,12 +8,18 @@ import trio
 import trio.testing
 
 from actors import ChildSpec, Supervisor
+from rumi.channels.terminal.once import once
+from rumi.channels.terminal.plain import PlainView
+from rumi.channels.terminal.session import TerminalSession
+from rumi.channels.terminal.words import words_for
 from rumi.chats import Moved, Replied
 from rumi.control import ControlServer, Wire
 from rumi.errors import RumiError
 from rumi.windows import Gone, LastingChat, Wish, attach
+from tests.terminal.scripted import Page, signals
 from tests.windows.holding import HOLDER, holding
 
+WORDS = words_for("en")
 WISH = Wish("cli", True, "en")
 
 
@@ -37,7 +43,7 @@ async def test_what_is_sent_to_a_holder_that_ends_goes_to_the_next_one(tmp_path:
         async with holding(tmp_path) as second, attach(second.path, WISH, HOLDER) as remote:
             chat.move(remote, "back")
             told = []
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 while not told or not isinstance(told[-1], Replied):
                     told.append((await events.receive()).what)
             assert told[:2] == [Moved("gone", back=False), Moved("back", back=True)]
@@ -65,10 +71,52 @@ async def test_what_was_sent_when_the_holder_died_is_said_to_be_perhaps_lost(tmp
                 await trio.sleep_forever()
 
         nursery.start_soon(take_over)
-        with trio.fail_after(10), pytest.raises(RumiError, match="not known whether this arrived: “hello”"):
+        with trio.fail_after(60), pytest.raises(RumiError, match="not known whether this arrived: “hello”"):
             await chat.send("hello")
         assert await chat.send("hello") > 0, "the next one takes it"
         nursery.cancel_scope.cancel()
+
+
+async def test_windows_that_move_to_another_process_take_no_reply_from_each_other(tmp_path: Path) -> None:
+    """Two programs' and a person's, while one message is worked on and another one waits."""
+    chats = [LastingChat("cli", "en") for _ in range(3)]
+    shown = [Page() for _ in chats]
+    codes: list[int] = []
+
+    async def sit(chat: LastingChat, page: Page, text: str) -> None:
+        session = TerminalSession(chat, PlainView(page, page, WORDS), WORDS, alone=bool(text))
+        if not text:
+            await session.run()
+        codes.append(await once(session, text, signals(), words=WORDS))
+
+    async def look(chat: LastingChat, path: Path, *, task_status: trio.TaskStatus[None]) -> None:
+        wish = Wish("cli", chat is chats[2], "en")
+        async with attach(path, wish, HOLDER) as remote:
+            chat.move(remote)
+            task_status.started()
+            await remote.ended()
+        chat.lose("")
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            async with holding(tmp_path, max_queued=5) as first:
+                for place, text in enumerate(("sleep 600", "second", "")):
+                    await nursery.start(look, chats[place], first.path)
+                    nursery.start_soon(sit, chats[place], shown[place], text)
+                    await first.until_running("cli", 1)
+                while "Queued" not in shown[1].text:  # noqa: ASYNC110  # no event for it
+                    await trio.sleep(0.01)
+            async with holding(tmp_path, max_queued=5) as second:
+                for place in (2, 0, 1):
+                    await nursery.start(look, chats[place], second.path)
+                    while place != 1 and "“sleep 600”" not in shown[place].text:  # noqa: ASYNC110
+                        await trio.sleep(0.01)
+                while len(codes) < 2:  # noqa: ASYNC110
+                    await trio.sleep(0.01)
+                nursery.cancel_scope.cancel()
+    assert codes == [130, 130]
+    found = [["“sleep 600”" in page.text, "“second”" in page.text] for page in shown]
+    assert found == [[True, False], [False, True], [True, True]]
 
 
 async def test_a_service_that_ends_takes_its_windows_along(tmp_path: Path) -> None:

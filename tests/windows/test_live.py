@@ -17,7 +17,7 @@ from tests.windows.holding import holding
 async def until(wire: Wire, event: str) -> list[dict[str, Any]]:
     """What is told until then."""
     told: list[dict[str, Any]] = []
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not told or told[-1].get("event") != event:
             told.append(dict(await wire.receive()))
     return told

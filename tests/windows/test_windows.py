@@ -17,11 +17,11 @@ from rumi.agent import (
 )
 from rumi.chats import VERSION, Replied, TurnStarted, events
 from rumi.control import ControlServer, WireClosed
-from rumi.errors import RumiError, UsageError
+from rumi.errors import ConfigError, RumiError, UsageError
 from rumi.journal import Attachment, Count
-from rumi.models import Emit, ModelRequest, Reply
+from rumi.models import Emit, Model, ModelRequest, Reply
 from rumi.windows import About, Gone, NotThere, Wish, attach
-from tests.chats.house import house
+from tests.chats.house import FunctionModel, house
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
 from tests.windows.holding import HOLDER, holding, windows_of
@@ -119,7 +119,7 @@ async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_l
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with house(tmp_path, at_work) as home:
-        windows = windows_of(home, About("offline", "bubblewrap", marks={"a.b": "1", "KEY": "2"}))
+        windows = windows_of(home, About("bubblewrap", marks={"a.b": "1", "KEY": "2"}))
         windows.open()
         began, ended = trio.Event(), trio.Event()
 
@@ -148,13 +148,13 @@ async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_l
 async def test_a_process_for_windows_alone_makes_way_where_nothing_goes_on(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder:
         marks = {"a.b": "1"}
-        windows = windows_of(holder.home, About("offline", "bubblewrap", marks=marks))
+        windows = windows_of(holder.home, About("bubblewrap", marks=marks))
         windows.open()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(windows.unused, 600, trio.lowlevel.checkpoint)
             assert (await windows.make_way({"marks": marks}))["ends"] is False
             assert (await windows.make_way({"marks": {"a.b": "2"}}))["ends"] is True
-        service = windows_of(holder.home, About("offline", "bubblewrap", service=True))
+        service = windows_of(holder.home, About("bubblewrap", service=True))
         service.open()
         assert (await service.make_way({}))["ends"] is False
         async with holder.window(marks={"x.y": "1"}) as one:
@@ -240,7 +240,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
 
 async def test_a_home_is_not_taken_while_its_service_restarts(tmp_path: Path) -> None:
     async with holding(tmp_path) as holder:
-        service = windows_of(holder.home, About("m", "docker", service=True))
+        service = windows_of(holder.home, About("docker", service=True))
         control = Supervisor("control")
         path = tmp_path / "run" / "service.sock"
         control.add(ChildSpec("server", lambda: ControlServer(path, {}, {"window": service.serve})))
@@ -277,7 +277,6 @@ async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_wind
 @pytest.mark.parametrize(
     ("wish", "why"),
     [
-        ({"model": "offline"}, "--model offline cannot take effect: the running Rumi uses groq:big"),
         ({"chat": "tg1"}, "one of Telegram's chats"),
         ({"chat": "no id"}, "not a chat id"),
     ],
@@ -289,8 +288,41 @@ async def test_what_a_window_cannot_have_is_wrong_usage(
         with pytest.raises(UsageError, match=why):
             async with holder.window(**wish):
                 pass
-        async with holder.window(model="groq:big") as one:
-            assert await one.ask("hello") == "you said hello"
+
+
+async def test_each_window_has_a_model_of_its_own_and_one_that_cannot_be_used_is_refused(
+    tmp_path: Path,
+) -> None:
+    def model_for(chat: str, language: str, chosen: str) -> Model:
+        if chosen == "groq:none":
+            raise ConfigError("The model 'groq:none' needs GROQ_API_KEY.", "Set it.")
+
+        async def answer(request: ModelRequest, emit: Emit) -> Reply:
+            await trio.lowlevel.checkpoint()
+            return Reply(f"of {chosen or 'the process'}")
+
+        return FunctionModel(answer)
+
+    marks = {"model.default": "another", "sandbox.backend": "another"}
+    async with holding(tmp_path, model_for=model_for) as holder:
+        async with holder.window(model="groq:big") as one, holder.window(model="offline", marks=marks) as two:
+            assert (one.remote.model, two.remote.model) == ("groq:big", "offline")
+            assert two.remote.other == ("sandbox.backend",), "its model is its own"
+            assert await one.ask("hello") == "of the process"
+            assert await two.ask("hello") == "of offline"
+            with pytest.raises(UsageError, match="needs GROQ_API_KEY"):
+                await two.remote.use_model("groq:none")
+            await two.remote.use_model("groq:big")
+            assert await two.ask("hello") == "of the process"
+            assert [each.answer for each in await one.remote.recent()] == [
+                "of the process", "of offline", "of the process",
+            ]  # fmt: skip
+        async with holder.window(model="groq:none", marks=marks) as three:
+            assert three.remote.model == "groq:big"
+            assert three.remote.other == ("model.default", "sandbox.backend")
+        with pytest.raises(UsageError, match="needs GROQ_API_KEY"):
+            async with holder.window(model="groq:none", must=True):
+                pass
 
 
 async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tmp_path: Path) -> None:
@@ -298,7 +330,7 @@ async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tm
         await one.ask("hello")
         async with holder.window(new=True) as two:
             assert await two.ask("again") == "you said again"
-            model = holder.home.services.context.model_for("cli", "en")
+            model = holder.home.services.context.model_for("cli", "en", "")
             assert "hello" not in [message.content for message in model.requests[-1].messages]  # type: ignore[attr-defined]
             await one.send("sleep 60")
             await holder.until_running("cli", 1)

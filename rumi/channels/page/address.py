@@ -41,13 +41,16 @@ class Bound:
         """Return True if a request's Host header names this page.
 
         That is the host of the command line, the address that the connection `reached`, or localhost where
-        that is this machine's own.
+        that is this machine's own. A page at every address may be reached through a forwarded port (of a
+        container, of ssh), for which the browser names its own machine.
 
         A name of somebody else's that was made to lead here (DNS rebinding) is none of these.
         """
         names = {self.name.lower(), plain(reached)}
         if is_loopback(reached):
             names.add("localhost")
+        elif ipaddress.ip_address(plain(self.listener.getsockname()[0])).is_unspecified:
+            names |= {"localhost", "127.0.0.1"}
         return host.lower() in {authority(name, self.port) for name in names}
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from actors import TreeEvent
 from rumi.agent import ToolFinished, TurnFinished
-from rumi.channels.page.view import view_of
+from rumi.channels.page.view import TOOLS, view_of
 from rumi.chats import ChatEvent, TurnStarted
 from rumi.models import Waiting
 
@@ -18,9 +18,6 @@ MINUTES = 60
 """How far back the chart of restarts goes."""
 
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-
-TOOLS: Final = frozenset({"bash", "web_fetch", "web_search", "remember", "forget", "use_skill", "send_file"})
-"""Tools by their names; other names are counted together, because a model invents names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +56,13 @@ class _Begun:
 class Board:
     """Follows the events of all chats and of the tree; looks at the tree only when it is asked to.
 
+    `own` says if a chat is the visitor's: of the others' turns nothing is shown but that they run.
     `revisions` goes up, topic by topic, when there is something new to see.
     """
 
-    def __init__(self, dump: Callable[[], Mapping[str, object]]) -> None:
+    def __init__(self, dump: Callable[[], Mapping[str, object]], own: Callable[[str], bool]) -> None:
         self.dump = dump
+        self._own = own
         self.counts = Counts()
         self.topics: dict[str, dict[str, object]] = {"board": {}, "history": {}}
         self.revisions: Counter[str] = Counter()
@@ -74,7 +73,7 @@ class Board:
 
     def look(self) -> bool:
         """Read the tree and the chats. Return True if something has changed."""
-        return self._put("board", view_of(self.dump())) | self.look_back()
+        return self._put("board", view_of(self.dump(), self._own)) | self.look_back()
 
     def look_back(self) -> bool:
         """Sum up turns and restarts, without a look at the tree. Return True if something has changed."""

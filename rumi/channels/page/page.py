@@ -18,7 +18,7 @@ from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.windows import Window
-from rumi.chat_ids import DEFAULT_CHAT
+from rumi.chat_ids import DEFAULT_CHAT, LOCAL
 from rumi.chats import Hub, HubSubscription, Inbox, LocalChat
 from rumi.journal import JournalMessage, ListChats, SearchHistory, StoredChat, StoredEntry
 from rumi.offload import Threads
@@ -94,7 +94,7 @@ class Page(Channel):
         whatever the page does, the process goes on.
         """
         self.inbox, self.journal, self._hub = inbox, journal, hub
-        self.board = Board(status)
+        self.board = Board(status, lambda chat: inbox.ids.owner_of(chat) == LOCAL)
         self.events = hub.subscribe()
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
@@ -111,7 +111,7 @@ class Page(Channel):
         self.inbox.ids.check_chosen(chat)  # which leaves the chats of `LOCAL`
         talk = self.talks.pop(chat, None)
         if talk is None:
-            talk = Talk(LocalChat(chat, self.inbox, self._hub, self.journal))
+            talk = Talk(LocalChat(chat, self.inbox, self._hub, self.journal, channel=self.name))
             self.follow(talk)
         self.talks[chat] = talk
         for other in list(self.talks.values())[:-MOST_TALKS]:

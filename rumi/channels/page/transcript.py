@@ -13,7 +13,7 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Replied, TurnStarted, ended, title_of
+from rumi.chats import ChatEvent, Queued, Replied, TurnStarted, ended, title_of
 from rumi.journal import StoredEntry
 from rumi.marked import opened
 from rumi.models import Discarded, TextDelta, Waiting
@@ -48,7 +48,7 @@ class TranscriptEntry:
 
     id: str
     kind: Literal["you", "answer", "reply"]
-    state: Literal["sending", "sent", "failed", "running", "done"]
+    state: Literal["sending", "sent", "failed", "queued", "running", "done"]
     parts: list[dict[str, object]]
     began: float = 0.0
     turn: str = ""
@@ -158,6 +158,9 @@ class Transcript:
             case TurnStarted(text, number):
                 self._said(text, number, event.time)
                 self._add(TranscriptEntry(self._id(), "answer", "running", [], event.time, event.turn))
+            case Queued(_, text):
+                note: dict[str, object] = {"kind": "note", "text": text}
+                self._add(TranscriptEntry(self._id(), "reply", "queued", [note], event.time))
             case Replied() as reply:
                 self._replied(event, reply)
             case _:
@@ -281,6 +284,7 @@ def _outcome(result: ToolResult) -> dict[str, object]:
         "exit": result.exit_code,
         "ms": result.duration_ms,
         "said": result.content[:SHOWN_CHARS],
+        "diff": result.diff,
         "cut": len(result.content) > SHOWN_CHARS or result.truncated,
     }
 

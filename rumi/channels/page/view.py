@@ -1,17 +1,29 @@
 """The status dump as the page shows it: rows of the tree and of the chats, no more than a person reads."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from rumi.tools import FILE_TOOLS
 
 MOST_CHILDREN = 50
 """Rows below one supervisor, and rows of chats: those that do something come first."""
 
+_OTHERS: Final = ("web_fetch", "web_search", "remember", "forget", "use_skill", "send_file")
+TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_OTHERS})
+"""Tools by their names; a model invents other names."""
 
-def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
+
+def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, object]:
     """Return the rows for the page. Only rows of what is at work have values that change by themselves, such
-    as an age; so a quiet process looks the same twice."""
-    tree = dump["tree"]
-    failed = dump.get("failed") or {}
+    as an age; so a quiet process looks the same twice.
+
+    Of chats that are not the visitor's `own` they say that they work, and not what on.
+    """
+    failed = {
+        chat: each if own(chat) else {**each, "error": "rumi status"}
+        for chat, each in (dump.get("failed") or {}).items()
+    }
+    tree = {**dump["tree"], "children": [_withheld(node, own) for node in dump["tree"]["children"]]}
     chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
     shown, left = _first(chats)
     rows = [_chat(chat, failed) for chat in sorted(shown, key=_rank)]
@@ -32,6 +44,27 @@ def view_of(dump: Mapping[str, Any]) -> dict[str, object]:
         "chats_at_work": sum(1 for chat in chats if chat["figures"].get("job")),
         "chats_in_memory": len(chats),
     }
+
+
+def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:
+    """Return the node; of other owners' chats below it without anything that the turn says or reads."""
+    if node["id"] != "chats":
+        return node
+    children = [each if own(each["id"]) else _others(each) for each in node["children"]]
+    return {**node, "children": children}
+
+
+def _others(chat: Mapping[str, Any]) -> Mapping[str, Any]:
+    metrics = chat["figures"]
+    names = [each["name"] for each in metrics.get("tools") or ()]
+    ages = [each["age_s"] for each in metrics.get("tools") or ()]
+    names = [name if name in TOOLS else "other" for name in names]
+    tools = [{"name": name, "what": "", "age_s": age} for name, age in zip(names, ages, strict=True)]
+    job = metrics.get("job") or ""
+    error = (chat["last_error"] or "").partition(":")[0]
+    doing = names[0] if names else job
+    return {**chat, "doing": doing, "last_error": error,
+            "figures": {**metrics, "phase": job, "tools": tools}}  # fmt: skip
 
 
 def _first(children: list[Any]) -> tuple[list[Any], int]:
@@ -77,6 +110,7 @@ def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, objec
         "history": metrics.get("history", 0),
         "asks": bool(metrics.get("question")),
         "working": bool(metrics.get("job")),
+        "queued": metrics.get("queued", 0),
         "restarts": node["restarts"],
         "failed": (failed.get(node["id"]) or {}).get("error", ""),
     }

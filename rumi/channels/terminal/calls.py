@@ -8,6 +8,9 @@ from rumi.tools import ToolResult
 LINES = 5
 """How many lines an excerpt has."""
 
+DIFF_LINES = 24
+"""How many lines of a diff are shown."""
+
 LINE_CHARS = 160
 """How much of a line an excerpt shows."""
 
@@ -29,11 +32,24 @@ def outcome_of(result: ToolResult, words: Words) -> str:
 def excerpt_of(result: ToolResult, words: Words) -> list[str]:
     """Return at most `LINES` lines of what the tool said; the last one says how many were left out."""
     content = result.content if result.ok else told(words.language, result.content)
-    said = [line.rstrip() for line in clean(content).expandtabs(4).split("\n")]
-    if result.ok and result.exit_code is not None:
+    said = _lines(content)
+    if result.ok and said and said[0].startswith("exit code "):
         # A command's content opens with its exit code and duration, which `outcome_of` shows.
         said = [line for line in said[1:] if line not in ("output:", "(no output)")]
-    said = [line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…" for line in said if line]
-    if len(said) <= LINES:
-        return said
-    return [*said[: LINES - 1], words.more_lines.format(count=len(said) - LINES + 1)]
+    return _first([line for line in said if line], LINES, words)
+
+
+def diff_of(result: ToolResult, words: Words) -> list[str]:
+    """Return at most `DIFF_LINES` lines of what a call changed in a file, without the file's name."""
+    return _first(_lines(result.diff)[2:], DIFF_LINES, words)
+
+
+def _lines(text: str) -> list[str]:
+    lines = [line.rstrip() for line in clean(text).expandtabs(4).split("\n")]
+    return [line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…" for line in lines]
+
+
+def _first(lines: list[str], most: int, words: Words) -> list[str]:
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], words.more_lines.format(count=len(lines) - most + 1)]

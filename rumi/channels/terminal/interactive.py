@@ -12,6 +12,7 @@ from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
@@ -28,16 +29,17 @@ async def interact(
     """Talk until the person leaves; return the exit code.
 
     What is typed goes to the chat at once, also during a turn: the chat knows what it can take then
-    (`/stop`, `/status`, a yes or a no) and says that it is busy to everything else.
+    (`/stop`, `/status`, a yes or a no), and queues everything else or says that it is busy.
 
     Raises:
         OutputClosedError: the terminal is gone.
     """
     words = words_for(options.language)
-    about = [part for part in (options.model, options.engine, port.chat) if part]
 
     def toolbar() -> str:
-        return " " + " · ".join([*about, view.last_turn] if view.last_turn else about)
+        queued = words.queued.format(count=session.queued) if session.queued else ""
+        parts = (port.model, options.engine, port.chat, view.last_turn, queued)
+        return " " + " · ".join(part for part in parts if part)
 
     glance = Glance(
         toolbar=toolbar,
@@ -53,6 +55,7 @@ async def interact(
         await nursery.start(screen.run, send)
         nursery.start_soon(view.run)
         await view.notice(words.greeting)
+        await view.recalled(await session.recall())
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
         code = await _serve(session, view, words, options.handed_chars, typed)
@@ -90,6 +93,9 @@ async def _serve(
             case Line(text):
                 await view.typed(text)
                 try:
+                    if is_own(text):
+                        await do_own(text, session, words, view.copy)
+                        continue
                     files = await handed_files(named_in(text), max_chars, words, view.notice)
                     await session.say(text, files)
                 except RumiError as error:  # the person is still there, and can send it again

@@ -108,16 +108,22 @@ class Glance:
 
 
 class Interface:
-    """Shows the lines in `live` above the input line and passes on what is typed."""
+    """Shows the lines in `live` above the input line and passes on what is typed. Ctrl-Z calls `suspend`."""
 
     def __init__(
-        self, words: Words, history_path: Path | None, glance: Glance, post: Callable[[Typed], None]
+        self,
+        words: Words,
+        history_path: Path | None,
+        glance: Glance,
+        post: Callable[[Typed], None],
+        suspend: Callable[[], None],
     ) -> None:
         self.live: list[str] = []
         self._words = words
         self._history_path = history_path
         self._glance = glance
         self._post = post
+        self._suspend = suspend
 
     def application(self) -> Application[None]:
         """Return the application for one run."""
@@ -202,5 +208,9 @@ class Interface:
         @keys.add("c-d", filter=typing & empty)
         def _end(event: KeyPressEvent) -> None:
             self._post(End())
+
+        @keys.add("c-z")
+        def _put_aside(event: KeyPressEvent) -> None:
+            self._suspend()
 
         return keys

@@ -2,10 +2,12 @@
 
 Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RFC 3339, UTC). The events:
 
+- `queued`: `place`, `text`; the message waits for the turn that runs, and `turn` is what its own will be
 - `turn_started`
 - `text`: `delta`
 - `tool_call`: `id`, `name`, `arguments`, an object
-- `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`
+- `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for
+  a file that was changed `diff`, a unified diff
 - `confirm`: `id`, `text`; a line with yes or no on standard input answers it
 - `turn_finished`: `reason`, `answer`, `usage` with `prompt_tokens`, `completion_tokens` and `cached_tokens`,
   those of the prompt that the server had in its cache
@@ -28,9 +30,10 @@ from rumi.models import Discarded, Waiting
 # U+2028 for the end of a line, and halves of surrogate pairs can't be encoded.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
-_OUTCOME = "result.ok result.content result.exit_code result.duration_ms result.truncated"
+_OUTCOME = "result.ok result.content result.exit_code result.duration_ms result.truncated result.diff"
 
 PRINTED = {
+    "queued": "queued place text",
     "turn_started": "turn_started",
     "text": "text delta=text",
     "tool_call": "tool_call call.id call.name arguments",
@@ -57,6 +60,8 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
+    if not fields.get("diff", True):
+        del fields["diff"]
     return fields | {"time": utc(event.time)}
 
 

@@ -6,6 +6,7 @@ always smaller than the screen, whatever the length of the answer.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -21,13 +22,14 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
+from rumi.channels.terminal.calls import LINE_CHARS
 from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.growing import GrowingAnswer
-from rumi.channels.terminal.paint import AnswerMarkdown, Called, Painter, hanging
+from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Words
-from rumi.chats import ChatEvent, Replied, TurnStarted, TurnState, title_of
+from rumi.chats import ChatEvent, Exchange, Queued, Replied, TurnStarted, TurnState, title_of
 from rumi.models import Discarded, TextDelta
 from rumi.texts import short_duration
 
@@ -61,6 +63,8 @@ class _Piece:
     what: RenderableType | None
     gap: bool
     characters: int = 0
+    sequence: str = ""
+    """For the terminal: it is written before the first line, and shows nothing."""
 
 
 class LiveView:
@@ -94,9 +98,13 @@ class LiveView:
     async def event(self, event: ChatEvent) -> None:
         """Change what is shown; drawn with the next tick, or now when something became final."""
         before = self._turn
-        self._turn = before.apply(replace(event, time=trio.current_time()))
+        # A window that comes in the middle is told late. From then on a clock counts that nobody sets.
+        age_s = max(0.0, time.time() - event.time)
+        self._turn = before.apply(replace(event, time=trio.current_time() - age_s))
         match event.what:
-            case TurnStarted():
+            case TurnStarted(text, message):
+                if any(queued.what.message == message for queued in before.queued):
+                    self._print(_typed(text), gap=True)  # other answers stand between it and its own
                 self._answer.begin()
             case Thinking() | ToolStarted():
                 self._end_piece()
@@ -114,6 +122,8 @@ class LiveView:
                 self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
             case TurnFinished() as finished:
                 self._finish(finished)
+            case Queued(_, text):
+                self._print_aside(Text(text, style="dim"))
             case _:
                 return
         if self._pieces:
@@ -153,7 +163,7 @@ class LiveView:
 
     async def typed(self, text: str) -> None:
         """Print what the person sent."""
-        self._print_aside(hanging(Text("› ", "bold cyan"), Text(clean(text), "bold")), gap=True)
+        self._print_aside(_typed(text), gap=True)
         await self._draw()
 
     async def stopping(self, presses: int) -> None:
@@ -166,6 +176,24 @@ class LiveView:
     async def notice(self, text: str) -> None:
         """Print a dim line."""
         self._print_aside(Text(clean(text), style="dim"), gap=not self._answer.empty)
+        await self._end()
+
+    async def recalled(self, exchanges: Sequence[Exchange]) -> None:
+        """Print what was said before, shortened and dim; nothing if that is nothing."""
+        if not exchanges:
+            return
+        self._print(Text(self._words.recalled, style="dim"), gap=True)
+        for each in exchanges:
+            asked = one_line(each.question)
+            asked = asked if len(asked) <= LINE_CHARS else f"{asked[: LINE_CHARS - 1]}…"
+            self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
+            if each.answer:
+                self._print(Glimpse(each.answer))
+        await self._end()
+
+    async def copy(self, sequence: str, text: str) -> None:
+        """Write a sequence to the terminal, and a dim line about it."""
+        self._pieces.append(_Piece(Text(text, style="dim"), gap=False, sequence=sequence))
         await self._end()
 
     async def clear(self) -> None:
@@ -221,7 +249,7 @@ class LiveView:
                 above.append("")
                 self._after_blank = True
             if lines:
-                above += lines
+                above += [piece.sequence + lines[0], *lines[1:]]
                 self._after_blank = False
         return above
 
@@ -303,7 +331,8 @@ class LiveView:
         if not self._answer.empty:
             return words.writing, turn.said_at
         begun = turn.thinking or turn.started
-        return words.starting if turn.thinking is None else words.thinking, begun.time if begun else 0.0
+        since = begun.time if begun else trio.current_time()
+        return words.starting if turn.thinking is None else words.thinking, since
 
     def _status_lines(self, width: int) -> list[str]:
         label, since = self._label()
@@ -327,3 +356,7 @@ class LiveView:
         for line in lines:
             line.truncate(width, overflow="ellipsis")
         return [painted for line in lines for painted in self._painter.paint(line, width)[:1]]
+
+
+def _typed(text: str) -> RenderableType:
+    return hanging(Text("› ", "bold cyan"), Text(clean(text), "bold"))

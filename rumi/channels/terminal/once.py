@@ -29,7 +29,7 @@ def exit_code(text: str, settled: Settled) -> int:
     """Return the exit code of a process that got this reply to `text`.
 
     A chat command has no turn and succeeds with its reply; any other text without a turn was refused
-    because the chat was busy.
+    because the chat was busy, or was queued and dropped.
     """
     if settled.finished is not None:
         return EXIT_CODES[settled.finished.reason]

@@ -13,8 +13,8 @@ class TerminalOptions:
 
     `prompt` is the text of a single turn, and `attachments` what it hands on; None is a whole chat.
     `json` prints events as JSON lines. `yes` answers every confirmation with yes. `handed_chars` bounds what
-    `@file` in a typed text hands on. `history_path` keeps what was typed; its folder exists. `model` and
-    `engine` are only shown.
+    `@file` in a typed text hands on. `history_path` keeps what was typed; its folder exists. `engine`
+    is only shown.
     """
 
     prompt: str | None = None
@@ -24,5 +24,4 @@ class TerminalOptions:
     yes: bool = False
     handed_chars: int = 50_000
     history_path: Path | None = None
-    model: str = ""
     engine: str = ""

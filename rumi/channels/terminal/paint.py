@@ -17,12 +17,13 @@ from rich.markdown import CodeBlock, Heading, Markdown, TableElement
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.style import Style
+from rich.styled import Styled
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from rumi.channels.terminal.calls import excerpt_of, outcome_of
+from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
 from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.words import Words
 from rumi.markdown import parser
@@ -48,6 +49,10 @@ _THEME = Theme(
         "markdown.table.header": "bold",
     }
 )
+
+
+_DIFF = {"+": "green", "-": "red", "@": "cyan"}
+"""The colours of a diff's lines, by what they begin with."""
 
 
 class Painter:
@@ -125,7 +130,8 @@ class Called:
         self._title = title
         self._good = result.ok and not result.exit_code
         self._outcome = outcome_of(result, words)
-        self._excerpt = excerpt_of(result, words)
+        self._excerpt = [(line, "dim") for line in excerpt_of(result, words)]
+        self._excerpt += [(line, _DIFF.get(line[:1], "dim")) for line in diff_of(result, words)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay it out for the width that there is."""
@@ -143,8 +149,8 @@ class Called:
             yield hanging(mark, title)
             if self._outcome:
                 yield Padding(outcome, (0, 0, 0, 2))
-        for line in self._excerpt:
-            said = Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+        for line, style in self._excerpt:
+            said = Text(line, style=style, no_wrap=True, overflow="ellipsis")
             said.truncate(max(1, width - 4), overflow="ellipsis")
             yield Padding(said, (0, 0, 0, 4))
 
@@ -170,6 +176,25 @@ class AnswerMarkdown(Markdown):
             elif token.type in ("link_open", "link_close") and token.markup == "autolink":
                 continue  # its text is its address
             yield token
+
+
+class Glimpse:
+    """The beginning of an answer of earlier, dim and indented."""
+
+    def __init__(self, text: str) -> None:
+        self._answer = AnswerMarkdown(text[: LINES * LINE_CHARS])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay it out for the width that there is."""
+        narrower = options.update(width=max(1, options.max_width - 2))
+        lines = console.render_lines(Styled(self._answer, "dim"), narrower, pad=False)
+        full = [line for line in lines if any(text.strip() for text, *_ in line)]
+        for line in full[:LINES]:
+            yield Text("  ", end="")
+            yield from line
+            yield Segment.line()
+        if len(full) > LINES:
+            yield Text("  …", "dim")
 
 
 class _Heading(Heading):

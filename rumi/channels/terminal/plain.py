@@ -12,16 +12,14 @@ from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
 from rumi.channels.terminal.calls import excerpt_of, outcome_of
 from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.files import handed_files, named_in
-from rumi.channels.terminal.session import INTERRUPTED, Settled, TerminalSession
+from rumi.channels.terminal.own import do_own, is_own
+from rumi.channels.terminal.session import FAILURES, INTERRUPTED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Words, is_answer, is_stop
-from rumi.chats import ChatEvent, Replied, TurnState, title_of
-from rumi.errors import UsageError
+from rumi.chats import ChatEvent, Queued, Replied, TurnState, title_of
+from rumi.errors import RumiError
 from rumi.models import Waiting
 from rumi.texts import told_error
-
-FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
-"""Ends of a turn without an answer."""
 
 PROMPT = "› "
 
@@ -53,6 +51,8 @@ class PlainView:
                     outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._words))
                 if outcome:
                     await self.notice(f"  {outcome}  ({title})" if self._turn.calls else f"  {outcome}")
+            case Queued(_, text):
+                await self.notice(text)
             case Waiting(seconds, why):
                 await self.notice(self._words.waiting.format(why=why, seconds=round(seconds)))
             case ConfirmationAsked(_, text):
@@ -139,7 +139,10 @@ async def converse(
 async def _send_lines(
     session: TerminalSession, lines: Lines, words: Words, prompt: Writer | None, max_chars: int
 ) -> None:
-    """Send what is read until `/exit` or the end, and return when all of it has been answered."""
+    """Send what is read until `/exit` or the end; return when all of it has been answered.
+
+    A person who leaves waits for nothing.
+    """
     while True:
         line = await lines.line()
         text = None if line is None else line.strip()
@@ -148,21 +151,27 @@ async def _send_lines(
                 await prompt.write(PROMPT)
         elif text is not None and is_stop(text):
             await session.say(text)
+        elif prompt is not None and (text is None or text.lower() in TYPED_LEAVING):
+            if text is None:
+                await prompt.write("\n")
+            if session.owing:
+                await session.view.notice(words.goes_on)
+            return
         elif await _answers_a_question(session, text, words, person=prompt is not None):
             continue
-        elif text is None or text.lower() in (LEAVING if prompt is None else TYPED_LEAVING):
-            if text is None and prompt is not None:
-                await prompt.write("\n")
+        elif text is None or text.lower() in LEAVING:
             return
-        elif prompt is None:
+        elif prompt is None and not is_own(text):
             await session.say(text)
-        else:  # a person typed it
+        else:
             try:
-                files = await handed_files(named_in(text), max_chars, words, session.view.notice)
-            except UsageError as error:
+                if is_own(text):
+                    await do_own(text, session, words)
+                else:  # a person typed it
+                    files = await handed_files(named_in(text), max_chars, words, session.view.notice)
+                    await session.say(text, files)
+            except RumiError as error:
                 await session.view.notice(told_error(words.language, error))
-            else:
-                await session.say(text, files)
 
 
 async def _answers_a_question(

@@ -7,15 +7,17 @@ raw mode, so Ctrl-C is a key like any other and is read in every phase of a turn
 
 import asyncio
 import os
+import signal
 import termios
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import trio
-from prompt_toolkit.application import Application, create_app_session
+from prompt_toolkit.application import Application, create_app_session, in_terminal
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.output import ColorDepth
@@ -51,6 +53,8 @@ class PromptScreen:
         self._drawings: list[_Drawing] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
+        self._suspended = False
+        self._before: list[Any] = []  # the terminal's modes
         self._ended = False
 
     def size(self) -> tuple[int, int]:
@@ -83,7 +87,7 @@ class PromptScreen:
         """
         token = trio.lowlevel.current_trio_token()
         fd = self._streams.input.fd
-        before = termios.tcgetattr(fd)
+        self._before = termios.tcgetattr(fd)
         ready, done = trio.Event(), trio.Event()
 
         def post(what: Typed) -> None:
@@ -122,7 +126,7 @@ class PromptScreen:
                     scope.deadline = trio.current_time() + _CLOSING_S
         finally:
             with suppress(termios.error):  # the terminal is gone
-                termios.tcsetattr(fd, termios.TCSANOW, before)
+                termios.tcsetattr(fd, termios.TCSANOW, self._before)
 
     # Called from trio, seen by the thread
 
@@ -161,7 +165,13 @@ class PromptScreen:
                     enable_cpr=False,
                 )
                 with create_app_session(input=Vt100Input(stdin), output=output):
-                    interface = Interface(self._words, self._history_path, self._glance, post)
+
+                    def suspend() -> None:
+                        if not self._suspended:
+                            self._suspended = True
+                            app.create_background_task(self._suspend(token))
+
+                    interface = Interface(self._words, self._history_path, self._glance, post, suspend)
                     app = interface.application()
 
                     def started() -> None:
@@ -193,6 +203,8 @@ class PromptScreen:
         while not ended:
             await self._wake.wait()
             self._wake.clear()
+            if self._suspended and not self._ended:
+                continue
             with self._lock:
                 above, self._above = self._above, []
                 drawings = list(self._drawings)
@@ -213,6 +225,30 @@ class PromptScreen:
         interface.live = []
         if not app.is_done:
             app.exit()
+
+    async def _suspend(self, token: trio.lowlevel.TrioToken) -> None:
+        """Stop this process and those started with it, as a shell expects it, until it is continued.
+
+        The terminal is as it was found meanwhile. What is to be drawn is drawn afterwards.
+        """
+        assert self._loop is not None
+        assert self._wake is not None
+        loop, continued = self._loop, asyncio.Event()
+
+        def stop() -> None:
+            # In the main thread, which gets the signal before the call returns. Another thread would go on
+            # for a moment, and take the terminal back.
+            os.kill(0, signal.SIGTSTP)
+            loop.call_soon_threadsafe(continued.set)
+
+        try:
+            async with in_terminal():
+                termios.tcsetattr(self._streams.input.fd, termios.TCSANOW, self._before)
+                token.run_sync_soon(stop)
+                await continued.wait()
+        finally:
+            self._suspended = False
+            self._wake.set()
 
     def _print(self, app: Application[None], lines: list[str]) -> None:
         """Print above the interface, which is taken away and drawn again below, in one go."""

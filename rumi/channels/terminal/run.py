@@ -8,6 +8,7 @@ from rumi import texts
 from rumi.channels.terminal.jsonl import JsonView
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import SIGNALS, TerminalSession, View
 from rumi.channels.terminal.streams import OutputClosedError, Streams, capable
@@ -77,7 +78,7 @@ async def _once(
 
     if options.json:
         view: View = JsonView(streams.output, streams.errors, words)
-    elif not capable(streams.output):
+    elif not capable(streams.output) or is_own(text):
         view = PlainView(streams.output, streams.errors, words, failures_apart=True)
     else:
         from rumi.channels.terminal.live import LiveView
@@ -95,4 +96,7 @@ async def _once(
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await screen.close()
         return code
+    if is_own(text):
+        await do_own(text, session(view), words)
+        return 0
     return await once(session(view), text, signals, words=words, attachments=attachments)

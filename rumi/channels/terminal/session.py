@@ -4,14 +4,24 @@ import signal
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import trio
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.channels.terminal.words import Words, is_stop
-from rumi.chats import ChatEvent, ChatPort, Moved, Replied, TurnStarted, TurnState, turn_of
+from rumi.channels.terminal.words import Words, help_of_own, is_stop
+from rumi.chats import (
+    ChatEvent,
+    ChatPort,
+    Exchange,
+    Moved,
+    Queued,
+    Replied,
+    TurnStarted,
+    TurnState,
+    turn_of,
+)
 from rumi.errors import NotTaken
 from rumi.journal import Attachment
 from rumi.texts import told_error
@@ -24,6 +34,9 @@ INTERRUPTED = 130
 
 STOP_WAIT_S = 15.0
 """How long to wait for a stop to be confirmed; the sandbox needs a moment to show that no process is left."""
+
+FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
+"""Ends of a turn without an answer."""
 
 _KEPT_RESULTS = 256
 
@@ -73,6 +86,7 @@ class TerminalSession:
 
     `busy`: a message is unanswered or a turn runs; `owing`: that is one of its own. `confirming` is the
     question of the turn, `sent` counts the messages that went out, `not_taken` those that were refused.
+    `last_answer` is the last one that was shown. The `port` is the chat that it is about.
     """
 
     def __init__(
@@ -80,9 +94,10 @@ class TerminalSession:
     ) -> None:
         self.view = view
         self.confirming: ConfirmationAsked | None = None
+        self.last_answer = ""
         self.not_taken = 0
         self.sent = 0
-        self._port = port
+        self.port = port
         self._words = words
         self._yes = yes
         self._alone = alone
@@ -107,31 +122,43 @@ class TerminalSession:
         """Return True if something of its own is still to be answered."""
         return bool(self._open or self._sending or (self._turn.turn and self._turn_is_own))
 
+    @property
+    def queued(self) -> int:
+        """Return how many messages wait for the turn that runs."""
+        return len(self._turn.queued)
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Show earlier replies, then all that happens. Runs until cancelled.
 
         Raises:
             OutputClosedError: nobody reads what is shown.
         """
-        subscription = self._port.subscribe()
+        subscription = self.port.subscribe()
         try:
-            for reply in await self._port.undelivered():
+            for reply in await self.port.undelivered():
                 if reply.delivery not in self._seen:
                     self._seen.add(reply.delivery)
                     await self.view.earlier(reply)
-                    await self._port.delivered(reply.delivery)
+                    await self.port.delivered(reply.delivery)
             task_status.started()
             while True:
                 await self._take(await subscription.receive())
         finally:
             subscription.close()
 
+    async def recall(self) -> list[Exchange]:
+        """Return what was said last, without answers that nobody has seen yet: `run` shows those."""
+        unseen = {turn_of(each) for reply in await self.port.undelivered() for each in reply.messages}
+        said = await self.port.recent()
+        self.last_answer = next((each.answer for each in reversed(said) if each.answer), "")
+        return [replace(each, answer="") if each.turn in unseen else each for each in said]
+
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Send a message, a command, or a yes or no; return its number."""
         self._sending += 1
         self.sent += 1
         try:
-            number = await self._port.send(text, attachments)
+            number = await self.port.send(text, attachments)
             self._open[number] = self._own[number] = text
             while len(self._own) > _KEPT_RESULTS:
                 self._own.popitem(last=False)
@@ -154,7 +181,12 @@ class TerminalSession:
         await self.say(self._words.yes if yes else self._words.no)
 
     async def interrupt(self) -> bool:
-        """Handle a Ctrl-C while the chat is busy: the first one stops; return True at the third, to leave."""
+        """Handle a Ctrl-C while the chat is busy: the first one stops; return True at the third, to leave.
+
+        What is queued behind somebody else's turn is not to stop that one: to leave takes it back.
+        """
+        if self._alone and self.queued:
+            return True
         self._presses += 1
         presses = self._presses
         await self.view.stopping(presses)
@@ -195,20 +227,23 @@ class TerminalSession:
             return
         if self._turn.turn and not self._turn_is_own:
             ended = TurnFinished("interrupted", "")
-            await self.view.event(ChatEvent(self._port.chat, self._turn.turn, time.time(), ended))
+            await self.view.event(ChatEvent(self.port.chat, self._turn.turn, time.time(), ended))
             self._turn = TurnState()
-        for reply in await self._port.undelivered():
+        self._turn = replace(self._turn, queued=())
+        for reply in await self.port.undelivered(tuple(self._open)):
             own = next((number for number in reply.messages if number in self._open), None)
+            if own is None and self._alone:
+                continue  # another window's, which has moved too; or the next one shows it
             if own is None:
                 self._seen.add(reply.delivery)
                 await self.view.earlier(reply)
-                await self._port.delivered(reply.delivery)
+                await self.port.delivered(reply.delivery)
                 continue
             turn = turn_of(reply.messages[0]) if reply.reason is not None else ""
             if reply.reason is not None:
                 ended = TurnFinished(reply.reason, reply.text)
-                await self._take(ChatEvent(self._port.chat, turn, time.time(), ended))
-            await self._take(ChatEvent(self._port.chat, turn, time.time(), reply))
+                await self._take(ChatEvent(self.port.chat, turn, time.time(), ended))
+            await self._take(ChatEvent(self.port.chat, turn, time.time(), reply))
 
     async def _take(self, event: ChatEvent) -> None:
         if isinstance(event.what, Moved):
@@ -218,9 +253,12 @@ class TerminalSession:
         if isinstance(event.what, TurnFinished) and self._is_settled(event.turn):
             return  # told by the process that is gone, and once more by the one that took its place
         own = await self._is_own(event)
-        if not own and (self._alone or not event.turn):
+        if not own and self._alone:
             return
         before, self._turn = self._turn, self._turn.apply(event)
+        if not own and (not event.turn or isinstance(event.what, Queued)):  # only counted
+            self._notify()
+            return
         if self._turn.turn != before.turn:
             self._turn_is_own = own
         match event.what:
@@ -235,7 +273,7 @@ class TerminalSession:
                 await self.view.event(event)
             case ConfirmationAsked() as asked:
                 await self.view.event(event)
-                self._port.shown(asked.id)
+                self.port.shown(asked.id)
                 if self._yes and own:
                     await self.view.notice(self._words.confirmed)
                     await self.answer(True)
@@ -271,11 +309,15 @@ class TerminalSession:
 
     async def _reply(self, event: ChatEvent, reply: Replied, turn: TurnState) -> None:
         finished = await self._end_of_turn(event, reply, turn)
+        if any(self._own.get(number, "").lower() == "/help" for number in reply.messages):
+            reply = replace(reply, text=f"{reply.text}\n{help_of_own(self._words)}")
+        if finished is not None and finished.reason not in FAILURES:
+            self.last_answer = reply.text
         settled = Settled(reply, finished)
         if reply.delivery not in self._seen:
             self._seen.add(reply.delivery)
             await self.view.reply(event, settled)
-            await self._port.delivered(reply.delivery)
+            await self.port.delivered(reply.delivery)
         for number in reply.messages:
             if self._open.pop(number, None) is not None:
                 self._results[number] = settled

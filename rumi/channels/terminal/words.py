@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rumi.chats import COMMAND_NAMES
 from rumi.texts import Language, in_language, pick, yes_or_no
 
 
@@ -35,6 +36,7 @@ class Words:
     no: str
     yes_or_no: str
     awaited: str
+    queued: str
     nothing_to_send: str
     input_silent: str
     input_paused: str
@@ -43,6 +45,13 @@ class Words:
     file_cut: str
     not_a_file: str
     not_text: str
+    model_in_use: str
+    model_chosen: str
+    copied: str
+    copied_beginning: str
+    copy_needs_terminal: str
+    nothing_to_copy: str
+    recalled: str
     commands: tuple[tuple[str, str], ...]
 
 
@@ -87,6 +96,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "no": ("no", "no"),
     "yes_or_no": ("sí/no", "yes/no"),
     "awaited": ("esperando un sí o un no", "waiting for a yes or a no"),
+    "queued": ("{count} en cola", "{count} queued"),
     "nothing_to_send": (
         "No hay nada que mandar: el texto está vacío.",
         "There is nothing to send: the text is empty.",
@@ -112,6 +122,25 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Only the first {count} characters of {name} are used ([session] handed_chars).",
     ),
     "not_a_file": ("{name} no es un archivo.", "{name} is not a file."),
+    "model_in_use": ("Modelo de esta ventana: {model}", "Model of this window: {model}"),
+    "model_chosen": (
+        "Desde el próximo mensaje de esta ventana: {model}",
+        "From this window's next message on: {model}",
+    ),
+    "copied": (
+        "Última respuesta copiada: {count} caracteres, si la terminal lo permite.",
+        "Copied the last answer: {count} characters, if the terminal allows it.",
+    ),
+    "copied_beginning": (
+        "Copiado el principio de la última respuesta: {count} caracteres.",
+        "Copied the beginning of the last answer: {count} characters.",
+    ),
+    "copy_needs_terminal": (
+        "/copy necesita una terminal: copia la última respuesta a su portapapeles.",
+        "/copy needs a terminal: it copies the last answer to its clipboard.",
+    ),
+    "nothing_to_copy": ("Todavía no hay una respuesta para copiar.", "There is no answer to copy yet."),
+    "recalled": ("Lo último de esta sesión:", "The end of this session so far:"),
     "not_text": ("{name} no es un archivo de texto.", "{name} is not a text file."),
 }
 
@@ -119,11 +148,18 @@ _COMMANDS = (
     ("/help", "qué sabe hacer", "what it can do"),
     ("/stop", "detener lo que está en curso", "stop what is running"),
     ("/retry", "repetir el último mensaje que no terminó", "run the last unfinished message again"),
+    ("/new", "sesión nueva; la anterior queda guardada", "new session; the old one stays stored"),
     ("/reset", "sesión nueva: contenedor e historial limpios", "new session: container and history cleared"),
     ("/reset files", "lo mismo, y borra los archivos", "the same, and the files are removed"),
     ("/status", "qué está haciendo", "what it is doing"),
     ("/memory", "qué sabe de vos", "what it knows about you"),
     ("/skills", "las habilidades", "the skills"),
+    (
+        "/model",
+        "qué modelo contesta; /model PROVEEDOR:NOMBRE lo cambia",
+        "the model; /model PROVIDER:NAME changes it",
+    ),
+    ("/copy", "la última respuesta al portapapeles", "the last answer to the clipboard"),
     ("/exit", "salir", "leave"),
     ("/quit", "salir", "leave"),
 )
@@ -139,6 +175,12 @@ def words_for(language: Language) -> Words:
     """Return the words of that language."""
     commands = tuple((name, pick(language, es, en)) for name, es, en in _COMMANDS)
     return Words(language=language, commands=commands, **in_language(language, _WORDS))
+
+
+def help_of_own(words: Words) -> str:
+    """Return the lines of the help about the terminal's own commands."""
+    own = [(name, does) for name, does in words.commands if name.split()[0][1:] not in COMMAND_NAMES]
+    return "\n".join(f"- `{name}`: {does}" for name, does in own)
 
 
 def is_stop(text: str) -> bool:

@@ -119,9 +119,11 @@ async def build_image(
     address: str | None = None,
     sources: tuple[Source, ...] = ("alpine", "host"),
     selection: Selection = CORE_ONLY,
+    folder: Path | None = None,
 ) -> ImageReport:
-    """Make the image from the first source that works, try it, and report.
+    """Make the image from the first source that works, try it in `folder`, and report.
 
+    The daemon must see `folder`: a Rumi in a container has its home in common with it, and not its /tmp.
     `progress` gets a line now and then, in this trio run. The time is bounded: Rumi gives up a registry that
     is silent, and everything after `TOTAL_S`. Cancelled, the daemon may finish what it began.
 
@@ -149,7 +151,7 @@ async def build_image(
                 progress(error.message)
                 continue
             made = await api.call("GET", f"/images/{image}/json")
-            missing, by_exec = await _try_out(image, api.address, selection)
+            missing, by_exec = await _try_out(image, api.address, selection, folder)
             if before and before != made["Id"]:
                 await _drop(api, before)
             return ImageReport(image, made["Id"], source, missing, int(made["Size"]), by_exec)
@@ -302,7 +304,9 @@ def _add_file(tar: tarfile.TarFile, name: str, content: bytes, mode: int) -> Non
     tar.addfile(member, io.BytesIO(content))
 
 
-async def _try_out(image: str, address: str, selection: Selection) -> tuple[tuple[str, ...], str]:
+async def _try_out(
+    image: str, address: str, selection: Selection, folder: Path | None
+) -> tuple[tuple[str, ...], str]:
     """Make a container from the image, and run a command in it.
 
     Return the missing programs, and why Docker's exec starts its commands, "" if its first process does.
@@ -314,8 +318,8 @@ async def _try_out(image: str, address: str, selection: Selection) -> tuple[tupl
 
     found = bytearray()
     look = 'for p in "$@"; do type -P "$p" > /dev/null || echo "$p"; done'
-    with tempfile.TemporaryDirectory(prefix="rumi-try-") as folder:
-        home, name = Path(folder), f"try{secrets.token_hex(4)}"
+    with tempfile.TemporaryDirectory(prefix="rumi-try-", dir=folder) as tried:
+        home, name = Path(tried), f"try{secrets.token_hex(4)}"
         engine = DockerEngine(name, SandboxLimits(), image=image, address=address, home=home)
         try:
             (home / "workspace").mkdir()

@@ -55,6 +55,7 @@ DOCTOR: Final[dict[str, str]] = {
     "config.toml, environment and .env are valid": "config.toml, el entorno y .env son válidos",
     "{model} needs GROQ_API_KEY; without it the offline model is used": "{model} necesita GROQ_API_KEY; sin ella se usa el modelo offline",
     "Put GROQ_API_KEY=… into {file}, or the environment.": "Poné GROQ_API_KEY=… en {file}, o en el entorno.",
+    "replaced in the home: {names}": "reemplazados en el home: {names}",
     "no token, so no bot; the terminal needs none": "sin token no hay bot; la terminal no lo necesita",
     "a token is set; {people} may talk to the bot": "hay un token; {people} pueden hablar con el bot",
     "there is a token, and nobody may talk to the bot": "hay un token, y nadie puede hablar con el bot",

@@ -57,8 +57,6 @@ RUNNING: Final[dict[str, str]] = {
     "The request names no chat.": "El pedido no nombra ningún chat.",
     "The running Rumi is about to end.": "El Rumi que corre está por terminar.",
     "Try again when it has.": "Probá de nuevo cuando termine.",
-    "--model {wanted} cannot take effect: the running Rumi uses {own} and is at work.": "--model {wanted} no puede valer: el Rumi que corre usa {own} y tiene trabajo.",
-    "Leave it out, or end that one first.": "Sacá la opción, o cerrá ese primero.",
     "The running Rumi has another version than this one.": "El Rumi que corre es de otra versión.",
     "Restart it, then try again.": "Reinicialo y probá de nuevo.",
     "{holder} has ended, and this window with it.": "{holder} terminó, y esta ventana con él.",

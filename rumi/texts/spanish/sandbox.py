@@ -176,6 +176,7 @@ SANDBOX: Final[dict[str, str]] = {
     "There are no groups, loops or conditions.": "No hay grupos, bucles ni condiciones.",
     "Refused: the program {name} with a path.": "Rechazado: el programa {name} con una ruta.",
     "Write just {name}.": "Escribí solo {name}.",
+    "`env sh FILE` runs a script in a file.": "`env sh ARCHIVO` ejecuta un guion que está en un archivo.",
     "Refused: `sh` with other arguments.": "Rechazado: `sh` con otros argumentos.",
     "Refused: `sh` with no arguments.": "Rechazado: `sh` sin argumentos.",
     'Write exactly `sh -c "…"`: one quoted script, no other options or arguments.': 'Escribí exactamente `sh -c "…"`: un guion entre comillas, sin otras opciones ni argumentos.',

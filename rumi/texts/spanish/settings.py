@@ -36,6 +36,10 @@ SETTINGS: Final[dict[str, str]] = {
     "another process": "otro proceso",
     # Configuration.
     "{path} is larger than {most} bytes.": "{path} tiene más de {most} bytes.",
+    "{path} replaces no prompt.": "{path} no reemplaza ningún prompt.",
+    "Remove it, or name it one of: {names}.": "Borralo, o ponele uno de estos nombres: {names}.",
+    "{path} is longer than {most} characters.": "{path} tiene más de {most} caracteres.",
+    "Every model call begins with it. Shorten it.": "Cada llamada al modelo empieza con él. Acortalo.",
     "It holds a few lines of settings.": "Alcanza con unas pocas líneas de ajustes.",
     "{path} cannot be read: {why}.": "No se puede leer {path}: {why}.",
     "Check its owner and mode.": "Fijate de quién es y con qué permisos.",

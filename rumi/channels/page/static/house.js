@@ -38,7 +38,7 @@ function chat(row) {
     kind: row.failed ? "bad" : row.working ? "busy" : "idle",
     cells: [
       { text: row.id, title: row.container },
-      { text: inTool ? `${doing} · ${age(row.tool_age)}` : doing, class: "clip", title: row.failed || row.tool },
+      { text: (inTool ? `${doing} · ${age(row.tool_age)}` : doing) + (row.queued ? ` · ${say("queued", { count: row.queued })}` : ""), class: "clip", title: row.failed || row.tool },
       { text: row.working ? age(row.age) : "", class: "number" },
       { text: row.history || "", class: "number" },
     ],

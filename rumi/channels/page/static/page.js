@@ -36,7 +36,10 @@ function listen() {
     else connected("lost", say("lost"));
   });
   on("begin", talk.begun);
-  on("board", house.board);
+  on("board", (shown) => {
+    house.board(shown);
+    talk.board(shown);
+  });
   on("history", house.history);
   on("entry", talk.entry);
   on("more", talk.more);

@@ -11,6 +11,7 @@ const message = document.getElementById("message");
 const send = document.getElementById("send");
 const stop = document.getElementById("stop");
 const question = document.getElementById("question");
+const queued = document.getElementById("queued");
 
 const MOST_ENTRIES = 200;
 const entries = new Map();
@@ -33,6 +34,7 @@ export function enter(id, entry) {
   sought = entry;
   files.at(id);
   acknowledged.clear();
+  queued.hidden = true;
   open(false);
   forget();
 }
@@ -52,6 +54,13 @@ export async function post(path, fields) {
     notice(say("lost"));
   }
   return null;
+}
+
+/** Show how many messages of this chat wait for its turn. */
+export function board(shown) {
+  const row = shown.chats.find((each) => each.id === chat);
+  queued.hidden = !(row && row.queued);
+  queued.textContent = row && row.queued ? say("queued", { count: row.queued }) : "";
 }
 
 /** Take messages, or none more: where the session is over, what is typed would go nowhere. */
@@ -230,7 +239,14 @@ function tool(part) {
     make("span", { class: "faint" }, remarks.join(" · ")),
   );
   const said = part.said ? block(make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : ""))) : "";
-  return make("details", { class: `tool ${part.state}` }, summary, said);
+  return make("details", { class: `tool ${part.state}` }, summary, said, part.diff ? block(diff(part.diff)) : "");
+}
+
+/** What a call changed in a file, line by line in colours; without the lines that name the file. */
+function diff(text) {
+  const kinds = { "+": "added", "-": "removed", "@": "faint" };
+  const lines = text.split("\n").slice(2);
+  return make("pre", { tabindex: "0" }, ...lines.map((line) => make("span", { class: kinds[line[0]] ?? "" }, `${line}\n`)));
 }
 
 function state() {

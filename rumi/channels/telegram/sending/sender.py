@@ -24,7 +24,7 @@ from rumi.channels.telegram.sending.destination import Bounds, Destination, Sent
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.preview import Pace
 from rumi.channels.telegram.sending.toasts import Toasts
-from rumi.chats import ChatEvent, Hub, Replied, TurnStarted
+from rumi.chats import ChatEvent, Hub, Queued, Replied, TurnStarted
 from rumi.errors import RumiError
 from rumi.journal import (
     Delivered,
@@ -154,6 +154,8 @@ class Sender(Actor[SenderMessage]):
             case TurnStarted():
                 if (outbox := self._outbox(event.chat)) is not None:
                     outbox.begin(event)
+            case Queued(_, text, _, origin):
+                self.start_soon(self._say, Say(event.chat, text, origin or None))
             case TurnFinished():
                 if (outbox := self._outboxes.get(event.chat)) is not None:
                     outbox.finished(event.turn)

@@ -8,6 +8,7 @@ from rumi.channels.telegram.formatting import Part, format_preview
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, clean, units
 from rumi.chats import TurnState, gist
 from rumi.texts import Language
+from rumi.tools import FILE_TOOLS
 
 TOOL_CHARS = 60
 """The maximum length of a tool's arguments."""
@@ -33,16 +34,18 @@ def _line(state: TurnState, language: Language) -> Part | None:
     """Return the running tool: the one that was called last."""
     if not state.calls:
         return None
-    what = tool_line(next(reversed(state.calls.values())).what)
-    line = texts.tool_runs(language, what)
+    called = next(reversed(state.calls.values())).what
+    what = tool_line(called)
+    line = texts.tool_runs(language, what, called.call.name if gist(called.arguments) else "")
     code = MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))
     return Part(line, (code,))
 
 
 def tool_line(started: ToolStarted) -> str:
-    """Return a call in a few words, on one line: `bash: sleep 600`."""
+    """Return a call in a few words, on one line: `bash: sleep 600`, or of a file tool the file."""
     name, told = started.call.name, gist(started.arguments)
-    said = " ".join(clean(f"{name}: {told}" if told else name).split()) or "?"
+    told = f"{name}: {told}" if told and name not in FILE_TOOLS else told or name
+    said = " ".join(clean(told).split()) or "?"
     return said if len(said) <= TOOL_CHARS else f"{said[: TOOL_CHARS - 1]}…"
 
 

@@ -1,0 +1,118 @@
+"""The dates that relative words mean: `next year`, `mañana`, `hace 3 años`.
+
+Facts have real dates, which nobody has said as such. So the words for them are derived from what was said.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Final
+
+_SMALL: Final = {
+    word: number
+    for number, words in enumerate(
+        (
+            "a an un una one uno",
+            "two dos",
+            "three tres",
+            "four cuatro",
+            "five cinco",
+            "six seis",
+            "seven siete",
+            "eight ocho",
+            "nine nueve",
+            "ten diez",
+        ),
+        1,
+    )
+    for word in words.split()
+}
+_NUMBER: Final = rf"(\d{{1,2}}|{'|'.join(_SMALL)})"
+
+_DAYS: Final = {
+    re.compile(r"\b(?:today|tonight|hoy)\b"): 0,
+    re.compile(r"\b(?:tomorrow|manana)\b"): 1,
+    re.compile(r"\b(?:yesterday|last night|ayer|anoche)\b"): -1,
+}
+_MONTHS: Final = {
+    re.compile(r"\b(?:this month|este mes)\b"): 0,
+    re.compile(r"\b(?:next month|(?:el )?mes que viene|(?:el )?proximo mes)\b"): 1,
+    re.compile(r"\b(?:last month|(?:el )?mes pasado)\b"): -1,
+}
+_YEARS: Final = {
+    re.compile(r"\b(?:this year|este ano)\b"): 0,
+    re.compile(r"\b(?:next year|ano que viene|proximo ano|ano proximo)\b"): 1,
+    re.compile(r"\b(?:last year|ano pasado)\b"): -1,
+}
+_IN_YEARS: Final = re.compile(rf"\b(?:in|en|dentro de) {_NUMBER} (?:years?|anos?)\b")
+_YEARS_AGO: Final = re.compile(
+    rf"\b{_NUMBER} years? ago\b|\b(?:for|since) {_NUMBER} years?\b|\b(?:hace|desde hace) {_NUMBER} anos?\b"
+)
+_MONTH_NAMES: Final = tuple(
+    zip(
+        [
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+            "december",
+        ],
+        [
+            "enero",
+            "febrero",
+            "marzo",
+            "abril",
+            "mayo",
+            "junio",
+            "julio",
+            "agosto",
+            "septiembre",
+            "octubre",
+            "noviembre",
+            "diciembre",
+        ],
+        strict=True,
+    )
+)
+
+
+def numbers_of(text: str, today: date) -> Iterator[str]:
+    """Yield the words of the dates that a text means: years, months and days as numbers, names of months.
+
+    `text` has neither capitals nor accents.
+    """
+    for pattern, days in _DAYS.items():
+        if pattern.search(text):
+            that = today + timedelta(days)
+            yield from (str(that.year), *_month(that.month), *_both(that.day))
+    for pattern, months in _MONTHS.items():
+        if pattern.search(text):
+            year, month = divmod(today.year * 12 + today.month - 1 + months, 12)
+            yield from (str(year), *_month(month + 1))
+    for pattern, years in _YEARS.items():
+        if pattern.search(text):
+            yield str(today.year + years)
+    for found in _IN_YEARS.finditer(text):
+        yield str(today.year + _number(found))
+    for found in _YEARS_AGO.finditer(text):
+        yield str(today.year - _number(found))
+
+
+def _number(found: re.Match[str]) -> int:
+    word = next(group for group in found.groups() if group)
+    return _SMALL.get(word) or int(word)
+
+
+def _month(number: int) -> tuple[str, ...]:
+    return (*_both(number), *_MONTH_NAMES[number - 1])
+
+
+def _both(number: int) -> tuple[str, str]:
+    return str(number), f"{number:02}"

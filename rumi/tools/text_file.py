@@ -1,0 +1,213 @@
+"""The text of a file, with the encoding and line ends that edits keep; what differs between two texts."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+DIFF_CHARS: Final = 8000
+"""How long a diff may be."""
+
+_LINE_CHARS: Final = 300
+_CONTEXT: Final = 3
+_COMPARED: Final = 400
+"""So many lines are compared each with each; the time for more would grow with their square."""
+
+_MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file that is text. `mark` is its byte order mark, if it has one."""
+
+    text: str
+    encoding: str = "utf-8"
+    mark: bytes = b""
+
+    @property
+    def plain(self) -> str:
+        """Return the text with plain line ends, as a model reads and writes it."""
+        return self.text.replace("\r\n", "\n")
+
+    @property
+    def about(self) -> list[str]:
+        """Return what is particular: another encoding than UTF-8, other line ends, a missing last one."""
+        returns, newlines = self.text.count("\r\n"), self.text.count("\n")
+        kinds = {newlines: "CRLF line ends", 0: ""}
+        return [
+            *([self.encoding] if self.encoding != "utf-8" else []),
+            *(["byte order mark"] if self.mark else []),
+            *([kind] if (kind := kinds.get(returns, "LF and CRLF line ends")) else []),
+            *(["no newline at the end"] if self.text and not self.text.endswith("\n") else []),
+        ]
+
+    def encoded(self, text: str) -> bytes:
+        """Return a changed text as bytes of the same encoding.
+
+        Raises:
+            UnicodeEncodeError: it has characters that the encoding lacks.
+        """
+        return self.mark + text.encode(self.encoding)
+
+    def found(self, old: str) -> list[int]:
+        """Return where `old` stands in the plain text; places may overlap."""
+        plain = self.plain
+        starts = [plain.find(old)]
+        while starts[-1] >= 0:
+            starts.append(plain.find(old, starts[-1] + 1))
+        return starts[:-1]
+
+    def replaced(self, starts: Sequence[int], old: str, new: str) -> str:
+        """Return the text with `new` in place of `old` at these places, which do not overlap.
+
+        Only what differs between both changes. New line ends are like the next one in the file.
+        """
+        same, rest = _same(old, new)
+        length, new = len(old) - same - rest, new[same : len(new) - rest]
+        # Where in the plain text the line ends are that are two characters in the file.
+        returns = [match.start() - n for n, match in enumerate(re.finditer("\r\n", self.text))]
+        plain, newline, line_end, at = self.plain, -1, -1, 0
+        two = set(returns)
+        parts: list[str] = []
+        for start in (each + same for each in starts):
+            if start > line_end:  # looked for once for each line, however many places it has
+                newline = plain.find("\n", start)
+                line_end = newline if newline >= 0 else len(plain)
+                newline = newline if newline >= 0 else plain.rfind("\n")
+            parts.append(self.text[at : start + bisect_left(returns, start)])
+            parts.append(new.replace("\n", "\r\n") if newline in two else new)
+            at = start + length + bisect_left(returns, start + length)
+        return "".join((*parts, self.text[at:]))
+
+
+def decoded(content: bytes) -> TextFile | None:
+    """Return the content as text; None if it is not text.
+
+    Without a mark it is UTF-8, or otherwise Windows-1252 or Latin-1 without control characters: any of them
+    gives back the same bytes.
+    """
+    mark, encoding = next((each for each in _MARKS if content.startswith(each[0])), (b"", ""))
+    for name in (encoding,) if mark else ("utf-8", "cp1252", "latin-1"):
+        try:
+            text = content[len(mark) :].decode(name)
+        except UnicodeDecodeError:
+            continue
+        if "\0" in text or (not mark and name != "utf-8" and _CONTROLS.search(text)):
+            return None
+        return TextFile(text, name, mark)
+    return None
+
+
+def lines_of(plain: str) -> list[str]:
+    """Return the lines without their ends; an empty text has none."""
+    lines = plain.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """Return how many characters or lines both begin with, and how many of the others both end with."""
+    most = min(len(one), len(other))
+    first = next((n for n in range(most) if one[n] != other[n]), most)
+    return first, next((n for n in range(most - first) if one[-1 - n] != other[-1 - n]), most - first)
+
+
+_Change: TypeAlias = tuple[int, int, int, int]
+"""Lines of the old text from the first to before the second number became those of the new text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference between two texts: a unified diff, which is bounded, and how many lines it is about."""
+
+    diff: str
+    added: int
+    removed: int
+    where: str
+    """The numbers of the changed lines in the new text."""
+
+    @property
+    def counts(self) -> str:
+        """Return `+2 −1`."""
+        return f"+{self.added} −{self.removed}"  # a minus sign, as wide as the plus
+
+
+def difference(name: str, old: str, new: str) -> Difference:
+    """Return what differs, line by line. Line ends that only differ in CR are different lines."""
+    before, after = _whole_lines(old), _whole_lines(new)
+    changes = _changes(before, after)
+    spots = [f"{first + 1}-{last}" if last - first > 1 else str(first + 1) for _, _, first, last in changes]
+    return Difference(
+        _unified(name, before, after, changes),
+        sum(change[3] - change[2] for change in changes),
+        sum(change[1] - change[0] for change in changes),
+        ", ".join([*spots[:10], *(["…"] if len(spots) > 10 else [])]),
+    )
+
+
+def _whole_lines(text: str) -> list[str]:
+    return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def _changes(old: list[str], new: list[str]) -> list[_Change]:
+    """Return the changed lines; of long texts with many changes, perhaps as one change."""
+    first, same = _same(old, new)
+    middle, other = old[first : len(old) - same], new[first : len(new) - same]
+    if len(middle) == len(other) > _COMPARED:
+        numbers = [n for n, (one, two) in enumerate(zip(middle, other, strict=True), first) if one != two]
+        breaks = [0, *(n for n, (one, two) in enumerate(pairwise(numbers), 1) if two - one > 1), len(numbers)]
+        runs = [numbers[begin:end] for begin, end in pairwise(breaks)]
+        return [(run[0], run[-1] + 1, run[0], run[-1] + 1) for run in runs]
+    if max(len(middle), len(other)) > _COMPARED:
+        return [(first, first + len(middle), first, first + len(other))]
+    codes = SequenceMatcher(None, middle, other).get_opcodes()
+    return [(first + a, first + b, first + c, first + d) for tag, a, b, c, d in codes if tag != "equal"]
+
+
+def _unified(name: str, old: Sequence[str], new: Sequence[str], changes: Sequence[_Change]) -> str:
+    lines, left = [f"--- {name}", f"+++ {name}"], 0
+    size = 0
+    for line in _hunks(old, new, changes):
+        size += len(line) + 1
+        if size > DIFF_CHARS:
+            left += 1
+        else:
+            lines.append(line)
+    if left:
+        lines.append(f"… {left} more lines")
+    return "\n".join(lines) if changes else ""
+
+
+def _hunks(old: Sequence[str], new: Sequence[str], changes: Sequence[_Change]) -> Iterator[str]:
+    groups: list[list[_Change]] = []
+    for change in changes:
+        if groups and change[0] - groups[-1][-1][1] <= 2 * _CONTEXT:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    for group in groups:
+        start, end = max(0, group[0][0] - _CONTEXT), min(len(old), group[-1][1] + _CONTEXT)
+        shift, after = group[0][2] - group[0][0], group[-1][3] - group[-1][1]
+        yield f"@@ -{_range(start, end)} +{_range(start + shift, end + after)} @@"
+        at = start
+        for a, b, c, d in group:
+            yield from _marked(" ", old[at:a])
+            yield from _marked("-", old[a:b])
+            yield from _marked("+", new[c:d])
+            at = b
+        yield from _marked(" ", old[at:end])
+
+
+def _range(start: int, end: int) -> str:
+    return f"{start + 1 if end > start else start},{end - start}"
+
+
+def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        text = line.removesuffix("\n").removesuffix("\r")
+        yield mark + (text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]}…")
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"

@@ -1,0 +1,104 @@
+"""`[chat] when_busy = "queue"` in the whole program: windows, status, signals, and an end by kill -9."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import BOUND_S, Program
+from tests.cli.test_chat import processes, wait_for
+from tests.cli.test_windows import held
+
+pytestmark = pytest.mark.bubblewrap
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Program:
+    env = {
+        "RUMI_SANDBOX__BACKEND": "bubblewrap",
+        "RUMI_CHAT__WHEN_BUSY": "queue",
+        "RUMI_CHAT__MAX_QUEUED": "2",
+    }
+    return Program(tmp_path / "home", env)
+
+
+@pytest.fixture
+def holder(home: Program) -> Iterator["subprocess.Popen[str]"]:
+    with held(home) as process:
+        yield process
+
+
+def queued(home: Program, chat: str) -> int:
+    tree = json.loads(home.run("status", "--json").stdout)["tree"]
+    chats = next(child for child in tree["children"] if child["id"] == "chats")
+    return next((each["figures"].get("queued", 0) for each in chats["children"] if each["id"] == chat), 0)
+
+
+def replies(home: Program) -> list[tuple[str, str]]:
+    """Each message with its one reply."""
+    database = sqlite3.connect(home.home / "state.db")
+    rows = database.execute(
+        "SELECT messages.text, coalesce(outbox.text, '') FROM messages LEFT JOIN outbox ON reply = outbox.id"
+        " ORDER BY messages.id"
+    ).fetchall()
+    database.close()
+    return rows
+
+
+def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_back(
+    home: Program, holder: "subprocess.Popen[str]"
+) -> None:
+    one = home.start("chat", "--chat", "one", "-p", "run sleep 6.31; then run echo first")
+    wait_for(lambda: processes("sleep 6.31"))
+    two = home.start("chat", "--chat", "one", "--json", "-p", "run echo second")
+    wait_for(lambda: queued(home, "one") == 1)
+    three = home.start("chat", "--chat", "one", "-p", "run echo third")
+    wait_for(lambda: queued(home, "one") == 2)
+    assert "2 queued" in home.run("status").stdout
+    busy = home.run("chat", "--chat", "one", "-p", "run echo fourth", code=1)
+    assert "Already working" in busy.stdout
+    three.send_signal(signal.SIGINT)
+    assert three.communicate(timeout=BOUND_S)[0] == ""
+    assert three.returncode == 130
+    assert processes("sleep 6.31"), "another window's turn goes on"
+    assert "first" in one.communicate(timeout=BOUND_S)[0]
+    events = [json.loads(line) for line in two.communicate(timeout=BOUND_S)[0].splitlines()]
+    assert (one.returncode, two.returncode) == (0, 0)
+    assert events[0] | {"time": ""} == {
+        "event": "queued", "chat": "one", "turn": events[1]["turn"], "time": "", "place": 1,
+        "text": "⏳ Queued (1 of 2). It runs after this turn; /stop drops it.",
+    }  # fmt: skip
+    assert [each["event"] for each in events[1:]][:1] == ["turn_started"]
+    wait_for(lambda: all(text for _, text in replies(home)))
+    assert dict(replies(home))["run echo third"] == "⏹ Stopped."
+
+
+def test_stop_from_outside_drops_what_waits(home: Program, holder: "subprocess.Popen[str]") -> None:
+    one = home.start("chat", "--chat", "one", "-p", "run sleep 632")
+    wait_for(lambda: processes("sleep 632"))
+    two = home.start("chat", "--chat", "one", "-p", "run echo second")
+    wait_for(lambda: queued(home, "one") == 1)
+    assert home.run("stop", "one").stdout == "⏹ Stopped.\n\n1 queued message was dropped.\n"
+    one.communicate(timeout=BOUND_S)
+    assert "dropped" in two.communicate(timeout=BOUND_S)[0]
+    assert (one.returncode, two.returncode) == (130, 1)
+
+
+def test_after_kill_9_each_message_is_reported_once(home: Program) -> None:
+    with held(home):
+        one = home.start("chat", "--chat", "one", "-p", "run sleep 633")
+        wait_for(lambda: processes("sleep 633"))
+        two = home.start("chat", "--chat", "one", "-p", "run echo second")
+        wait_for(lambda: queued(home, "one") == 1)
+        os.kill(home.serving(), signal.SIGKILL)
+        for window in (one, two):
+            window.communicate(timeout=BOUND_S)
+            assert window.returncode == 130
+    restarted = "⚠️ I was restarted while working on: “{}”. Send /retry to try again."
+    assert replies(home) == [(text, restarted.format(text)) for text in ("run sleep 633", "run echo second")]
+    assert "second" in home.run("chat", "--chat", "one", "-p", "/retry").stdout
