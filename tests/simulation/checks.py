@@ -306,7 +306,11 @@ class Checks:
                 self._complain(f"{chat}: {text!r} was answered only after {created - received:.1f} s")
 
     def _check_waits(self) -> None:
-        """No chat waits for another: what a message waited for was its own, or the disk."""
+        """No chat waits for another: what a message waited for was its own, or the disk.
+
+        A reset waits a while for the extraction of facts, which may be busy with another chat's; so a reset
+        is not looked at, and is the chat's own for a message that waits behind it.
+        """
         history = self._history
         rows = self._book.ask(
             "SELECT messages.chat, messages.text, received, created, EXISTS (SELECT 1 FROM messages AS other"
@@ -317,12 +321,24 @@ class Checks:
         for chat, text, received, created, file in rows:
             began = max([received, *(start for start in starts if start <= created)])
             rooms = (room_of(room.id) for room in history.setting.places[chat].rooms)
+            besides = self._resetting(chat) + (self._sending(chat) if file else [])
             waited = self._world.waits.unexplained_s(
-                began - EPOCH, created - EPOCH, chat, *rooms, besides=self._sending(chat) if file else []
+                began - EPOCH, created - EPOCH, chat, *rooms, besides=besides
             )
             if waited > ITS_OWN_S:
                 self._complain(f"{chat}: {text!r} waited {waited:.1f} s for something of others")
         self._check_deliveries(starts)
+
+    def _resetting(self, chat: str) -> list[tuple[float, float]]:
+        """When the chat had a reset to do."""
+        return [
+            (received - EPOCH, created - EPOCH)
+            for received, created in self._book.ask(
+                "SELECT received, created FROM messages JOIN outbox ON reply = outbox.id"
+                " WHERE messages.chat = ? AND messages.text LIKE '/reset%'",
+                chat,
+            )
+        ]
 
     def _sending(self, chat: str) -> list[tuple[float, float]]:
         """When replies were on their way to the chat's room: a file goes behind them."""
