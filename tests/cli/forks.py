@@ -26,6 +26,8 @@ from typing import Any
 CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CLONE_PARENT = 0x8000
 LOADED = ("rumi.app", "rumi.channels.telegram", "rumi.channels.terminal", "rumi.windows")
+INHERITED = (signal.SIGHUP, signal.SIGINT)
+"""Signals that a started program ignores if the one that starts it does, as under nohup."""
 MOST = 1 << 17
 """Bytes of a command with its environment."""
 
@@ -43,6 +45,7 @@ class Forked(subprocess.Popen[str]):
         loaded = loaded_rumi(env.get("LANG", ""))
         command = {"argv": args, "env": env, "folder": folder or os.getcwd()}
         command["open_files"] = self._open_files
+        command["ignored"] = [each for each in INHERITED if signal.getsignal(each) == signal.SIG_IGN]
         words = json.dumps(command).encode("utf-8", "surrogateescape")
         descriptors = array.array("i", (stdin, stdout, stderr))
         loaded.sendmsg([words], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
@@ -113,6 +116,9 @@ def become(command: dict[str, Any], descriptors: "array.array[int]") -> None:
     os.environ.update(command["env"])
     os.chdir(command["folder"])
     sys.argv = command["argv"]
+    for each in INHERITED:
+        as_usual = signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL
+        signal.signal(each, signal.SIG_IGN if each in command["ignored"] else as_usual)
     if command["open_files"]:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (command["open_files"], hard))
