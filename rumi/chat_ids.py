@@ -14,6 +14,9 @@ LOCAL = "local"
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
+TASK = "task."
+"""The history, sandbox and files of the task 7 are those of `task.7`, which can be no chat's id."""
+
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 
@@ -28,6 +31,11 @@ def check_chat_id(chat: str) -> str:
             f"{chat!r} is not a chat id.", "Use up to 64 letters, digits, - and _, for example: work-notes."
         )
     return chat
+
+
+def task_key(id: int) -> str:
+    """Return the name of a task where others are called by their chat's id."""
+    return f"{TASK}{id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,11 @@ class Home:
         return self.root / "rootfs"
 
     @property
+    def tasks(self) -> Path:
+        """One folder for each task, which only the program writes."""
+        return self.root / "tasks"
+
+    @property
     def reserve(self) -> Path:
         """Disk space that is held back for a full disk."""
         return self.root / "reserve"

@@ -10,6 +10,7 @@ from rumi.config.files import read_text
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.models import CustomServer, ModelSettings, lacks_key
+from rumi.tasks import TaskLimits
 from rumi.web import WebSettings
 
 
@@ -83,6 +84,22 @@ def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
         max_queued=settings.chat.max_queued if settings.chat.when_busy == "queue" else 0,
     )
 
+
+def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
+    """Return the budget of every task; `context_tokens` is that of its models."""
+    given, agent = loaded.settings.tasks, loaded.settings.agent
+    return TaskLimits(
+        turn=TurnLimits(given.max_turns, agent.repeated_call, agent.consecutive_errors, given.timeout_s),
+        max_tokens=given.max_tokens,
+        sandbox_s=given.sandbox_s,
+        context_tokens=context_tokens,
+        max_running=given.max_running,
+        per_owner=given.per_owner,
+        keep_s=given.keep_days * DAY_S,
+    )
+
+
+DAY_S: Final = 86_400.0
 
 MOST_PROMPT_CHARS: Final = 20_000
 

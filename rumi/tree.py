@@ -10,6 +10,8 @@ rumi             rest_for_one: each child depends on the children above it
 ├── sandboxes    keyed: one child per chat
 ├── sender       sends replies                      (a channel)
 ├── extractor    extracts facts from sessions that have ended
+├── task_recovery  goes on with the tasks of earlier processes
+├── tasks        keyed: one child per task
 ├── recovery     starts chats with open messages
 ├── chats        keyed: one child per chat
 ├── poller       receives messages                  (a channel)
@@ -56,7 +58,7 @@ from rumi.redact import Redactor
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
 from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
-from rumi.settings import chat_limits_of, prompts_of, web_settings_of
+from rumi.settings import DAY_S, chat_limits_of, prompts_of, task_limits_of, web_settings_of
 from rumi.skills import (
     Catalogue,
     CodeRunner,
@@ -69,6 +71,7 @@ from rumi.skills import (
 )
 from rumi.status import StatusSource, outline
 from rumi.switchboard import Switchboard
+from rumi.tasks import Tasks, TaskServices, places
 from rumi.toolbox import Toolbox
 from rumi.web import add_fetcher
 from rumi.windows import About, Live, Windows, of_the_tree
@@ -76,8 +79,6 @@ from rumi.windows import About, Live, Windows, of_the_tree
 logger = logging.getLogger(__name__)
 
 JOURNAL_SHUTDOWN_S = 10.0
-
-DAY_S = 86_400.0
 
 
 class Tree:
@@ -167,16 +168,35 @@ class Tree:
         )
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
+        publisher = Publisher(hub, self.audit, pending, time.time, sandboxes.container_id, policy_of)
+        workspaces = Workspaces(home.workspaces, Threads())
+        task_limits = task_limits_of(loaded, models.context_tokens)
+        task_services = TaskServices(
+            journal=journal,
+            sandboxes=sandboxes,
+            workspaces=workspaces,
+            publisher=publisher,
+            model_for=model_for,
+            kinds={},
+            limits=task_limits,
+            places=places(task_limits.max_running, task_limits.per_owner),
+            files=home.tasks,
+            now=time.time,
+            wake=lambda message: self.inbox.wake(message),
+            ended=lambda id: self.tasks.ended(id),
+        )
+        self.tasks = Tasks(self.root, task_services, ids, Threads(), language)
         self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,
-            workspaces=Workspaces(home.workspaces, Threads()),
+            workspaces=workspaces,
             hub=hub,
-            publisher=Publisher(hub, self.audit, pending, time.time, sandboxes.container_id, policy_of),
+            publisher=publisher,
             pending=pending,
             context=context,
             lessons=lessons,
             policy_of=policy_of,
+            tasks=self.tasks,
         )
         self.inbox = add_chats(
             self.root,

@@ -20,13 +20,14 @@ class TurnLimits:
 
     `max_turns` counts model calls, `repeated_call` how often a call may be repeated with the same result,
     `consecutive_errors` replies one after the other whose calls all failed; `timeout_s` is the whole turn in
-    seconds.
+    seconds; `max_tokens` counts those of all prompts and replies, None counts nothing.
     """
 
     max_turns: int = 10
     repeated_call: int = 2
     consecutive_errors: int = 3
     timeout_s: float = 600.0
+    max_tokens: int | None = None
 
 
 class Breakers:
@@ -62,15 +63,17 @@ class Breakers:
         """Return the breaker that the result counted last trips, if any."""
         return "repeated_call" if self._repeats >= self._limits.repeated_call else None
 
-    def after_reply(self, results: Sequence[ToolResult], calls: int) -> Breaker | None:
+    def after_reply(self, results: Sequence[ToolResult], calls: int, tokens: int = 0) -> Breaker | None:
         """Return the breaker that a reply with these results trips, the turn's model call number `calls`."""
         self._errors = 0 if any(result.ok for result in results) else self._errors + 1
         if self._errors >= self._limits.consecutive_errors:
             return "consecutive_errors"
-        return self.after_model_call(calls)
+        return self.after_model_call(calls, tokens)
 
-    def after_model_call(self, calls: int) -> Breaker | None:
-        """Return the breaker that forbids another model call, if any."""
+    def after_model_call(self, calls: int, tokens: int = 0) -> Breaker | None:
+        """Return the breaker that forbids another model call, if any: after so many calls and tokens."""
+        if self._limits.max_tokens is not None and tokens >= self._limits.max_tokens:
+            return "budget"
         return "max_turns" if calls >= self._limits.max_turns else None
 
     def warning(self, calls: int) -> str:

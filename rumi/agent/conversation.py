@@ -12,6 +12,9 @@ CLOSING = (
 """The program's words, kept as such. Models see them as a user's: they obey that best."""
 
 
+NO_RESULT = "interrupted: there is no result; the call may or may not have taken effect"
+
+
 def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the conversation with a result after every tool call, and no result without its call.
 
@@ -35,4 +38,4 @@ def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _no_result(call_id: str) -> Message:
-    return Message("tool", "interrupted: there is no result", tool_call_id=call_id)
+    return Message("tool", NO_RESULT, tool_call_id=call_id)

@@ -14,6 +14,7 @@ Reason: TypeAlias = Literal[
     "repeated_call",
     "consecutive_errors",
     "timeout",
+    "budget",
     "stopped",
     "model_error",
     "crashed",

@@ -25,7 +25,7 @@ from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.lessons import Lessons, add_lessons
 from rumi.chats.local import ChatPort, Exchange, LocalChat, Subscription
 from rumi.chats.publishing import PendingMessages, Publisher, recorded
-from rumi.chats.services import ChatServices, Sandboxes, Workspaces
+from rumi.chats.services import ChatServices, NoTasks, Sandboxes, TaskCommands, Workspaces
 from rumi.chats.serving import chats_calls
 from rumi.chats.session import ended
 from rumi.chats.status import gist, title_of
@@ -47,6 +47,7 @@ __all__ = [
     "Lessons",
     "LocalChat",
     "Moved",
+    "NoTasks",
     "NotUnderstood",
     "PendingMessages",
     "Publisher",
@@ -54,6 +55,7 @@ __all__ = [
     "Replied",
     "Sandboxes",
     "Subscription",
+    "TaskCommands",
     "TurnStarted",
     "TurnState",
     "Workspaces",

@@ -214,6 +214,9 @@ class Chat(Actor[ChatMessage]):
             self._withdrawn = frozenset(each for each in self._withdrawn | of if each > self._cursor.judged)
 
     def _judge(self, message: Incoming) -> None:
+        if message.task:
+            self._offer(self._new_job("result", message, message.text))
+            return
         match None if fetched(message.attachments) else parse_chat_command(message.text):
             case None:
                 if not self._answers(message):
@@ -226,7 +229,14 @@ class Chat(Actor[ChatMessage]):
     def _command(self, message: Incoming, name: CommandName, rest: str) -> None:
         match name:
             case "stop":
-                self._stop(message)
+                if ChatCommand(name, rest).of_task:
+                    self._about_tasks(message, f"stop {rest}")
+                else:
+                    self._stop(message)
+            case "research":
+                self._about_tasks(message, f"web {rest}")
+            case "tasks":
+                self._about_tasks(message, rest)
             case "reset":
                 self._reset(self._new_job("reset", message, rest))
             case "new" | "retry":
@@ -242,6 +252,10 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, partial(about_memory, self._chat, self._language(message), rest))
             case "skills":
                 self._reply(message, partial(self._context.about_skills, self._language(message), rest))
+
+    def _about_tasks(self, message: Incoming, rest: str) -> None:
+        """Have a command about tasks done, and reply with what came of it."""
+        self._reply(message, partial(self._services.tasks.command, message, self._language(message), rest))
 
     def _answers(self, message: Incoming) -> bool:
         """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.
@@ -270,6 +284,9 @@ class Chat(Actor[ChatMessage]):
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
+            if job.kind == "result":
+                self._queue.add_result(job)
+                return
             ends = self._job is not None and self._job.ended_by == "interrupted"
             if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
@@ -280,19 +297,22 @@ class Chat(Actor[ChatMessage]):
 
     def _stop(self, message: Incoming) -> None:
         job, dropped, language = self._end_turn("stopped"), self._queue.drop(), self._language(message)
+        running = self._services.tasks.running(self._chat)
+        note = texts.tasks_go_on(language, running) if running else ""
         if job is not None:
             job.drop(dropped)
+            job.note = note
             job.joined.append(message.id)
         elif dropped:  # the turn before them is just over
-            text = f"{texts.stopped(language)}\n\n{texts.dropped(language, len(dropped))}"
-            self._reply(message, text, dropped)
+            said = (texts.stopped(language), texts.dropped(language, len(dropped)), note)
+            self._reply(message, "\n\n".join(filter(None, said)), dropped)
         else:
-            self._reply(message, texts.nothing_running(language))
+            self._reply(message, "\n\n".join(filter(None, (texts.nothing_running(language), note))))
 
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the turn that runs and return it; the first to end it says why it ended."""
         job = self._job
-        if job is None or job.sealed:
+        if job is None or job.sealed or job.kind == "result":
             return None
         if job.begins_session and job.asked is None:
             job.scope.cancel()  # it is done, and only waits for what goes on behind
@@ -354,7 +374,7 @@ class Chat(Actor[ChatMessage]):
                 done = await self._worker.do(job)
                 # From here to `receive` nothing is awaited: an answer to what is told now finds the
                 # worker waiting, or busy with the reset that was asked for during the turn.
-                plain = job.begins_session and done.finished is None
+                plain = job.kind in ("new", "reset", "result") and done.finished is None
                 turn, ended = "" if plain else job.turn, job
                 job = self._job = job.then or self._queue.next(self._context.now())
                 self._services.publisher.reply(self._chat, turn, done.replied, done.finished)

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Literal, TypeAlias, cast, get_args
 
 CommandName: TypeAlias = Literal[
-    "start", "help", "stop", "new", "reset", "status", "retry", "memory", "skills"
+    "start", "help", "stop", "new", "reset", "status", "retry", "memory", "skills", "research", "tasks"
 ]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
@@ -22,6 +22,11 @@ class ChatCommand:
 
     name: CommandName
     rest: str = ""
+
+    @property
+    def of_task(self) -> bool:
+        """Return True for a `/stop` of a task, which has its number behind it."""
+        return self.name == "stop" and self.rest.removeprefix("#").isdecimal()
 
 
 @dataclass(frozen=True, slots=True)

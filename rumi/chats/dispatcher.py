@@ -27,9 +27,11 @@ START_PAUSES_S = (0.1, 0.5, 2.0)
 
 
 def is_stop(message: Incoming) -> bool:
-    """Return True if the message is a `/stop`; one that brings something along is none."""
-    command = None if message.attachments else parse_chat_command(message.text)
-    return isinstance(command, ChatCommand) and command.name == "stop"
+    """Return True if the message is a `/stop` of the turn; one that brings something along is none."""
+    if message.attachments or message.task:
+        return False
+    command = parse_chat_command(message.text)
+    return isinstance(command, ChatCommand) and command.name == "stop" and not command.of_task
 
 
 class Dispatcher:

@@ -190,6 +190,10 @@ class Inbox:
             else:
                 self._dispatcher.wake(message)
 
+    def wake(self, message: Incoming) -> None:
+        """Hand a message that is stored already to its chat. Never waits."""
+        self._dispatcher.wake(message)
+
     async def _stop_turns(self, chats: Collection[str]) -> None:
         for chat in chats:
             await self._end_turn(chat, "stopped")

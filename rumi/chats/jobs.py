@@ -12,7 +12,7 @@ from rumi.chats.outside import fetched
 from rumi.journal import Incoming
 from rumi.texts import Language, Verdict
 
-JobKind: TypeAlias = Literal["turn", "retry", "new", "reset"]
+JobKind: TypeAlias = Literal["turn", "retry", "new", "reset", "result"]
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]
@@ -43,13 +43,14 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A turn, a new session or a reset, from the hand-over to its final reply.
+    """A turn, a new session, a reset or a task's result, from the hand-over to its final reply.
 
     The mailbox loop makes it, cancel scope included, before the worker sees it, so that a `/stop` right
     behind a message finds what to cancel. Only the mailbox loop adds to `joined` (the messages that share
     its final reply: stops, answers to questions, and as many `dropped` ones, which had waited behind it) and
     sets `then`, and only until the worker has `sealed` the job. `message` is what it works on: of a retry,
     the number is its own and the words are the earlier message's. `stage`: what it does besides its turn.
+    The `note` stands behind its final reply.
     """
 
     kind: JobKind
@@ -65,6 +66,7 @@ class Job:
     ended_by: EndedBy = "stopped"
     asked: Asked | None = None
     dropped: int = 0
+    note: str = ""
 
     @property
     def turn(self) -> str:
@@ -93,8 +95,9 @@ class Job:
         self.dropped += len(waiting)
 
     def told(self, text: str) -> str:
-        """Return its final reply, with what was dropped."""
-        return f"{text}\n\n{texts.dropped(self.language, self.dropped)}" if self.dropped else text
+        """Return its final reply, with what was dropped, and its note."""
+        dropped = texts.dropped(self.language, self.dropped) if self.dropped else ""
+        return "\n\n".join(filter(None, (text, dropped, self.note)))
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
         """Answer the question that waits, if one does (the one called `id`, where that is said); whether so.
@@ -112,15 +115,23 @@ class Job:
 
 
 class JobQueue:
-    """Messages that wait while the worker has a job, in order; at most `most`."""
+    """Messages that wait while the worker has a job, in order; at most `most`.
+
+    Results of tasks wait before them, in any number; nothing drops or ends them.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._jobs: list[Job] = []
+        self._results: list[Job] = []
 
     def __len__(self) -> int:
-        """Return how many wait."""
+        """Return how many messages wait."""
         return len(self._jobs)
+
+    def add_result(self, job: Job) -> None:
+        """Have the result of a task wait."""
+        self._results.append(job)
 
     def takes(self, job: Job) -> bool:
         """Return True for a message, while there is room: for no command, and for no yes or no, which was
@@ -138,7 +149,8 @@ class JobQueue:
 
     def next(self, now: float) -> Job | None:
         """Return the first one, whose time begins now."""
-        job = self._jobs.pop(0) if self._jobs else None
+        waiting = self._results or self._jobs
+        job = waiting.pop(0) if waiting else None
         if job is not None:
             job.since = now
         return job

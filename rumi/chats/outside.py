@@ -64,6 +64,12 @@ def handed_on(attachment: Attachment, text: str) -> Kept:
     return Kept(Message("user", f"[The user hands this on.{note}]\n{inside}"), tainted=True, links=links)
 
 
+def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
+    """Return what the history has of a task's result: it counts as read from outside."""
+    links = tuple(link for link in links_in(message.text) if "?" not in link)
+    return (HistoryEntry(f"t{message.id}", Message("assistant", message.text), tainted=True, links=links),)
+
+
 def described(said: Incoming) -> str:
     """A message in words for its user: their own, or what came with it."""
     return said.text.strip() or ", ".join(each.name or each.source for each in said.attachments)

@@ -11,7 +11,7 @@ from rumi import texts
 from rumi.agent import Reason, TurnFinished
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
 from rumi.chats.events import Replied, turn_of
-from rumi.chats.outside import described, fetched, opening
+from rumi.chats.outside import described, fetched, opening, result_entries
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.session import ending
 from rumi.journal import (
@@ -74,6 +74,11 @@ class CrashReplies:
         """Reply to one of them; `answers` are the messages that share its reply."""
         chat, language = message.chat, message.language or self.language
         messages = (message.id, *answers)
+        if message.task:
+            entries = result_entries(message)
+            delivery = await self.journal.ask(Settle(chat, messages, message.text, None, session, entries))
+            self.publisher.reply(chat, "", Replied(delivery, messages, message.text))
+            return entries
         crashed = message.id > (self.pending.boot or 0)
         reason: Reason = "crashed" if crashed else "interrupted"
         command = None if message.turn or fetched(message.attachments) else parse_chat_command(message.text)
@@ -133,12 +138,14 @@ def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, .
 
 def _is_answer(message: Incoming) -> bool:
     """Return True if it is a yes or a no, with which no turn began."""
-    return not message.turn and not fetched(message.attachments) and texts.yes_or_no(message.text) is not None
+    mine = not message.turn and not message.task and not fetched(message.attachments)
+    return mine and texts.yes_or_no(message.text) is not None
 
 
 def _asked(message: Incoming) -> bool:
     """Return True if it is a command that puts a question first: it is told as a turn is."""
-    return not message.turn and not fetched(message.attachments) and asks_first(message.text)
+    mine = not message.turn and not message.task and not fetched(message.attachments)
+    return mine and asks_first(message.text)
 
 
 def _text_for_command(language: Language, command: ChatCommand | UnknownCommand) -> str:

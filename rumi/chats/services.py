@@ -1,18 +1,21 @@
 """What chats share: each of them, and its worker, may touch this and no more. Their sandboxes and files."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import trio
+
 from actors import ActorRef
+from rumi import texts
 from rumi.chats.context import ChatContext
 from rumi.chats.hub import Hub
 from rumi.chats.lessons import Lessons
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.session import ChatSession
-from rumi.journal import JournalMessage
+from rumi.journal import Incoming, JournalMessage
 from rumi.offload import Offload
 from rumi.sandbox import (
     STRICT,
@@ -25,6 +28,7 @@ from rumi.sandbox import (
     measure,
     remove_workspace,
 )
+from rumi.texts import Language
 
 
 class Sandboxes(Protocol):
@@ -118,6 +122,34 @@ class ChatShell:
         return await self._sandboxes.run(self._chat, command)
 
 
+class TaskCommands(Protocol):
+    """Tasks as chats see them."""
+
+    async def command(self, message: Incoming, language: Language, rest: str) -> str:
+        """Do what stands behind `/tasks` for the message's sender; return the reply.
+
+        Done twice for the same message, it is done once.
+        """
+        ...
+
+    def running(self, chat: str) -> tuple[int, ...]:
+        """Return the numbers of the chat's tasks that go on by themselves."""
+        ...
+
+
+class NoTasks:
+    """Tasks where there are none."""
+
+    async def command(self, message: Incoming, language: Language, rest: str) -> str:
+        """Say so."""
+        await trio.lowlevel.checkpoint()
+        return texts.not_yet(language, "/tasks")
+
+    def running(self, chat: str) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
 class ChatServices:
     """Everything that chats share, introduced to each of them by `rumi.tree`."""
@@ -132,3 +164,4 @@ class ChatServices:
     lessons: Lessons
     policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
     """Which commands a chat may run."""
+    tasks: TaskCommands = field(default_factory=NoTasks)

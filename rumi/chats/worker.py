@@ -1,4 +1,4 @@
-"""What a chat's worker does with a job: a turn, a turn again, a new session, or a reset."""
+"""What a chat's worker does with a job: a turn, a turn again, a new session, a reset, or a task's result."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
 from rumi.chats.noting import told_by
-from rumi.chats.outside import brought, described, fetched, opening
+from rumi.chats.outside import brought, described, fetched, opening, result_entries
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.errors import RumiError
@@ -87,6 +87,8 @@ class Worker:
             return await self._reset(job)
         if job.kind == "new":
             return await self._renew(job)
+        if job.kind == "result":
+            return await self._bring_result(job)
         # Outside of the scope that a `/stop` cancels: what is stored of the turn's beginning is complete.
         nothing = await self._begin(job)
         if nothing is not None:
@@ -260,6 +262,24 @@ class Worker:
         self._services.lessons.look()
         job.sealed = True
         return Done(await self._settle(Settle(self._chat, job.messages, texts.new_session(job.language))))
+
+    async def _bring_result(self, job: Job) -> Done:
+        """Reply with a task's result, and keep it in the history, where it counts as read from outside."""
+        job.sealed = True
+        chat_session = self._session
+        entries = result_entries(job.message)
+        chat_session.remember(*entries)
+        chat_session.tainted = True
+        chat_session.due = self._context.now() + self._context.limits.session_ttl_s
+        settle = Settle(
+            self._chat,
+            job.messages,
+            job.message.text,
+            session=chat_session.session,
+            entries=entries,
+            due=chat_session.due,
+        )
+        return Done(await self._settle(settle))
 
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""

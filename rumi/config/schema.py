@@ -236,6 +236,22 @@ class ChatSection(Section):
     max_queued: Annotated[int, Field(ge=1, le=100)] = 5
 
 
+class TasksSection(Section):
+    """`[tasks]`: the budget of one task, and how many run.
+
+    `max_running` run at once, `per_owner` of them for one owner. One that has ended is deleted after
+    `keep_days`; 0 keeps it.
+    """
+
+    max_running: Count = 10
+    per_owner: Count = 5
+    max_turns: Count = 60
+    timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1800
+    max_tokens: Count = 2_000_000
+    sandbox_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 600
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+
+
 class FetchSection(Section):
     """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard."""
 
@@ -291,6 +307,7 @@ class Settings(Section):
     chat: ChatSection = ChatSection()
     fetch: FetchSection = FetchSection()
     search: SearchSection = SearchSection()
+    tasks: TasksSection = TasksSection()
     memory: MemorySection = MemorySection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()

@@ -68,6 +68,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
         ).rowcount
         if left <= 0:
             return True
+    transaction.db.execute("UPDATE tasks SET chat = '' WHERE chat = ?", (chat,))
     for table in ("sessions", "summaries", "titles", "tainted_files"):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False

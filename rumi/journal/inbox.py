@@ -46,18 +46,20 @@ def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, 
 
 
 def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
-    now = transaction.now()
     if (update := message.update) is not None:
         seen = transaction.db.execute(
             "INSERT OR IGNORE INTO updates (source, number, seen) VALUES (?, ?, ?)",
-            (update.source, update.number, now),
+            (update.source, update.number, transaction.now()),
         )
         if seen.rowcount == 0:
             return None
     if message.moved is not None:
         _note_move(transaction, *message.moved)
-    if not message.chat:
-        return message
+    return insert_message(message, transaction) if message.chat else message
+
+
+def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
+    """Store a message of a chat; return it as it is stored."""
     reply = 0 if message.answer is None else insert_reply(transaction, message.chat, message.answer)
     (before,) = transaction.db.execute(
         f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
@@ -65,12 +67,12 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     cursor = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " model, task, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             message.chat,
             clean(message.text),
-            now,
+            transaction.now(),
             message.language or "",
             message.admin,
             message.origin,
@@ -80,6 +82,7 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             message.apart,
             message.channel,
             clean(message.model),
+            message.task or None,
             reply or None,
         ),
     )
@@ -224,7 +227,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
     """Return the messages that a query finds; `found` is its text after FROM."""
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        f" model, coalesce(turn, '') FROM {found}",
+        f" model, coalesce(task, 0), coalesce(turn, '') FROM {found}",
         values,
     )
     return tuple(
@@ -241,6 +244,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             apart=bool(apart),
             channel=channel,
             model=model,
+            task=task,
             turn=turn,
         )
         for (
@@ -256,6 +260,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             apart,
             channel,
             model,
+            task,
             turn,
         ) in rows
     )

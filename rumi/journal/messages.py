@@ -14,10 +14,13 @@ from rumi.journal.records import (
     HistoryEntry,
     Incoming,
     Lesson,
+    Spent,
     StoredChat,
     StoredEntry,
     StoredReply,
     Summary,
+    TaskRecord,
+    TaskState,
 )
 
 SEEN_S = 48 * 3600.0
@@ -409,6 +412,88 @@ class SearchHistory(Request[FoundEntries]):
     before: int = MOST_ENTRY
 
 
+@dataclass(frozen=True, slots=True)
+class AddTask(Request[TaskRecord]):
+    """Store a task that is to run. Returns it with its number; the same one for the same `message`."""
+
+    task: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTask(Request[tuple[TaskRecord, tuple[HistoryEntry, ...]] | None]):
+    """Return a task and its history; None for one that is not there."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTask(Request[None]):
+    """Note that a task runs."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeepTask(Request[None]):
+    """Append to a task's history, and note what it has spent so far, in one transaction."""
+
+    id: int
+    entries: tuple[HistoryEntry, ...]
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
+class EndTask(Request[Incoming | None]):
+    """Note how a task ended, and store the message to its chat that brings the result, in one transaction.
+
+    Returns that message as it is stored; None where the task has ended before, or where it brings none.
+    """
+
+    id: int
+    state: TaskState
+    answer: str
+    report: str = "{}"
+    spent: Spent | None = None
+    tainted: bool = False
+    message: str = ""
+    """The text of the result for its chat; empty: the chat gets none."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTasks(Request[tuple[TaskRecord, ...]]):
+    """Return the tasks that have not ended, oldest first; of a `chat`, or all."""
+
+    chat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptTasks(Request[None]):
+    """Note that the attached tasks were interrupted: who waited for them has gone with an earlier process."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListTasks(Request[tuple[TaskRecord, ...]]):
+    """Return the latest tasks, the newest first; of an `owner`, or all. Those before the number `before`."""
+
+    owner: str = ""
+    limit: int = 50
+    before: int = MOST_ENTRY
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTask(Request[bool]):
+    """Delete a task that has ended, with its history. Returns False if it has not, or is not there."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class OldTasks(Request[tuple[int, ...]]):
+    """Return the numbers of some tasks that ended before then, in seconds since 1970."""
+
+    before: float
+
+
 JournalMessage: TypeAlias = (
     Accept
     | Begin
@@ -447,10 +532,20 @@ JournalMessage: TypeAlias = (
     | NameChat
     | ReadHistory
     | SearchHistory
+    | AddTask
+    | LoadTask
+    | BeginTask
+    | KeepTask
+    | EndTask
+    | OpenTasks
+    | InterruptTasks
+    | ListTasks
+    | DeleteTask
+    | OldTasks
 )
 
 READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
-    *(ListChats, ReadHistory, SearchHistory),
+    *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

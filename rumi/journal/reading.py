@@ -2,6 +2,7 @@
 
 import unicodedata
 
+from rumi.chat_ids import TASK
 from rumi.journal.history import load_links, load_message
 from rumi.journal.messages import SEARCHED, ListChats, NameChat, ReadHistory, SearchHistory
 from rumi.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
@@ -67,7 +68,7 @@ def read_history(request: ReadHistory, transaction: Transaction) -> tuple[Stored
 def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
     """Search the next slice."""
     words = folded(request.words).split()
-    narrowed, given = ("chat = ?", (request.chat,)) if request.chat else ("1", ())
+    narrowed, given = ("chat = ?", (request.chat,)) if request.chat else (f"chat NOT GLOB '{TASK}*'", ())
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
         f" AND {_without('history.chat', request.without)}{_KEPT} ORDER BY id DESC LIMIT ?",

@@ -1,7 +1,7 @@
 """What the journal holds and hands out: values, which know nothing of the file."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from rumi.agent import Reason
 from rumi.models import Message
@@ -82,7 +82,7 @@ class Incoming:
     shows its reply, which counts as delivered, unless a message that somebody sent shares it. `apart`: its
     turn has a history of its own, beside the chat's session. `channel` is the name of the one that it came
     through, empty where only its chat tells. `model` is the one that its window chose for it; empty: the
-    process's.
+    process's. `task` is the one whose result the message is, 0 for what somebody sent.
 
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
@@ -103,6 +103,7 @@ class Incoming:
     apart: bool = False
     channel: str = ""
     model: str = ""
+    task: int = 0
     id: int = 0
     before: int = 0
     turn: str = ""
@@ -211,3 +212,53 @@ class Lesson:
     language: str = ""
     tries: int = 0
     began: float = 0.0
+
+
+TaskState: TypeAlias = Literal[
+    "queued", "running", "succeeded", "failed", "out_of_budget", "stopped", "interrupted"
+]
+"""What a task is at; all but the first two are ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a task has used: model calls, tokens, sources read, seconds of its own and of its sandbox."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    sources: int = 0
+    seconds: float = 0.0
+    sandbox_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """A task as it is stored: who asked for what, what it is at, and what came of it.
+
+    `chat` gets the result of a task that is not `attached`; empty: nobody but who looks for it. `parent` is
+    the task that waits for it, `message` the number of the command that asked for it; 0 where there is none.
+    `options` and `report` are JSON objects of its `kind`. `model` is the chosen one, empty: the process's.
+    Times are in seconds since 1970, 0 for what has not been.
+    """
+
+    kind: str
+    owner: str
+    question: str
+    chat: str = ""
+    parent: int = 0
+    message: int = 0
+    attached: bool = False
+    options: str = "{}"
+    language: Language = "en"
+    model: str = ""
+    id: int = 0
+    state: TaskState = "queued"
+    answer: str = ""
+    report: str = "{}"
+    spent: Spent = Spent()
+    tainted: bool = False
+    created: float = 0.0
+    started: float = 0.0
+    ended: float = 0.0

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -24,7 +24,8 @@ CREATE TABLE messages (
     admin    INTEGER NOT NULL DEFAULT 0,      -- its sender may see how the whole process is
     apart    INTEGER NOT NULL DEFAULT 0,      -- its turn has a history of its own
     channel  TEXT NOT NULL DEFAULT '',        -- the name of the one that it came through
-    model    TEXT NOT NULL DEFAULT ''         -- the one that its window chose for it
+    model    TEXT NOT NULL DEFAULT '',        -- the one that its window chose for it
+    task     INTEGER             -- the one whose result it brings
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -102,6 +103,29 @@ CREATE TABLE titles (            -- what the owner of a chat calls it
     chat  TEXT PRIMARY KEY,
     title TEXT NOT NULL
 );
+CREATE TABLE tasks (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind     TEXT NOT NULL,      -- what it is: web, repo
+    owner    TEXT NOT NULL,
+    chat     TEXT NOT NULL,      -- the one that gets its result; empty: only who looks for it
+    parent   INTEGER,            -- the task that waits for it
+    message  INTEGER UNIQUE,     -- the command that asked for it
+    attached INTEGER NOT NULL,   -- who asked waits for it
+    question TEXT NOT NULL,
+    options  TEXT NOT NULL,      -- JSON: its kind's
+    language TEXT NOT NULL,
+    model    TEXT NOT NULL,      -- the chosen one, empty: the process's own
+    state    TEXT NOT NULL,
+    answer   TEXT NOT NULL DEFAULT '',
+    report   TEXT NOT NULL DEFAULT '{}',      -- JSON: its kind's
+    spent    TEXT NOT NULL DEFAULT '{}',      -- JSON: calls, tokens, seconds
+    tainted  INTEGER NOT NULL DEFAULT 0,      -- something in its answer came from outside
+    created  REAL NOT NULL,
+    started  REAL,
+    ended    REAL
+);
+CREATE INDEX tasks_open ON tasks (id) WHERE ended IS NULL;
+CREATE INDEX tasks_of_owner ON tasks (owner, id);
 """
 
 MIGRATIONS = {
@@ -176,6 +200,18 @@ ALTER TABLE messages ADD COLUMN channel TEXT NOT NULL DEFAULT '';
 """,
     9: """
 ALTER TABLE messages ADD COLUMN model TEXT NOT NULL DEFAULT '';
+""",
+    10: """
+ALTER TABLE messages ADD COLUMN task INTEGER;
+CREATE TABLE tasks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    parent INTEGER, message INTEGER UNIQUE, attached INTEGER NOT NULL, question TEXT NOT NULL,
+    options TEXT NOT NULL, language TEXT NOT NULL, model TEXT NOT NULL, state TEXT NOT NULL,
+    answer TEXT NOT NULL DEFAULT '', report TEXT NOT NULL DEFAULT '{}', spent TEXT NOT NULL DEFAULT '{}',
+    tainted INTEGER NOT NULL DEFAULT 0, created REAL NOT NULL, started REAL, ended REAL
+);
+CREATE INDEX tasks_open ON tasks (id) WHERE ended IS NULL;
+CREATE INDEX tasks_of_owner ON tasks (owner, id);
 """,
 }
 """What leads from a version to the next one."""

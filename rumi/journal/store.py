@@ -26,7 +26,7 @@ from rumi.databases import (
     why_unwritten,
 )
 from rumi.errors import RumiError, UsageError
-from rumi.journal import forgetting, inbox, lessons, outbox, reading  # noqa: F401  # they register their steps
+from rumi.journal import forgetting, inbox, lessons, outbox, reading, tasks  # noqa: F401  # they register their steps
 from rumi.journal.messages import READS
 from rumi.journal.schema import STATE
 from rumi.journal.transaction import steps

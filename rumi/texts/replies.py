@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from rumi.texts.language import Language, pick
 from rumi.texts.told import told
 
-Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout"]
+Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout", "budget"]
 
 
 QUOTED_CHARS = 120
@@ -108,6 +108,7 @@ def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
         "repeated_call": pick(language, "⚠️ Detecté un bucle y me detuve.", "⚠️ Detected a loop and stopped."),
         "consecutive_errors": pick(language, "⚠️ Demasiados errores seguidos.", "⚠️ Too many errors in a row."),
         "timeout": pick(language, "⚠️ Se acabó el tiempo de este turno.", "⚠️ This turn ran out of time."),
+        "budget": pick(language, "⚠️ Se acabaron los tokens permitidos.", "⚠️ All allowed tokens are used."),
     }[reason]
 
 

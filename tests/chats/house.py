@@ -35,6 +35,7 @@ from rumi.models import Emit, Model, ModelRequest, Reply
 from rumi.offload import Offload
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
+from rumi.tasks import TaskKind, TaskLimits, Tasks, TaskServices, places
 from rumi.texts import Language
 
 T = TypeVar("T")
@@ -121,6 +122,7 @@ class House:
     inbox: Inbox
     sandboxes: MemorySandboxes
     root: Supervisor
+    tasks: Tasks
 
     async def facts(self, chat: str = "cli") -> list[tuple[str, str]]:
         """What is known in the chat, the oldest first."""
@@ -171,6 +173,8 @@ async def house(
     history_messages: int = 40,
     context_tokens: int = 100_000,
     max_queued: int = 0,
+    kinds: Mapping[str, TaskKind] | None = None,
+    task_limits: TaskLimits | None = None,
     whole_status: Callable[[], str] = lambda: "",
     **more: Any,
 ) -> AsyncIterator[House]:
@@ -206,19 +210,39 @@ async def house(
         now=now,
         **{"bring": Channel().bring, **more},
     )
+    workspaces = Workspaces(path / "workspace", offload)
+    publisher = Publisher(hub, audit, pending, now, containers.container_id)
+    lessons = add_lessons(root, journal, context, **learning)
+    task_limits = task_limits or TaskLimits(TurnLimits(max_turns=20))
+    task_services = TaskServices(
+        journal=journal,
+        sandboxes=containers,
+        workspaces=workspaces,
+        publisher=publisher,
+        model_for=context.model_for,
+        kinds=kinds or {},
+        limits=task_limits,
+        places=places(task_limits.max_running, task_limits.per_owner),
+        files=path / "tasks",
+        now=now,
+        wake=lambda message: inbox.wake(message),
+        ended=lambda id: tasks.ended(id),
+    )
+    tasks = Tasks(root, task_services, BUILT_IN, offload, "en")
     services = ChatServices(
         journal=journal,
         sandboxes=containers,
-        workspaces=Workspaces(path / "workspace", offload),
+        workspaces=workspaces,
         hub=hub,
-        publisher=Publisher(hub, audit, pending, now, containers.container_id),
+        publisher=publisher,
         pending=pending,
         context=context,
-        lessons=add_lessons(root, journal, context, **learning),
+        lessons=lessons,
+        tasks=tasks,
     )
     inbox = add_chats(root, services, whole_status=whole_status)
     try:
         async with root.running():
-            yield House(services, inbox, containers, root)
+            yield House(services, inbox, containers, root, tasks)
     finally:
         audit.close()

@@ -127,6 +127,10 @@ SCHEMAS[9] = SCHEMAS[8].replace(
     "apart INTEGER NOT NULL DEFAULT 0);",
     "apart INTEGER NOT NULL DEFAULT 0,\n    channel TEXT NOT NULL DEFAULT '');",
 )
+SCHEMAS[10] = SCHEMAS[9].replace(
+    "channel TEXT NOT NULL DEFAULT '');",
+    "channel TEXT NOT NULL DEFAULT '',\n    model TEXT NOT NULL DEFAULT '');",
+)
 
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);

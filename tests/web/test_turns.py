@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from rumi.web import FetchError, Search, SearchResults
-from rumi.web.fetching.fair_limiter import Bounds, FairLimiter
+from rumi.fair_limiter import Bounds, FairLimiter, NoTurn
+from rumi.web import Search, SearchResults
 from rumi.web.reading import Readers, Text
 from tests.fakes.web_server import Asked, gives, redirects, serving, silence
 from tests.web.fetching import Names, children, fetcher, open_sockets
@@ -116,9 +116,10 @@ async def test_redirects_keep_the_bound_of_the_host_that_they_lead_to(
 async def test_who_waits_for_too_long_is_told(autojump_clock: trio.testing.MockClock) -> None:
     fair_limiter = turns_of(at_once=1, wait_s=60)
     async with fair_limiter.turn("one", "a.test"):
-        with pytest.raises(FetchError, match="Too many requests wait for the web at the moment"):
+        with pytest.raises(NoTurn) as late:
             async with fair_limiter.turn("two", "b.test"):
                 raise AssertionError
+        assert late.value.late
         assert trio.current_time() == pytest.approx(60, abs=1)
         assert (fair_limiter.running, fair_limiter.waiting) == (1, 0)
 
@@ -129,9 +130,10 @@ async def test_too_many_of_one_chat_are_turned_away_at_once() -> None:
         for _ in range(3):
             nursery.start_soon(Crowd(fair_limiter).one, "one", "a.test")
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(FetchError, match="Too many requests of this chat"):
+        with pytest.raises(NoTurn) as refused:
             async with fair_limiter.turn("one", "a.test"):
                 raise AssertionError
+        assert not refused.value.late
         nursery.cancel_scope.cancel()
 
 

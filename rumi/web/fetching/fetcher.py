@@ -11,11 +11,11 @@ import httpcore
 import trio
 
 from actors import Actor, Refused, answers
+from rumi.fair_limiter import Bounds, FairLimiter, NoTurn
 from rumi.http import Tls
 from rumi.web.fetching.body import Body
 from rumi.web.fetching.cache import Cache
 from rumi.web.fetching.download import Download, Downloader, FetchLimits
-from rumi.web.fetching.fair_limiter import Bounds, FairLimiter
 from rumi.web.fetching.headers import Headers
 from rumi.web.reading import Readers, Text
 from rumi.web.reading.kinds import SNIFFED_BYTES, looks_like
@@ -159,6 +159,14 @@ async def _settled(work: Callable[[], Awaitable[A]]) -> A:
         return await work()
     except FetchError as error:
         refusal = error.with_traceback(None)  # its frames hold the page
+    except NoTurn as error:
+        refusal = (
+            FetchError("Too many requests wait for the web at the moment.", "Try again in a minute.")
+            if error.late
+            else FetchError(
+                "Too many requests of this chat already wait for the web.", "Ask for fewer pages at once."
+            )
+        )
     except Exception:
         # One page that we do not cope with must not lose those of all others.
         logger.exception("a request to the web failed")

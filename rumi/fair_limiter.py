@@ -1,4 +1,4 @@
-"""Bounds how many fetches run at once: in all, at one host, and for one chat."""
+"""Bounds how much work runs at once: in all, at one host, and for one chat or owner."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import trio
-
-from rumi.web.types import FetchError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,14 @@ class Turn:
     chat: str
     host: str | None
     granted: trio.Event = field(default_factory=trio.Event)
+
+
+class NoTurn(Exception):  # an answer, which the caller puts into words
+    """There is no turn for this work: too much of the chat's waits, or it waited too long (`late`)."""
+
+    def __init__(self, *, late: bool) -> None:
+        super().__init__()
+        self.late = late
 
 
 class FairLimiter:
@@ -54,17 +60,15 @@ class FairLimiter:
         """Wait for a turn, and return it at the end of the block.
 
         Raises:
-            FetchError: Too many requests of this chat wait already, or the wait was too long.
+            NoTurn: Too much of this chat's work waits already, or the wait was too long.
         """
         if len(self._waiting.get(chat, ())) >= self._bounds.waiting_per_chat:
-            raise FetchError(
-                "Too many requests of this chat already wait for the web.", "Ask for fewer pages at once."
-            )
+            raise NoTurn(late=False)
         turn = Turn(chat, host)
         with trio.move_on_after(self._bounds.wait_s):
             await self._wait(turn)
         if not turn.granted.is_set():
-            raise FetchError("Too many requests wait for the web at the moment.", "Try again in a minute.")
+            raise NoTurn(late=True)
         try:
             yield turn
         finally:

@@ -1,0 +1,7 @@
+"""Tasks: work with an owner, a goal, a budget and a result, which survives a restart of the process."""
+
+from rumi.tasks.kinds import TaskKind, TaskRoom, TaskWork
+from rumi.tasks.services import TaskLimits, TaskServices
+from rumi.tasks.tasks import Tasks, places
+
+__all__ = ["TaskKind", "TaskLimits", "TaskRoom", "TaskServices", "TaskWork", "Tasks", "places"]

@@ -1,0 +1,54 @@
+"""What tasks share, introduced to each of them by `rumi.tree`, and the bounds that hold for them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from actors import ActorRef
+from rumi.agent import TurnLimits
+from rumi.chats import Publisher, Sandboxes, Workspaces
+from rumi.fair_limiter import FairLimiter
+from rumi.journal import Incoming, JournalMessage
+from rumi.models import Model
+from rumi.tasks.kinds import TaskKind
+from rumi.texts import Language
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """The budget of one task, and the bounds for all. Times in seconds.
+
+    `turn` has the model calls and the time, `max_tokens` counts prompts and replies, `sandbox_s` the time in
+    which commands ran. `max_running` tasks run at once, `per_owner` of them for one owner; `max_open` is how
+    many an owner may have that have not ended. They are kept for `keep_s` after their end, 0 for ever.
+    """
+
+    turn: TurnLimits
+    max_tokens: int = 2_000_000
+    sandbox_s: float = 600.0
+    context_tokens: int = 131_072
+    max_running: int = 10
+    per_owner: int = 5
+    max_open: int = 20
+    keep_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskServices:
+    """What tasks share. `files` has one folder for each task that only the program writes.
+
+    `places` bounds how many run. `wake` hands a stored message to its chat, `ended` hears of each end.
+    """
+
+    journal: ActorRef[JournalMessage]
+    sandboxes: Sandboxes
+    workspaces: Workspaces
+    publisher: Publisher
+    model_for: Callable[[str, Language, str], Model]
+    kinds: Mapping[str, TaskKind]
+    limits: TaskLimits
+    places: FairLimiter
+    files: Path
+    now: Callable[[], float]
+    wake: Callable[[Incoming], None]
+    ended: Callable[[int], None]

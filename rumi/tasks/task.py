@@ -1,0 +1,394 @@
+"""One task: an actor that works towards an answer, and stores every step of it.
+
+What a task says and reads is in the journal as it happens, with what it has spent. So a task whose process
+was killed goes on from there: a tool call without a stored result is not repeated, and the model is told so.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import trio
+
+from actors import Actor, Request, answers
+from rumi import texts
+from rumi.agent import (
+    Kept,
+    Reason,
+    Thinking,
+    ToolFinished,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+    TurnInput,
+    TurnLimits,
+    complete,
+    run_turn,
+)
+from rumi.chat_ids import task_key
+from rumi.chats import Replied, Sandboxes, TurnStarted, title_of
+from rumi.errors import RumiError
+from rumi.journal import BeginTask, EndTask, HistoryEntry, KeepTask, LoadTask, Spent, TaskRecord, TaskState
+from rumi.marked import one_line
+from rumi.models import Emit, Message, Model, ModelRequest, Reply, context_of
+from rumi.sandbox import Command, CommandResult, SandboxError
+from rumi.tasks.kinds import Outcome, TaskRoom, TaskWork
+from rumi.tasks.services import TaskServices
+
+logger = logging.getLogger(__name__)
+
+STATE_OF: Final[Mapping[Reason, TaskState]] = {
+    "complete": "succeeded",
+    "max_turns": "out_of_budget",
+    "budget": "out_of_budget",
+    "timeout": "out_of_budget",
+    "stopped": "stopped",
+    "interrupted": "interrupted",
+}
+"""How a task ends when its turn ends for that reason; for all others it has failed."""
+
+LEAST_LEFT_S: Final = 30.0
+"""A task that goes on after a restart has at least so long for its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask(Request[TaskRecord]):
+    """Run an attached task to its end, and return it. Who cancels this ask stops the task.
+
+    `report` gets each step in a few words.
+    """
+
+    report: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StopTask:
+    """Stop the task."""
+
+
+TaskMessage: TypeAlias = RunTask | StopTask
+
+
+class Task(Actor[TaskMessage]):
+    """Runs one task. A detached one begins by itself, an attached one when it is asked to."""
+
+    concurrency = 4  # a stop finds the task at work
+
+    def __init__(self, id: int, services: TaskServices) -> None:
+        self._id = id
+        self._key = task_key(id)
+        self._services = services
+        self._scope = trio.CancelScope()
+        self._record: TaskRecord | None = None
+        self._entries: list[HistoryEntry] = []
+        self._spent = Spent()
+        self._began = 0.0
+        self._tainted = False
+        self._step = ""
+        self._over = False
+        self._report: Callable[[str], None] = lambda text: None
+
+    async def started(self) -> None:
+        """Read what is stored, and go on with it, unless somebody has to wait for it."""
+        loaded = await self._services.journal.ask(LoadTask(self._id))
+        if loaded is None or loaded[0].ended:
+            self._over = True
+            return
+        self._record, entries = loaded
+        self._entries = list(entries)
+        self._spent = self._record.spent
+        self._tainted = any(entry.tainted for entry in entries)
+        if not self._record.attached:
+            self.start_soon(self._run, self._record)
+
+    @answers(RunTask)
+    async def run(self, message: RunTask) -> TaskRecord:
+        """Run the task. Cancelled, it leaves when no call and no process of it is left; the rest is stored
+        and removed behind."""
+        assert self._record is not None, "who asks has just stored the task"
+        self._report = message.report
+        done = None
+        try:
+            done = await self._run(self._record)
+        finally:
+            if done is None:  # who asked has left: a crash would cancel this
+                self.start_soon(self._end, self._record, self._stopped(self._record))
+        return done
+
+    async def receive(self, message: TaskMessage) -> None:
+        """Stop."""
+        self._scope.cancel()
+
+    def busy(self) -> bool:
+        """A task that has not ended is not idle."""
+        return not self._over
+
+    def activity(self) -> str:
+        """Return what the task is at, and its last step."""
+        record, spent = self._record, self._spent
+        if record is None or self._over:
+            return ""
+        state = f"running, {spent.calls} calls, {self._seconds():.0f} s" if self._began else "queued"
+        return f"{record.kind} of {record.owner}: {state}{': ' if self._step else ''}{self._step}"
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return who asked for what, what the task has spent, and its last step."""
+        record, spent = self._record, self._spent
+        if record is None:
+            return {}
+        return {
+            "kind": record.kind,
+            "owner": record.owner,
+            "chat": record.chat or None,
+            "parent": record.parent or None,
+            "state": "running" if self._began else "queued",
+            "calls": spent.calls,
+            "tokens": spent.prompt_tokens + spent.completion_tokens,
+            "sources": spent.sources,
+            "seconds": round(self._seconds(), 3),
+            "step": self._step,
+        }
+
+    async def stopped(self, reason: str) -> None:
+        """Take the sandbox along, whatever the reason."""
+        await self._services.sandboxes.stop(self._key)
+
+    # The work
+
+    async def _run(self, record: TaskRecord) -> TaskRecord:
+        """Wait for a place, work, and store how it ended."""
+        outcome: Outcome | None = None
+        with self._scope:
+            async with AsyncExitStack() as place:
+                if not record.parent:  # which has one for both
+                    await place.enter_async_context(self._services.places.turn(record.owner))
+                await self._services.journal.ask(BeginTask(self._id))
+                outcome = await self._work(record)
+        return await self._end(record, outcome or self._stopped(record))
+
+    async def _work(self, record: TaskRecord) -> Outcome:
+        services, key, language = self._services, self._key, record.language
+        self._began = trio.current_time()
+        turn = self._turn
+        services.publisher.publish(key, turn, TurnStarted(record.question, 0, language))
+        try:
+            model = services.model_for(key, language, record.model)
+            left_s = lambda: services.limits.sandbox_s - self._spent.sandbox_s  # noqa: E731
+            room = TaskRoom(
+                task=record,
+                key=key,
+                shell=TaskShell(key, services.sandboxes, left_s, self._used_sandbox),
+                workspace=services.workspaces.folder / key,
+                files=services.files / str(self._id),
+                model=model,
+                language=language,
+                context_tokens=context_of(model, services.limits.context_tokens),
+                report=self._say,
+            )
+            async with services.kinds[record.kind].open(room) as work:
+                return await self._think(record, work, Metered(model, self._used_model))
+        except RumiError as error:
+            text = f"❌ {texts.told_error(language, error)}"
+            services.publisher.publish(key, turn, TurnFinished("model_error", text))
+            return Outcome("failed", text)
+
+    async def _think(self, record: TaskRecord, work: TaskWork, model: Model) -> Outcome:
+        if not self._entries:
+            await self._keep(Kept(Message("user", record.question), links=work.given))
+        links = (link for entry in self._entries for link in entry.links)
+
+        async def keep(kept: Kept) -> None:
+            self._spent = replace(self._spent, sources=work.sources())
+            await self._keep(kept)
+
+        finished = await run_turn(
+            TurnInput(
+                instructions=work.instructions,
+                history=(*work.before, *complete([entry.message for entry in self._entries])),
+                model=model,
+                tools=work.tools,
+                limits=self._limits(),
+                language=record.language,
+                context_tokens=self._services.limits.context_tokens,
+                tainted=self._tainted or bool(work.before),
+                given=(*work.given, *links),
+            ),
+            self._watch,
+            keep,
+        )
+        self._spent = replace(self._spent, sources=work.sources())
+        state = STATE_OF.get(finished.reason, "failed")
+        if state == "succeeded" and not finished.answer.strip():
+            return Outcome("failed", f"❌ {texts.told(record.language, 'The model gave no answer.')}")
+        answer, report = work.finish(finished.answer, state == "succeeded")
+        return Outcome(state, answer, report, self._tainted or bool(work.before), finished.reason)
+
+    def _limits(self) -> TurnLimits:
+        """Return what is left of the task's budget."""
+        limits, spent = self._services.limits, self._spent
+        whole_s = limits.turn.timeout_s
+        tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
+        return replace(
+            limits.turn,
+            max_turns=max(1, limits.turn.max_turns - spent.calls),
+            timeout_s=max(min(LEAST_LEFT_S, whole_s), whole_s - spent.seconds),
+            max_tokens=max(1, tokens),
+        )
+
+    async def _keep(self, kept: Kept) -> None:
+        """Store a message and what is spent by now."""
+        entry = HistoryEntry(self._turn, kept.message, kept.tainted, kept.links)
+        self._entries.append(entry)
+        self._tainted = self._tainted or kept.tainted
+        await self._services.journal.ask(KeepTask(self._id, (entry,), self._spent_by_now()))
+
+    def _watch(self, event: TurnEvent) -> None:
+        match event:
+            case Thinking():
+                self._spent = replace(self._spent, calls=self._spent.calls + 1)
+            case ToolStarted():
+                self._say(title_of(event, one_line))
+            case ToolFinished(_, result):
+                self._tainted = self._tainted or result.tainted
+            case TurnFinished():
+                return  # published when it is stored
+        self._services.publisher.publish(self._key, self._turn, event)
+
+    def _say(self, step: str) -> None:
+        """Show a step to people."""
+        self._step = one_line(step, 200)
+        self._report(self._step)
+
+    def _used_model(self, reply: Reply) -> None:
+        usage, spent = reply.usage, self._spent
+        self._spent = replace(
+            spent,
+            prompt_tokens=spent.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=spent.completion_tokens + usage.completion_tokens,
+            cached_tokens=spent.cached_tokens + usage.cached_tokens,
+        )
+
+    def _used_sandbox(self, seconds: float) -> None:
+        self._spent = replace(self._spent, sandbox_s=self._spent.sandbox_s + seconds)
+
+    def _seconds(self) -> float:
+        running = trio.current_time() - self._began if self._began else 0.0
+        return self._spent.seconds + running
+
+    def _spent_by_now(self) -> Spent:
+        now = trio.current_time()
+        self._spent = replace(self._spent, seconds=self._spent.seconds + now - self._began)
+        self._began = now
+        return self._spent
+
+    # The end
+
+    def _stopped(self, record: TaskRecord) -> Outcome:
+        return Outcome("stopped", texts.stopped(record.language), tainted=self._tainted, reason="stopped")
+
+    async def _end(self, record: TaskRecord, outcome: Outcome) -> TaskRecord:
+        """Store how the task ended, tell it, and remove what it leaves."""
+        services = self._services
+        spent = self._spent_by_now() if self._began else self._spent
+        record = replace(
+            record,
+            state=outcome.state,
+            answer=outcome.answer,
+            report=outcome.report,
+            tainted=outcome.tainted,
+            spent=spent,
+            ended=services.now(),
+        )
+        message = await services.journal.ask(
+            EndTask(
+                self._id,
+                record.state,
+                record.answer,
+                record.report,
+                spent,
+                record.tainted,
+                texts.task_result(record.language, record.id, record.state, record.question, record.answer),
+            )
+        )
+        if message is not None:
+            services.wake(message)
+        services.publisher.publish(self._key, self._turn, TurnFinished(outcome.reason, record.answer))
+        services.publisher.publish(self._key, self._turn, Replied(0, (), record.answer))
+        services.ended(self._id)
+        if record.attached:
+            self.start_soon(self._leave, record)
+        else:
+            await self._leave(record)
+        return record
+
+    async def _leave(self, record: TaskRecord) -> None:
+        """Remove the sandbox and, unless they are to be kept, the files."""
+        services = self._services
+        try:
+            await services.sandboxes.stop(self._key)
+            if not keeps_files(record):
+                await services.workspaces.remove(self._key)
+        except RumiError as error:
+            logger.warning("task %d: %s", self._id, error)
+        self._over = True
+        self.stop()
+
+    @property
+    def _turn(self) -> str:
+        return f"r{self._id}"
+
+
+def keeps_files(task: TaskRecord) -> bool:
+    """Return True if the task's files stay when it has ended."""
+    return bool(json.loads(task.options).get("keep"))
+
+
+class Metered:
+    """A model whose replies are counted."""
+
+    def __init__(self, model: Model, used: Callable[[Reply], None]) -> None:
+        self._model = model
+        self._used = used
+        self.name = model.name
+        self.context_tokens = getattr(model, "context_tokens", None)
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Return the model's reply."""
+        reply = await self._model.reply(request, emit)
+        self._used(reply)
+        return reply
+
+
+class TaskShell:
+    """One task's sandbox, as its tools use it. Everything in its files may come from outside."""
+
+    tainted = True
+
+    def __init__(
+        self, key: str, sandboxes: Sandboxes, left_s: Callable[[], float], used: Callable[[float], None]
+    ) -> None:
+        self._key = key
+        self._sandboxes = sandboxes
+        self._left_s = left_s
+        self._used = used
+
+    async def prepare(self) -> None:
+        """Make the sandbox ready."""
+        await self._sandboxes.prepare(self._key)
+
+    async def run(self, command: Command) -> CommandResult:
+        """Run a command.
+
+        Raises:
+            SandboxError: It could not be run, or the task has used up its time for commands.
+        """
+        if self._left_s() <= 0:
+            raise SandboxError("This task has used up its time in the sandbox.", "Answer with what is found.")
+        began = trio.current_time()
+        try:
+            return await self._sandboxes.run(self._key, command)
+        finally:
+            self._used(trio.current_time() - began)

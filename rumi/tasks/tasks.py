@@ -1,0 +1,286 @@
+"""Tasks for those who ask for them: chats, tools, and other processes."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from shutil import rmtree
+from typing import Final
+
+import trio
+
+from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
+from rumi import texts
+from rumi.chat_ids import ChatIds, task_key
+from rumi.errors import RumiError, UsageError
+from rumi.fair_limiter import Bounds, FairLimiter
+from rumi.journal import (
+    AddTask,
+    DeleteTask,
+    EndTask,
+    Incoming,
+    InterruptTasks,
+    ListTasks,
+    LoadTask,
+    OldTasks,
+    OpenTasks,
+    TaskRecord,
+)
+from rumi.offload import Offload
+from rumi.tasks.services import TaskServices
+from rumi.tasks.task import RunTask, StopTask, Task, TaskMessage
+from rumi.texts import Language
+
+logger = logging.getLogger(__name__)
+
+SHUTDOWN_S: Final = 15.0
+"""How long a task waits at the end of its process for the removal of its sandbox."""
+
+IDLE_S: Final = 1.0
+
+SWEEP_S: Final = 3600.0
+"""How often to look for tasks that are older than they have to be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """A task crashed once too often."""
+
+    id: int
+    error: str
+
+
+class Tasks:
+    """Has the tasks: begins, lists, stops and deletes them. Added to the tree above the chats.
+
+    Who asks for a task names its owner; another owner's number is unknown to them.
+    """
+
+    def __init__(
+        self, root: Supervisor, services: TaskServices, ids: ChatIds, offload: Offload, language: Language
+    ) -> None:
+        self._services = services
+        self._ids = ids
+        self._offload = offload
+        self._open: dict[int, TaskRecord] = {}
+        self._recovery: ActorRef[GaveUp] = root.add(
+            ChildSpec("task_recovery", lambda: TaskRecovery(self, services, language), capacity=1000)
+        )
+        self._children = root.add_supervisor(DynamicSupervisor("tasks", self._spec, on_limit=self._give_up))
+
+    # For chats
+
+    def running(self, chat: str) -> tuple[int, ...]:
+        """Return the numbers of the chat's tasks that go on by themselves."""
+        return tuple(id for id, task in self._open.items() if task.chat == chat and not task.attached)
+
+    async def command(self, message: Incoming, language: Language, rest: str) -> str:
+        """Do what stands behind `/tasks`: nothing, `web QUESTION`, or `stop ID`; return the reply.
+
+        The same message begins one task, however often this is done.
+        """
+        owner = self._ids.owner_of(message.chat)
+        verb, _, said = rest.strip().partition(" ")
+        said = said.strip()
+        try:
+            match verb:
+                case "":
+                    rows = [(t.id, t.kind, t.state, t.question) for t in await self.listed(owner)]
+                    return texts.task_list(language, rows)
+                case "stop" if said.removeprefix("#").isdecimal():
+                    task = await self.stop(int(said.removeprefix("#")), owner)
+                    return texts.task_stops(language, task.id)
+                case kind if kind in self._services.kinds and said:
+                    task = TaskRecord(
+                        kind=kind,
+                        owner=owner,
+                        question=said,
+                        chat=message.chat,
+                        message=message.id,
+                        language=language,
+                        model=message.model,
+                    )
+                    return texts.task_begins(language, (await self.begin(task)).id)
+                case _:
+                    return texts.task_usage(language)
+        except RumiError as error:
+            return f"❌ {texts.told_error(language, error)}"
+        except ActorError as error:
+            logger.warning("tasks do not answer: %r", error)
+            return f"❌ {texts.told(language, 'The tasks do not answer. Try again in a moment.')}"
+
+    # For all
+
+    async def begin(self, task: TaskRecord) -> TaskRecord:
+        """Store a detached task and start it; return it with its number.
+
+        Raises:
+            RumiError: Its owner has too many that have not ended, or it cannot be stored.
+        """
+        self._check_room(task.owner)
+        stored = await self._services.journal.ask(AddTask(task))
+        if not stored.ended:
+            self._open[stored.id] = stored
+            await self._children.get_or_start(str(stored.id))
+        return stored
+
+    async def run(self, task: TaskRecord, report: Callable[[str], None]) -> TaskRecord:
+        """Run an attached task to its end, and return it.
+
+        Cancelled, it is stopped, and nothing of it runs when this leaves.
+
+        Raises:
+            RumiError: It could not be begun, or it failed.
+        """
+        if not task.parent:
+            self._check_room(task.owner)
+        stored = await self._services.journal.ask(AddTask(replace(task, attached=True)))
+        self._open[stored.id] = stored
+        try:
+            child = await self._children.get_or_start(str(stored.id))
+            return await child.ask(RunTask(report))
+        except ActorError as error:
+            text = f"❌ {texts.told_error(task.language, error)}"
+            await self._services.journal.ask(EndTask(stored.id, "failed", text))
+            raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
+        finally:
+            self._open.pop(stored.id, None)
+
+    async def listed(self, owner: str = "", limit: int = 50) -> tuple[TaskRecord, ...]:
+        """Return the latest tasks of an owner, or of all, the newest first."""
+        return await self._services.journal.ask(ListTasks(owner, limit))
+
+    async def show(self, id: int, owner: str = "") -> TaskRecord:
+        """Return a task.
+
+        Raises:
+            UsageError: There is none of that number, or it is another owner's.
+        """
+        loaded = await self._services.journal.ask(LoadTask(id))
+        if loaded is None or owner not in ("", loaded[0].owner):
+            raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
+        return loaded[0]
+
+    async def stop(self, id: int, owner: str = "") -> TaskRecord:
+        """Have a task stopped; its result follows.
+
+        Raises:
+            UsageError: There is none of that number, it is another owner's, or it has ended.
+        """
+        task = await self.show(id, owner)
+        child = self._children.lookup(str(id))
+        if task.ended or child is None:
+            raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
+        await child.tell(StopTask())
+        return task
+
+    async def delete(self, id: int, owner: str = "") -> None:
+        """Delete a task that has ended, with its files.
+
+        Raises:
+            UsageError: There is none of that number, it is another owner's, or it has not ended.
+            RumiError: Some of its files are left.
+        """
+        task = await self.show(id, owner)
+        if not await self._services.journal.ask(DeleteTask(id)):
+            raise UsageError(f"Task {id} has not ended.", "Stop it first.")
+        await self.remove_files(task.id)
+
+    def files_of(self, id: int) -> Path:
+        """Return the folder of a task that only the program writes."""
+        return self._services.files / str(id)
+
+    # For its actors
+
+    async def resume(self, task: TaskRecord) -> None:
+        """Go on with a task of an earlier process."""
+        self._open[task.id] = task
+        await self._children.get_or_start(str(task.id))
+
+    def ended(self, id: int) -> None:
+        """A task has ended."""
+        self._open.pop(id, None)
+
+    async def remove_files(self, id: int) -> None:
+        """Delete what a task has left on the disk."""
+        await self._services.workspaces.remove(task_key(id))
+        await self._offload(partial(rmtree, self.files_of(id), ignore_errors=True))
+
+    def _check_room(self, owner: str) -> None:
+        limits = self._services.limits
+        if sum(task.owner == owner and not task.parent for task in self._open.values()) >= limits.max_open:
+            raise RumiError(
+                f"{limits.max_open} tasks have not ended yet.",
+                "Wait for one, or stop one: /tasks lists them.",
+            )
+
+    def _spec(self, key: str) -> ChildSpec[TaskMessage]:
+        return ChildSpec(
+            key,
+            lambda: Task(int(key), self._services),
+            restart="transient",
+            shutdown=SHUTDOWN_S,
+            idle_s=IDLE_S,
+        )
+
+    def _give_up(self, key: str, error: BaseException) -> None:
+        try:
+            self._recovery.tell_nowait(GaveUp(int(key), texts.told_error("en", error)))
+        except ActorError as gone:  # the process ends: its next start goes on with the task
+            logger.info("task %s: %r", key, gone)
+
+
+class TaskRecovery(Actor[GaveUp]):
+    """Goes on with the tasks of earlier processes, ends those that crash too often, deletes old ones."""
+
+    def __init__(self, tasks: Tasks, services: TaskServices, language: Language) -> None:
+        self._tasks = tasks
+        self._services = services
+        self._language = language
+
+    async def started(self) -> None:
+        """Note that nobody waits for the attached ones any more, and begin to go on with the others."""
+        await self._services.journal.ask(InterruptTasks())
+        self.start_soon(self._resume)
+        if self._services.limits.keep_s:
+            self.start_soon(self._sweep)
+
+    async def receive(self, message: GaveUp) -> None:
+        """Say that the task has failed."""
+        loaded = await self._services.journal.ask(LoadTask(message.id))
+        if loaded is None or loaded[0].ended:
+            return
+        task = loaded[0]
+        text = texts.task_gave_up(task.language)
+        told = texts.task_result(task.language, task.id, "failed", task.question, text)
+        stored = await self._services.journal.ask(EndTask(task.id, "failed", text, message=told))
+        self._tasks.ended(task.id)
+        if stored is not None:
+            self._services.wake(stored)
+
+    async def _resume(self) -> None:
+        for task in await self._services.journal.ask(OpenTasks()):
+            try:
+                await self._tasks.resume(task)
+            except ActorStopped:
+                return
+            except Exception as error:  # one task's trouble must not become the others'
+                logger.error("task %d cannot be started", task.id, exc_info=error)
+                await self.receive(GaveUp(task.id, texts.told_error("en", error)))
+
+    async def _sweep(self) -> None:
+        while True:
+            before = self._services.now() - self._services.limits.keep_s
+            for id in await self._services.journal.ask(OldTasks(before)):
+                try:
+                    await self._tasks.delete(id)
+                except RumiError as error:
+                    logger.warning("task %d is left: %s", id, error)
+            await trio.sleep(SWEEP_S)
+
+
+def places(max_running: int, per_owner: int) -> FairLimiter:
+    """Return what bounds the tasks that run: in all, and of one owner; nobody waits in vain."""
+    return FairLimiter(Bounds(max_running, per_owner, max_running, 10**9, inf))

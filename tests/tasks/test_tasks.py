@@ -1,0 +1,279 @@
+"""Tasks: each ends once, its result comes once, a stop reaches it, and a restart goes on with it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from rumi.agent import TurnLimits
+from rumi.chats import Replied
+from rumi.errors import RumiError, UsageError
+from rumi.journal import TaskRecord
+from rumi.models import Emit, ModelError, ModelRequest, Reply
+from rumi.tasks import TaskLimits
+from tests.chats.house import House, house
+from tests.tasks.kinds import Looking, is_task, looks
+
+
+def rows(path: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path / "state.db")) as db:
+        return db.execute(query).fetchall()
+
+
+async def next_reply(events: object) -> str:
+    with trio.fail_after(5000):
+        while True:
+            what = (await events.receive()).what  # type: ignore[attr-defined]
+            if isinstance(what, Replied):
+                return what.text
+
+
+async def ended(home: House, id: int) -> TaskRecord:
+    with trio.fail_after(5000):
+        while not (task := await home.tasks.show(id)).ended:  # noqa: ASYNC110  # it looks into a file
+            await trio.sleep(0.1)
+    return task
+
+
+async def test_a_result_comes_once_behind_the_turn_that_runs(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async def slowly(request: ModelRequest) -> Reply:
+        await trio.sleep(30)
+        return Reply("at last")
+
+    async with house(tmp_path, looks(2, slowly), kinds={"web": Looking()}) as home:
+        with home.services.hub.listening("cli") as events:
+            assert "Task 1 has begun" in await home.ask("/research what is it?")
+            assert "Task 1 has begun" in await next_reply(events)
+            await home.inbox.accept("cli", "hello")
+            assert await next_reply(events) == "at last"
+            assert trio.current_time() >= 30
+            told = await next_reply(events)
+            assert told == "🔎 Task 1 (succeeded): what is it?\n\nwhat is it?: thing1 is blue"
+        # The chat's next turn knows it, and has read things from outside by that.
+        assert (await home.tasks.show(1)).spent.calls == 3
+        assert (await home.tasks.show(1)).spent.prompt_tokens == 300
+        assert await home.open_chats() == ()
+    assert rows(tmp_path, "SELECT count(*) FROM outbox WHERE text LIKE '%is blue%'") == [(1,)]
+    assert rows(tmp_path, "SELECT state, tainted FROM tasks") == [("succeeded", 1)]
+    assert rows(tmp_path, "SELECT chat, tainted FROM history WHERE message LIKE '%Task 1 (succ%'") == [
+        ("cli", 1)
+    ]
+    assert not rows(tmp_path, "SELECT 1 FROM sessions WHERE chat = 'task.1' AND fresh")
+
+
+async def test_a_stop_of_a_task_ends_its_tools_and_says_so_once(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    kind = Looking(seconds=1e6)
+    async with house(tmp_path, looks(), kinds={"web": kind}) as home:
+        with home.services.hub.listening("cli") as events:
+            await home.ask("/research forever?")
+            await next_reply(events)
+            await trio.testing.wait_all_tasks_blocked()
+            assert kind.running == 1
+            stopped = await home.ask("/stop")
+            assert stopped == "Nothing is running.\n\nTask 1 goes on; /stop 1 stops it."
+            await next_reply(events)
+            assert await home.ask("/stop 1", chat="tg7") == "❌ Unknown task 1. Look at the list of tasks."
+            assert await home.ask("/stop 1") == "⏹ Stopping task 1."
+            replies = {await next_reply(events), await next_reply(events)}
+            assert "⏹ Task 1 (stopped): forever?" in replies
+        assert (kind.running, kind.opened) == (0, 0)
+        assert await home.ask("/stop 1") == "❌ Task 1 has ended already. Look at the list of tasks."
+        assert await home.ask("/tasks") == "- 1 · web · stopped · forever?"
+        assert await home.ask("/tasks", chat="tg7") == "There are no tasks."
+
+
+async def test_the_same_command_begins_one_task(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with house(tmp_path, looks(), kinds={"web": Looking()}) as home:
+        task = TaskRecord("web", "local", "why?", "cli", message=77)
+        first, second = await home.tasks.begin(task), await home.tasks.begin(task)
+        assert first.id == second.id == 1
+        await ended(home, 1)
+        assert (await home.tasks.begin(task)).state == "succeeded"
+
+
+async def test_an_attached_task_ends_with_who_waits_for_it(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    kind = Looking(seconds=50)
+    async with house(tmp_path, looks(), kinds={"web": kind}) as home:
+        steps: list[str] = []
+        done = await home.tasks.run(TaskRecord("web", "local", "why?"), steps.append)
+        assert (done.state, done.answer, steps) == (
+            "succeeded",
+            "why?: thing0 is blue",
+            ["look {'at': 'thing0'}"],
+        )
+        with trio.move_on_after(20):
+            await home.tasks.run(TaskRecord("web", "local", "and then?"), steps.append)
+        assert (kind.running, kind.opened) == (0, 0)  # at once, and nothing of it goes on
+        assert (await ended(home, 2)).state == "stopped"
+        assert await home.open_chats() == ()
+
+
+async def test_a_task_goes_on_where_its_process_ended_and_repeats_no_call(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    kind = Looking(seconds=10)
+    async with house(tmp_path, looks(3), kinds={"web": kind}) as home:
+        await home.ask("/research what?")
+        await trio.sleep(15)  # in the second call
+    assert kind.done == ["thing0", "thing1"]
+    assert rows(tmp_path, "SELECT state FROM tasks") == [("running",)]
+    async with house(tmp_path, looks(3), kinds={"web": kind}) as home:
+        with home.services.hub.listening("cli") as events:
+            assert (await next_reply(events)).endswith("what?: thing2 is blue")
+        assert (await home.tasks.show(1)).spent.calls == 4
+    assert kind.done == ["thing0", "thing1", "thing2"]
+    asked = [entry for (entry,) in rows(tmp_path, "SELECT message FROM history WHERE chat = 'task.1'")]
+    assert len(asked) == len(set(asked))
+
+
+async def test_an_attached_task_of_an_earlier_process_is_interrupted(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with (
+        house(tmp_path, looks(), kinds={"web": Looking(seconds=1e5)}) as home,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(home.tasks.run, TaskRecord("web", "local", "why?"), str)
+        await trio.testing.wait_all_tasks_blocked()
+        with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:  # as a killed process leaves it
+            db.execute(
+                "CREATE TRIGGER killed BEFORE UPDATE OF ended ON tasks BEGIN SELECT raise(ignore); END"
+            )
+        nursery.cancel_scope.cancel()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
+        db.execute("DROP TRIGGER killed")
+    assert rows(tmp_path, "SELECT state FROM tasks") == [("running",)]
+    async with house(tmp_path, looks(), kinds={"web": Looking()}) as home:
+        assert (await home.tasks.show(1)).state == "interrupted"
+
+
+async def test_a_limit_gives_what_was_found_and_is_no_success(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    for place, limits in enumerate(
+        (
+            TaskLimits(TurnLimits(max_turns=3)),
+            TaskLimits(TurnLimits(max_turns=100), max_tokens=250),
+            TaskLimits(TurnLimits(max_turns=100, timeout_s=5)),
+        )
+    ):
+        path = tmp_path / str(place)
+        path.mkdir()
+        async with house(path, looks(1000), kinds={"web": Looking(2)}, task_limits=limits) as home:
+            done = await home.tasks.run(TaskRecord("web", "local", "why?"), str)
+            assert done.state == "out_of_budget"
+            assert done.spent.calls <= 4, place  # with the closing answer
+            assert "⚠️" in done.answer
+
+
+async def test_a_model_that_fails_or_says_nothing_is_a_failure(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async def answer(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        if "nothing" in request.messages[-1].content:
+            return Reply(" \n")
+        raise ModelError("refused", "No.")
+
+    async with house(tmp_path, answer, kinds={"web": Looking()}) as home:
+        assert (await home.tasks.run(TaskRecord("web", "local", "why?"), str)).state == "failed"
+        silent = await home.tasks.run(TaskRecord("web", "local", "nothing?"), str)
+        assert (silent.state, silent.answer) == ("failed", "❌ The model gave no answer.")
+
+
+async def test_a_task_that_crashes_goes_on_and_at_its_limit_it_has_failed(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    crashes = 0
+
+    async def answer(request: ModelRequest, emit: Emit) -> Reply:
+        nonlocal crashes
+        await trio.lowlevel.checkpoint()
+        if is_task(request) and (crashes < 2 or "always" in request.messages[-1].content):
+            crashes += 1
+            raise ZeroDivisionError
+        return Reply("fine")
+
+    async with house(tmp_path, answer, kinds={"web": Looking()}) as home:
+        with home.services.hub.listening("cli") as events:
+            await home.tasks.begin(TaskRecord("web", "local", "sometimes", "cli"))
+            assert (await next_reply(events)).endswith("fine")
+            await home.tasks.begin(TaskRecord("web", "local", "always", "cli"))
+            assert "Something failed several times" in await next_reply(events)
+        assert (await home.tasks.show(2)).state == "failed"
+        with pytest.raises(RumiError, match="The task 3 failed"):
+            await home.tasks.run(TaskRecord("web", "local", "always"), str)
+        assert (await home.tasks.show(3)).state == "failed"
+
+
+async def test_owners_share_the_places_and_too_many_are_refused(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    kind = Looking(seconds=10)
+    limits = TaskLimits(TurnLimits(max_turns=9), max_running=4, per_owner=3, max_open=6)
+    async with house(tmp_path, looks(), kinds={"web": kind}, task_limits=limits) as home:
+        for number in range(6):
+            await home.tasks.begin(TaskRecord("web", "local", f"mine {number}", "cli"))
+        with pytest.raises(RumiError, match="6 tasks have not ended yet"):
+            await home.tasks.begin(TaskRecord("web", "local", "one more", "cli"))
+        await home.tasks.begin(TaskRecord("web", "tg7", "theirs", "tg7"))
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(1)
+        assert kind.running == 4
+        assert (await home.tasks.show(7)).state == "running"
+        assert (await home.tasks.show(4)).state == "queued"
+        with pytest.raises(UsageError, match="has not ended"):
+            await home.tasks.delete(4)
+        for id in range(1, 8):
+            assert (await ended(home, id)).state == "succeeded"
+        await home.tasks.delete(4)
+        with pytest.raises(UsageError, match="Unknown task 4"):
+            await home.tasks.show(4)
+    assert not rows(tmp_path, "SELECT 1 FROM history WHERE chat = 'task.4'")
+
+
+async def test_old_tasks_are_deleted(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    limits = TaskLimits(TurnLimits(), keep_s=86_400)
+    begun = trio.current_time()
+
+    def now() -> float:
+        return 1e9 + trio.current_time() - begun
+
+    async with house(tmp_path, looks(), kinds={"web": Looking()}, task_limits=limits, now=now) as home:
+        await home.tasks.run(TaskRecord("web", "local", "why?"), str)
+        await trio.sleep(80_000)
+        assert await home.tasks.listed("local")
+        await trio.sleep(20_000)
+        assert not await home.tasks.listed("local")
+
+
+async def test_a_result_survives_stop_reset_and_a_crash_of_its_chat(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async def forever(request: ModelRequest) -> Reply:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async with house(tmp_path, looks(1, forever), kinds={"web": Looking()}) as home:
+        with home.services.hub.listening("cli") as events:
+            await home.ask("/research what?")
+            await next_reply(events)
+            await home.inbox.accept("cli", "hello")
+            await ended(home, 1)
+            await trio.sleep(10)  # the result waits behind the turn
+            await home.inbox.accept("cli", "/reset")
+            said = [await next_reply(events) for _ in range(3)]
+        assert "⏹ Stopped." in said[0]
+        assert sum("is blue" in each for each in said) == 1
+        assert sum("reset" in each.lower() for each in said) == 1
