@@ -210,6 +210,10 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("/retry", "repite lo último que no terminó", "runs again what did not complete"),
     ("/memory", "lo que sé de vos", "what I know about you"),
     ("/skills", "lo que sé hacer", "what I have learned to do"),
+    ("/research", "investiga una pregunta en la web mientras seguimos",
+     "researches a question on the web while we go on"),
+    ("/tasks", "las tareas en segundo plano; `/stop 7` detiene la 7",
+     "the tasks in the background; `/stop 7` stops number 7"),
 )  # fmt: skip
 
 

@@ -134,7 +134,19 @@ def test_each_user_reads_their_own_language(bot: TelegramBot, code: str | None, 
 
 def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
     offered = bot.world.do(lambda: dict(bot.world.api.account.commands))
-    names = ["start", "help", "stop", "new", "reset", "status", "retry", "memory", "skills"]
+    names = [
+        "start",
+        "help",
+        "stop",
+        "new",
+        "reset",
+        "status",
+        "retry",
+        "memory",
+        "skills",
+        "research",
+        "tasks",
+    ]
     for language in ("", "en", "es"):
         assert [one["command"] for one in offered[("default",), language]] == names
     assert offered[("default",), "es"][2]["description"] == "corta lo que estoy haciendo"

@@ -154,6 +154,8 @@ _COMMANDS = (
     ("/status", "qué está haciendo", "what it is doing"),
     ("/memory", "qué sabe de vos", "what it knows about you"),
     ("/skills", "las habilidades", "the skills"),
+    ("/research", "investigar una pregunta en segundo plano", "research a question in the background"),
+    ("/tasks", "las tareas; /stop y un número detiene una", "the tasks; /stop and a number stops one"),
     (
         "/model",
         "qué modelo contesta; /model PROVEEDOR:NOMBRE lo cambia",
