@@ -1,38 +1,22 @@
 """`rumi chat`."""
 
 import os
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
+from rumi.cli.holder import Begun, begin, on_holder, say
 
 if TYPE_CHECKING:
     from rumi.config import Loaded
-    from rumi.errors import RumiError
-    from rumi.holding import Starting
     from rumi.home import Home
-    from rumi.texts import Language
-    from rumi.windows import LastingChat, RemoteChat, Wish
-
-HELD_S = 10.0
-"""How long to wait for a process that holds the home and takes no windows: it ends, or is a short command."""
-
-START_S = 60.0
-"""How long to wait for a process that will take windows: its first start builds a sandbox."""
-
-TAKING = ("rumi chat", "rumi telegram")
-
-AGAIN_S = 0.1
-
-QUIET_S = 1.0
-"""The command does not mention a wait that is shorter."""
+    from rumi.windows import RemoteChat, Wish
 
 
 @click.command()
@@ -92,47 +76,11 @@ def command(
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     apart = prompt is not None and chat_id is None and not going_on and not new
-    begun = _begin(chat_id or DEFAULT_CHAT, flags)
+    begun = begin(chat_id or DEFAULT_CHAT, flags)
     raise click.exceptions.Exit(run_async(_chat, begun, new, apart, options))
 
 
-@dataclass(slots=True)
-class _Begun:
-    """What the command knows, and the process that it has started, before its event loop runs."""
-
-    chat: str
-    flags: dict[str, str | None]
-    home: "Home"
-    loaded: "Loaded"
-    language: "Language"
-    project: Path
-    starting: "Starting | None" = None
-
-
-def _begin(chat_id: str, flags: dict[str, str | None]) -> _Begun:
-    """Read the configuration, and start the process that holds the home if none does."""
-    from rumi import texts
-    from rumi.channels import BUILT_IN
-    from rumi.cli.attach import make_way
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home, HomeHeld
-
-    BUILT_IN.check_chosen(chat_id)
-    home = Home(home_from(os.environ)).make()
-    loaded = load_settings(home.root, os.environ, flags)
-    language = texts.detect_language(loaded.settings.language, os.environ)
-    begun = _Begun(chat_id, flags, home, loaded, language, Path.cwd())
-    make_way(home, loaded.marks())
-    if not home.holder():
-        import rumi.windows  # noqa: F401  # both processes need it
-        from rumi.holding import start
-
-        with suppress(HomeHeld):  # another command was faster: this is a window on its process
-            begun.starting = start(home, loaded, language, begun.project)
-    return begun
-
-
-async def _chat(begun: _Begun, new: bool, apart: bool, options: dict[str, Any]) -> int:
+async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -> int:
     """Talk with a chat of the process that holds the home; when that one ends, of the next one."""
     import trio
 
@@ -179,9 +127,11 @@ async def _chat(begun: _Begun, new: bool, apart: bool, options: dict[str, Any]) 
         while not chat.left.is_set():
             if chat.chosen:
                 wish = replace(wish, model=chat.chosen, must=True)
-            async with _window(begun, wish, chat if talks else None) as port:
+            async with on_holder(begun, partial(_attach, wish), chat if talks else None) as port:
                 if port is None:  # the user left while the command waited for the home
                     break
+                if not talks:
+                    _introduce(begun, port, home.holder())
                 service = port.service
                 chat.move(port, texts.moved(language, port.model) if talks else "")
                 if not talks:
@@ -211,10 +161,10 @@ async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: 
     if port.model != OFFLINE or not lacks_key(model_settings_of(loaded, wish.language)):
         return
     if not wish.person:
-        _say(texts.no_key(wish.language))
+        say(texts.no_key(wish.language))
         return
     servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
-    _say(texts.ways_on(wish.language, str(home.root), servers))
+    say(texts.ways_on(wish.language, str(home.root), servers))
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
@@ -231,79 +181,23 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
             nursery.start_soon(wait, one)
 
 
-@asynccontextmanager
-async def _window(
-    begun: _Begun, wish: "Wish", again: "LastingChat | None"
-) -> "AsyncIterator[RemoteChat | None]":
-    """Open a window on the process that holds the home; start that one if none does.
-
-    Yield None if `again` is left before that.
-    """
-    import trio
-
-    from rumi import texts
-    from rumi.channels.terminal import show_progress
-    from rumi.holding import starting
-    from rumi.home import HomeHeld
-    from rumi.windows import NotThere
-
-    home, since, told = begun.home, time.monotonic(), False
-    while again is None or not again.left.is_set():  # the holder may end just now, or not listen yet
-        async with AsyncExitStack() as stack:
-            try:
-                started = begun.starting
-                if started is None and not home.holder():
-                    started = await stack.enter_async_context(starting(begun.flags, begun.project))
-                if started is not None:
-                    stack.callback(started.close)
-                    begun.starting = None
-                    if again is None:
-                        async with show_progress(wish.language) as steps:
-                            await started.ready(steps.step)
-                    else:
-                        await started.ready(lambda step: None)
-                port = await stack.enter_async_context(_attach(home, wish))
-            except (NotThere, HomeHeld) as error:
-                holder, waited_s = home.holder(), time.monotonic() - since
-                if waited_s > (START_S if holder.startswith(TAKING) else HELD_S):
-                    raise _held(home, holder, error) from None
-                if holder and not told and waited_s > QUIET_S:
-                    told = True
-                    (again.tell if again else _say)(texts.waiting_for(wish.language, holder))
-            else:
-                if again is None:
-                    _introduce(begun, port, home.holder())
-                yield port
-                return
-        await trio.sleep(AGAIN_S)
-    yield None
-
-
-def _held(home: "Home", holder: str, error: "RumiError") -> "RumiError":
-    from rumi.home import HomeHeld
-
-    if isinstance(error, HomeHeld) or not holder:
-        return error
-    return HomeHeld(f"{home.root} is held by {holder}.", "End that one first, or set another RUMI_HOME.")
-
-
-def _introduce(begun: _Begun, port: "RemoteChat", holder: str) -> None:
+def _introduce(begun: Begun, port: "RemoteChat", holder: str) -> None:
     """Say what the user should know of the process before the chat begins."""
     from rumi import texts
 
     language = begun.language
     if port.service:
-        _say(texts.attached(language, holder, port.model))
+        say(texts.attached(language, holder, port.model))
     for note in port.notes:
-        _say(texts.told(language, note))
+        say(texts.told(language, note))
     if port.other:
-        _say(texts.other_settings(language, holder, port.other))
+        say(texts.other_settings(language, holder, port.other))
     if (begun.project / ".rumi" / "skills").is_dir() and port.project != str(begun.project):
-        _say(texts.other_project(language))
+        say(texts.other_project(language))
 
 
 @asynccontextmanager
-async def _attach(home: "Home", wish: "Wish") -> "AsyncIterator[RemoteChat]":
+async def _attach(wish: "Wish", home: "Home") -> "AsyncIterator[RemoteChat]":
     from rumi.control.paths import socket_path
     from rumi.windows import NotThere, attach
 
@@ -312,9 +206,3 @@ async def _attach(home: "Home", wish: "Wish") -> "AsyncIterator[RemoteChat]":
         raise NotThere("No process holds the home any more.")
     async with attach(socket_path(home.run, home.installation()), wish, holder) as chat:
         yield chat
-
-
-def _say(line: str) -> None:
-    """Print a line for people; ignore a closed terminal."""
-    with suppress(OSError):
-        click.echo(line, err=True)
