@@ -1,18 +1,21 @@
-"""Runs the tool calls of one reply: which calls may run concurrently, their results, and refused calls."""
+"""Runs the tool calls of one reply: which may run concurrently, their steps and results, refused calls."""
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
+from typing import Final
 
 import trio
 
-from rumi.agent.events import ToolFinished, ToolStarted, TurnEvent
+from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent
 from rumi.agent.gate import Gate
-from rumi.errors import RumiError
+from rumi.errors import RumiError, single
+from rumi.marked import one_line
 from rumi.models import ToolCall
-from rumi.tools import CallsTools, Tool, ToolResult
+from rumi.texts import Language, told
+from rumi.tools import CallsTools, Progress, ReportsProgress, Tool, ToolResult
 
 logger = logging.getLogger(__name__)
 
@@ -23,14 +26,22 @@ CUT_OFF = ToolResult(
     "write at once. Write less in one call, for example a long file in several parts.",
 )
 
+STEP_S: Final = 0.25
+"""The time between two steps of a call that are shown, in seconds."""
+
+MAX_STEP_CHARS: Final = 200
+
 
 class Acting:
-    """The tools of one turn, behind its gate. `watch` gets every call and its end."""
+    """The tools of one turn, behind its gate. `watch` gets every call, its steps and its end."""
 
-    def __init__(self, tools: Sequence[Tool], watch: Callable[[TurnEvent], None], gate: Gate) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], watch: Callable[[TurnEvent], None], gate: Gate, language: Language
+    ) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self._watch = watch
         self._gate = gate
+        self._language = language
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool of that name."""
@@ -76,15 +87,16 @@ class Acting:
     ) -> ToolResult:
         """Run one call, unless it has a problem already, and report its events."""
         self._watch(ToolStarted(call, arguments))
+        steps = _Steps(call.id, self._language, self._watch)
         try:
-            result = problem or await self._call(call, arguments)
-        except trio.Cancelled:
-            self._watch(ToolFinished(call, STOPPED))
+            result = problem or await self._call(call, arguments, steps)
+        except BaseException:  # cancelled: a tool that has a nursery raises a group
+            self._watch(ToolFinished(call, STOPPED, steps.shown))
             raise
-        self._watch(ToolFinished(call, result))
+        self._watch(ToolFinished(call, result, steps.shown))
         return result
 
-    async def _call(self, call: ToolCall, arguments: Mapping[str, object]) -> ToolResult:
+    async def _call(self, call: ToolCall, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
         tool = self.tool(call.name)
         if tool is None:
             return ToolResult(False, f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}")
@@ -94,6 +106,8 @@ class Acting:
                 return refused
             if isinstance(tool, CallsTools):
                 return await tool.call_within(arguments, partial(self._inner, call, count(1)))
+            if isinstance(tool, ReportsProgress):
+                return await steps.show(partial(tool.call_reporting, arguments))
             return await tool.call(arguments)
         except RumiError as error:
             return ToolResult(False, str(error))
@@ -111,6 +125,54 @@ class Acting:
         result = await self._told(call, arguments)
         self._gate.learn(result)
         return result
+
+
+class _Steps:
+    """Shows the steps of one call: the latest one every `STEP_S`, and the last one in any case.
+
+    A step costs no more than a reference until it is shown. `shown` counts those that were.
+    """
+
+    def __init__(self, call: str, language: Language, watch: Callable[[TurnEvent], None]) -> None:
+        self.shown = 0
+        self._call = call
+        self._language = language
+        self._watch = watch
+        self._latest = ""
+        self._before = ""
+        self._news = trio.Event()
+
+    async def show(self, work: Callable[[Progress], Awaitable[ToolResult]]) -> ToolResult:
+        """Return the result of the work, and show the steps that it reports."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._show_as_they_come)
+                try:
+                    return await work(self._report)
+                finally:
+                    self._show_latest()
+                    nursery.cancel_scope.cancel()
+        except ExceptionGroup as group:
+            raise single(group) from None
+
+    def _report(self, text: str) -> None:
+        self._latest = text
+        self._news.set()
+
+    async def _show_as_they_come(self) -> None:
+        while True:
+            await self._news.wait()
+            self._show_latest()
+            await trio.sleep(STEP_S)
+
+    def _show_latest(self) -> None:
+        """Show the latest step, unless it looks like the one before."""
+        latest, self._latest, self._news = self._latest, "", trio.Event()
+        text = one_line(told(self._language, latest[: 10 * MAX_STEP_CHARS]), MAX_STEP_CHARS - 1)
+        if text and text != self._before:
+            self._before = text
+            self.shown += 1
+            self._watch(ToolProgress(self._call, text, self.shown))
 
 
 def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolResult | None]:

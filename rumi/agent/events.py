@@ -39,11 +39,24 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A running tool call has reached a step, which `text` tells people on one short line.
+
+    `call` is the id of the call. `step` counts its steps from 1.
+    """
+
+    call: str
+    text: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A tool call ended."""
+    """A tool call ended, after so many `steps`."""
 
     call: ToolCall
     result: ToolResult
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +90,7 @@ TurnEvent: TypeAlias = (
     | Discarded
     | Waiting
     | ToolStarted
+    | ToolProgress
     | ToolFinished
     | ConfirmationAsked
     | ConfirmationEnded

@@ -130,7 +130,8 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
         )
         fitting = Fitting((Message("system", given.instructions), *given.history))
         breakers = Breakers(given.limits)
-        turn = _Turn(given, watch, keep, gate, Acting(given.tools, watch, gate), fitting, breakers)
+        acting = Acting(given.tools, watch, gate, given.language)
+        turn = _Turn(given, watch, keep, gate, acting, fitting, breakers)
         try:
             finished = await turn.work()
         except ModelError as error:

@@ -4,6 +4,7 @@ from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.commands import asks_first
 from rumi.chats.context import ChatContext, ChatLimits, ChatView
 from rumi.chats.events import (
+    MOST_STEPS,
     VERSION,
     ChatEvent,
     Happening,
@@ -32,6 +33,7 @@ from rumi.chats.status import gist, title_of
 
 __all__ = [
     "COMMAND_NAMES",
+    "MOST_STEPS",
     "VERSION",
     "ChatContext",
     "ChatEvent",

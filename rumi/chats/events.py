@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from rumi.agent import (
@@ -10,6 +11,7 @@ from rumi.agent import (
     Reason,
     Thinking,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnEvent,
     TurnFinished,
@@ -24,6 +26,9 @@ Phase: TypeAlias = Literal["starting", "thinking", "answering", "acting", "askin
 
 PIECE_CHARACTERS: Final = 4096
 """What was said is kept in pieces of so many characters: each new word is added to the last one."""
+
+MOST_STEPS: Final = 50
+"""So many steps of a call that runs are kept; the oldest go."""
 
 
 def turn_of(message: int) -> str:
@@ -114,8 +119,9 @@ class TurnState:
     """What a turn is at: the fold of its events. Without a `turn` none runs.
 
     `thinking` is the model call that runs, or the attempt at it that was begun again; `said` what it said so
-    far, in pieces, since `said_at`. `calls` are the tool calls that run, by id. `waiting` is over with the
-    next event. `finished` stands until the reply. `queued` are the messages that wait for the turn.
+    far, in pieces, since `said_at`. `calls` are the tool calls that run, by id; `steps` has the last steps of
+    each that has shown some. `waiting` is over with the next event. `finished` stands until the reply.
+    `queued` are the messages that wait for the turn.
     """
 
     turn: str = ""
@@ -124,6 +130,7 @@ class TurnState:
     said: tuple[str, ...] = ()
     said_at: float = 0.0
     calls: dict[str, At[ToolStarted]] = field(default_factory=dict)
+    steps: dict[str, tuple[At[ToolProgress], ...]] = field(default_factory=dict)
     question: At[ConfirmationAsked] | None = None
     waiting: At[Waiting] | None = None
     finished: At[TurnFinished] | None = None
@@ -161,14 +168,20 @@ class TurnState:
                 said, said_at = (*whole, last), self.said_at if self.said else time
                 # There is one for each word: `replace` takes four times as long.
                 return TurnState(
-                    self.turn, self.started, self.thinking, said, said_at, self.calls, self.question,
-                    queued=self.queued,
+                    self.turn, self.started, self.thinking, said, said_at, self.calls, self.steps,
+                    self.question, queued=self.queued,
                 )  # fmt: skip
             case ToolStarted(call) as called:
-                return replace(self, calls={**self.calls, call.id: At(called, time)}, waiting=None)
+                calls, steps = {**self.calls, call.id: At(called, time)}, _without(call.id, self.steps)
+                return replace(self, calls=calls, steps=steps, waiting=None)
+            case ToolProgress(call_id) as step:
+                if call_id not in self.calls:
+                    return replace(self, waiting=None)
+                kept = (*self.steps.get(call_id, ()), At(step, time))[-MOST_STEPS:]
+                return replace(self, steps={**self.steps, call_id: kept}, waiting=None)
             case ToolFinished(call):
-                calls = {id: other for id, other in self.calls.items() if id != call.id}
-                return replace(self, calls=calls, waiting=None)
+                calls, steps = _without(call.id, self.calls), _without(call.id, self.steps)
+                return replace(self, calls=calls, steps=steps, waiting=None)
             case ConfirmationAsked() as asked:
                 return replace(self, question=At(asked, time), waiting=None)
             case ConfirmationEnded(id):
@@ -185,8 +198,10 @@ class TurnState:
     def catch_up(self, chat: str) -> Iterator[ChatEvent]:
         """The events that a late subscriber needs: folded, they are this state."""
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
-        kept = (self.started, self.thinking, *words, *self.calls.values(), self.question, self.waiting)
-        for each in (*kept, self.finished):
+        steps = chain.from_iterable(self.steps.values())
+        work = (self.started, self.thinking, *words, *self.calls.values(), *steps)
+        kept = (*work, self.question, self.waiting, self.finished)
+        for each in kept:
             if each is not None:
                 yield ChatEvent(chat, self.turn, each.time, each.what)
         for queued in self.queued:
@@ -195,6 +210,11 @@ class TurnState:
     def called(self, call: ToolCall) -> ToolStarted:
         """Return how a call began; without its arguments where that was not told."""
         return self.calls[call.id].what if call.id in self.calls else ToolStarted(call)
+
+    def step(self, call: str) -> str:
+        """Return the last step of a call that runs; empty if it has shown none."""
+        steps = self.steps.get(call)
+        return steps[-1].what.text if steps else ""
 
     @property
     def words(self) -> str:
@@ -213,9 +233,13 @@ class TurnState:
         return "answering" if self.said else "thinking" if self.thinking is not None else "starting"
 
 
+def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
+    return {other: each for other, each in calls.items() if other != id}
+
+
 # The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Goes up when a kind comes or goes, or a field goes or means something else; not when a field comes."""
 
 KINDS: Final[Mapping[str, type[Any]]] = {
@@ -225,6 +249,7 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "discarded": Discarded,
     "waiting": Waiting,
     "tool_call": ToolStarted,
+    "tool_progress": ToolProgress,
     "tool_result": ToolFinished,
     "confirm": ConfirmationAsked,
     "confirmed": ConfirmationEnded,

@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from rumi.agent import ToolFinished, ToolStarted, TurnFinished
+from rumi.agent import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
@@ -22,7 +22,8 @@ RECORDED = {
     "queued": "queued message place",
     "waiting": "waiting seconds why",
     "tool_call": "tool_started call.id tool=call.name call.arguments",
-    "tool_result": f"tool call.id tool=call.name {_OUTCOME}",
+    "tool_progress": "progress id=call step text",
+    "tool_result": f"tool call.id tool=call.name {_OUTCOME} steps",
     "confirm": "confirm id text",
     "confirmed": "confirmed id verdict",
     "turn_finished": "turn_finished stopped_reason=reason"
@@ -135,7 +136,7 @@ def _write(audit: AuditLog, event: ChatEvent, container_id: str, policy: Command
     """Write the audit line of an event, if it has one."""
     record = recorded(event)
     match event.what:
-        case ToolStarted():
+        case ToolStarted() | ToolProgress():
             return
         case Replied() if event.turn:
             return

@@ -99,6 +99,7 @@ def metrics_of(
                 "name": called.what.call.name,
                 "what": " ".join(gist(called.what.arguments).split())[:SHOWN_CHARS],
                 "age_s": round(now - called.time, 3),
+                "step": state.step(called.what.call.id),
             }
             for called in state.calls.values()
         ],

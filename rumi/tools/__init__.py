@@ -1,6 +1,15 @@
 """The assistant's tools, each bound to one chat before a turn begins."""
 
-from rumi.tools.base import Calls, CallsTools, CommandTrace, Question, Tool, ToolResult
+from rumi.tools.base import (
+    Calls,
+    CallsTools,
+    CommandTrace,
+    Progress,
+    Question,
+    ReportsProgress,
+    Tool,
+    ToolResult,
+)
 from rumi.tools.bash import Bash, Shell
 from rumi.tools.edit_file import EditFile
 from rumi.tools.file_access import FILE_TOOLS
@@ -21,9 +30,11 @@ __all__ = [
     "CommandTrace",
     "EditFile",
     "ForgetTool",
+    "Progress",
     "Question",
     "ReadFile",
     "RememberTool",
+    "ReportsProgress",
     "SendFile",
     "Shell",
     "Tool",

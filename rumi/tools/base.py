@@ -90,6 +90,23 @@ Calls: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[ToolResult]]
 """Calls a tool of the turn by its name, as the model would: with the same events, gate and refusals."""
 
 
+Progress: TypeAlias = Callable[[str], None]
+"""Shows people a step of a call, in a few words. Returns at once; after the end of the call it does nothing.
+
+Of many steps at once people see the last one. The text is put on one line and made harmless before it is
+shown. A sentence of Rumi's own is written in English, and `rumi.texts.told` has its translation.
+"""
+
+
+@runtime_checkable
+class ReportsProgress(Protocol):
+    """A tool whose calls take long and show their steps; then this is called instead of `call`."""
+
+    async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
+        """Do the work, and show its steps through `progress`; otherwise like `call`."""
+        ...
+
+
 @runtime_checkable
 class CallsTools(Protocol):
     """A tool that calls others; then this is called instead of `call`."""

@@ -13,6 +13,7 @@ from rumi.agent import (
     ConfirmationEnded,
     Thinking,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnFinished,
 )
@@ -30,7 +31,7 @@ from rumi.chats import (
     from_json,
     to_json,
 )
-from rumi.chats.events import KINDS
+from rumi.chats.events import KINDS, MOST_STEPS
 from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.tools import CommandTrace, ToolResult
 
@@ -62,7 +63,8 @@ happenings: dict[str, st.SearchStrategy[Any]] = {
     "discarded": st.builds(Discarded),
     "waiting": st.builds(Waiting, st.floats(0, 1e6), anything),
     "tool_call": st.builds(ToolStarted, calls, arguments),
-    "tool_result": st.builds(ToolFinished, calls, results),
+    "tool_progress": st.builds(ToolProgress, anything, anything, numbers),
+    "tool_result": st.builds(ToolFinished, calls, results, numbers),
     "confirm": st.builds(ConfirmationAsked, anything, anything),
     "confirmed": st.builds(ConfirmationEnded, anything, verdicts),
     "turn_finished": st.builds(TurnFinished, reasons, anything, st.builds(Usage, numbers, numbers, numbers)),
@@ -101,7 +103,10 @@ def test_fields_of_a_newer_version_are_ignored(event: ChatEvent, where: str, new
 def test_fields_with_a_default_may_be_left_out_by_an_older_version(event: ChatEvent) -> None:
     data = to_json(event)
     for each in fields(event.what):
-        if each.name in ("outside", "origin", "reason") and getattr(event.what, each.name) is each.default:
+        if (
+            each.name in ("outside", "origin", "reason", "steps")
+            and getattr(event.what, each.name) is each.default
+        ):
             del data[each.name]
     assert from_json(data) == event
 
@@ -134,6 +139,7 @@ steps = st.one_of(
     happenings["discarded"],
     happenings["waiting"],
     st.builds(ToolStarted, few_calls),
+    *(st.builds(ToolProgress, st.sampled_from(["a", "b"]), anything, numbers),) * 2,
     st.builds(ToolFinished, few_calls, st.just(ToolResult(True, ""))),
     st.builds(ConfirmationAsked, few_questions, st.just("may I?")),
     st.builds(ConfirmationEnded, few_questions, verdicts),
@@ -187,3 +193,23 @@ def test_a_turn_is_at_what_its_events_say() -> None:
     ]  # fmt: skip
     assert state.apply(ChatEvent("c", "t2", 0.0, TextDelta("of another turn"))) == state
     assert state.apply(ChatEvent("c", "t1", 0.0, Replied(1, (1,), "done"))) == TurnState()
+
+
+async def test_a_late_subscriber_gets_the_last_steps_of_each_call_that_runs() -> None:
+    hub = Hub()
+    calls = [ToolCall(id, "research", "{}") for id in ("a", "b", "c")]
+    hub.publish(ChatEvent("c", "t1", 0.0, TurnStarted("go")))
+    for call in calls:
+        hub.publish(ChatEvent("c", "t1", 1.0, ToolStarted(call)))
+    for number in range(1, 10_001):
+        hub.publish(ChatEvent("c", "t1", 2.0, ToolProgress("a", f"page {number}", number)))
+    hub.publish(ChatEvent("c", "t1", 3.0, ToolProgress("b", "only one", 1)))
+    hub.publish(ChatEvent("c", "t1", 3.0, ToolProgress("gone", "of no call that runs", 1)))
+    state = await folded(hub.subscribe("c", entering=True))
+    assert [len(state.steps.get(call.id, ())) for call in calls] == [MOST_STEPS, 1, 0]
+    assert (state.step("a"), state.step("b"), state.step("c")) == ("page 10000", "only one", "")
+    assert state.steps["a"][0].what.step == 10_001 - MOST_STEPS
+    assert state.phase == "acting"
+    ended = state.apply(ChatEvent("c", "t1", 4.0, ToolFinished(calls[0], ToolResult(True, ""), 10_000)))
+    assert set(ended.steps) == {"b"}
+    assert not ended.apply(ChatEvent("c", "t1", 5.0, Thinking(2))).steps

@@ -9,10 +9,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
-from rumi.agent import ToolFinished, ToolStarted
+from rumi.agent import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.channels.telegram.formatting import format_reply
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter
-from rumi.chats import ChatEvent, TurnStarted
+from rumi.chats import ChatEvent, Happening, TurnStarted
 from rumi.models import ToolCall
 from rumi.tools import ToolResult
 from tests.page.served import ELSEWHERE, Served
@@ -447,6 +447,52 @@ def test_a_changed_file_is_shown_in_colours(page: Page, served: Served) -> None:
     expect(tool.locator(".removed")).to_have_text("-<b>two</b>")
     expect(tool.locator(".added")).to_have_text("+dos")
     expect(tool.locator("pre").last).to_have_text("@@ -1,2 +1,2 @@\n one\n-<b>two</b>\n+dos\n")
+
+
+def test_steps_of_calls_change_in_place_and_can_be_expanded(page: Page, served: Served) -> None:
+    turn = f"t{2 * 10**6}"
+
+    def tell(*happened: Happening) -> None:
+        for what in happened:
+            served.do(served.app.services.hub.publish, ChatEvent("cli", turn, time.time(), what))
+
+    calls = [ToolCall(id, "research", "{}") for id in ("north", "south", "east")]
+    tell(TurnStarted("go", 2 * 10**6), *(ToolStarted(call, {"query": call.id}) for call in calls))
+    tools = page.locator(".entry.answer").last.locator(".tool")
+    expect(tools).to_have_count(3)
+    tell(*(ToolProgress(call.id, f"{call.id}: <b>page</b> 1", 1) for call in calls))
+    for place, call in enumerate(calls):
+        expect(tools.nth(place).locator(".step")).to_have_text(f"{call.id}: <b>page</b> 1")
+    summary = tools.nth(1).locator("summary")
+    summary.focus()
+    page.keyboard.press("Enter")
+    tell(*(ToolProgress("south", f"page {number}", number) for number in range(2, 101)))
+    expect(tools.nth(1).locator(".step")).to_have_text("page 100")
+    expect(summary).to_be_focused()
+    steps = tools.nth(1).locator(".steps li")
+    expect(steps).to_have_count(50)
+    expect(steps.last).to_be_in_viewport()
+    assert [steps.nth(place).get_attribute("value") for place in (0, -1)] == ["51", "100"]
+    expect(tools.nth(0).locator(".steps")).to_be_hidden()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # what breathes is faint at times
+        found = Axe().run(page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+
+    page.reload()
+    tools = page.locator(".entry.answer").last.locator(".tool")
+    expect(tools.nth(1).locator(".step")).to_have_text("page 100")
+    tell(ToolProgress("south", "page 101", 101))
+    expect(tools.nth(1).locator(".step")).to_have_text("page 101")
+    for call, count in zip(calls, (1, 101, 1), strict=True):
+        tell(ToolFinished(call, ToolResult(True, "found it"), count))
+    expect(tools.nth(1)).to_contain_text("101 steps")
+    expect(tools.nth(0)).to_contain_text("1 step")
+    expect(tools.nth(1).locator(".step")).to_be_empty()
+    tools.nth(1).locator("summary").click()
+    expect(tools.nth(1).locator(".steps li").last).to_have_text("page 101")
+    expect(tools.nth(1).locator("pre")).to_have_text("found it")
+    tell(TurnFinished("complete", "done"))
 
 
 def test_code_and_answers_can_be_copied(page: Page) -> None:

@@ -1,8 +1,8 @@
 """The talk as windows see it, from events and from the journal."""
 
-from rumi.agent import ToolFinished, ToolStarted, TurnFinished
+from rumi.agent import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, told_before
-from rumi.chats import ChatEvent, Queued, Replied, TurnStarted
+from rumi.chats import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted
 from rumi.journal import HistoryEntry, StoredEntry
 from rumi.marked import block
 from rumi.models import Message, TextDelta, ToolCall
@@ -54,6 +54,27 @@ def test_a_changed_file_comes_with_its_diff() -> None:
         transcript.happened(ChatEvent("web", "t1", 1.0, what))
     part = list(transcript.entries.values())[-1].parts[0]
     assert (part["title"], part["diff"], part["state"]) == ("edit_file a", result.diff, "ok")
+
+
+def test_a_call_has_its_last_steps_and_their_number() -> None:
+    transcript = Transcript()
+    calls = [ToolCall(id, "research", "{}") for id in ("a", "b")]
+    steps = [ToolProgress("a", f"page {number}", number) for number in range(1, 1001)]
+    begun = [ToolStarted(call, {"query": call.id}) for call in calls]
+    for what in (TurnStarted("go", 1), *begun, *steps, ToolProgress("b", "one", 1)):
+        transcript.happened(ChatEvent("web", "t1", 1.0, what))
+    entry = list(transcript.entries.values())[-1]
+    before = entry.shape()
+    transcript.happened(ChatEvent("web", "t1", 1.0, ToolProgress("b", "two", 2)))
+    transcript.happened(ChatEvent("web", "t1", 1.0, ToolFinished(calls[0], ToolResult(True, "x"), 1000)))
+    transcript.happened(ChatEvent("web", "t1", 1.0, ToolProgress("a", "too late", 1001)))
+    first, second = entry.parts
+    assert (first["count"], first["state"], second["state"]) == (1000, "ok", "running")
+    assert isinstance(first["steps"], list)
+    assert len(first["steps"]) == MOST_STEPS
+    assert first["steps"][-1] == {"number": 1000, "text": "page 1000"}
+    assert second["steps"] == [{"number": 1, "text": "one"}, {"number": 2, "text": "two"}]
+    assert before["parts"][1]["steps"] == [{"number": 1, "text": "one"}]  # type: ignore[index]  # as it was told
 
 
 def test_a_reply_that_nobody_has_is_the_answer_that_the_history_ends_with() -> None:

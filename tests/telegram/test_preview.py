@@ -10,16 +10,17 @@ import trio
 from trio.testing import MockClock
 
 from actors import ActorError
-from rumi.agent import Thinking, ToolStarted
+from rumi.agent import Thinking, ToolFinished, ToolProgress, ToolStarted
 from rumi.channels.telegram.formatting import Part
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.sending import preview
 from rumi.channels.telegram.sending.limits import SendLimits
-from rumi.channels.telegram.sending.sketch import TOOL_CHARS, sketch, tool_line
+from rumi.channels.telegram.sending.sketch import STEP_CHARS, TOOL_CHARS, sketch, tool_line
 from rumi.chats import ChatEvent, TurnStarted, TurnState
 from rumi.journal import JournalError
 from rumi.models import Discarded, TextDelta, ToolCall, Waiting
 from rumi.texts import Language
+from rumi.tools import ToolResult
 from tests.chats.house import InPlace
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
@@ -345,6 +346,59 @@ def test_what_is_too_long_ends_with_its_end_and_the_tool() -> None:
     text = sketched(TextDelta("word " * 3000 + "👍" * 3000 + " the end"), call)
     assert units(text) <= LIMIT_UNITS
     assert text.endswith("the end\n\n🔧 working: bash: ls")
+
+
+def test_a_call_that_shows_steps_has_the_last_one_below_it() -> None:
+    calls = [ToolCall(id, "research", "{}") for id in "abcd"]
+    begun = [ToolStarted(call, {"query": f"q{call.id}"}) for call in calls]
+    steps = [ToolProgress("a", "one", 1), ToolProgress("a", "two\nlines", 2), ToolProgress("c", "x" * 200, 1)]
+    short = f"{'x' * (STEP_CHARS - 1)}…"
+    first = "🔧 working: research: qa\n↳ two lines"
+    third = f"🔧 working: research: qc\n↳ {short}"
+    last = "🔧 working: research: qd"
+    assert sketched(TextDelta("Let me look."), *begun, *steps) == "\n".join(
+        ["Let me look.", "", first, third, last]
+    )
+    steps += [ToolProgress("b", "b", 1), ToolProgress("d", "https://x.example/", 1)]
+    assert sketched(*begun, *steps).splitlines()[::2] == [
+        f"🔧 working: research: q{name}" for name in "bcd"
+    ]  # fmt: skip
+    ended = [ToolFinished(call, ToolResult(True, ""), 1) for call in calls[1:]]
+    assert sketched(*begun, *steps, *ended) == first
+
+
+def test_nothing_in_a_step_is_a_link() -> None:
+    state = TurnState()
+    call = ToolCall("c", "research", "{}")
+    for what in (TurnStarted("hi"), ToolStarted(call), ToolProgress("c", "👍 https://x.example/", 1)):
+        state = state.apply(ChatEvent("tg1", "t1", 0.0, what))
+    part = sketch(state, "en")
+    code = part.entities[-1]
+    assert code.type == "code"
+    wide = part.text.encode("utf-16-le")
+    assert (
+        wide[2 * code.offset : 2 * (code.offset + code.length)].decode("utf-16-le") == "👍 https://x.example/"
+    )
+
+
+async def test_the_last_step_grows_in_place_and_is_gone_with_the_reply(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        done = turn.tool("research", query="moss")
+        for number in range(1, 41):
+            turn.tell(ToolProgress("c1", f"page {number}", number))
+            await trio.sleep(0.25)
+        done()
+        await turn.ends("Moss is green.")
+        await office.all_sent(5)
+    [message] = api.chats[1].said
+    first, *between, last = versions(message)
+    assert first.startswith("🔧 working: research: moss\n↳ page ")
+    assert last == "Moss is green."
+    assert 3 <= len(between) <= 8
+    assert api.rates.refused == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from rumi.agent import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.agent import (
+    ConfirmationAsked,
+    Thinking,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+)
 from rumi.channels.terminal.jsonl import JsonView, encode, printed
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import converse
@@ -105,6 +112,11 @@ LINES: list[tuple[Happening, str]] = [
         ToolFinished(CALL, ToolResult(True, "a.txt", 0, 12, same_as="a.txt", tainted=True)),
         '{"event":"tool_result",%s,"id":"c1","ok":true,"content":"a.txt","exit_code":0,"duration_ms":12,'
         '"truncated":false}',
+    ),
+    (ToolProgress("c1", "reading", 3), '{"event":"tool_progress",%s,"id":"c1","step":3,"text":"reading"}'),
+    (
+        ToolFinished(ToolCall("c2", "dig", "{}"), ToolResult(True, "dug"), 3),
+        '{"event":"tool_result",%s,"id":"c2","ok":true,"content":"dug","steps":3}',
     ),
     (ConfirmationAsked("q1", "Send?"), '{"event":"confirm",%s,"id":"q1","text":"Send?"}'),
     (

@@ -8,7 +8,7 @@ import trio
 from rich.cells import cell_len
 from trio.testing import MockClock
 
-from rumi.agent import Reason, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.agent import Reason, Thinking, ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.channels.terminal.calls import DIFF_LINES
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.once import once
@@ -183,6 +183,52 @@ async def test_calls_that_run_at_once_are_shown_at_once(autojump_clock: MockCloc
         "",
         "done",
     ]
+
+
+async def test_the_last_step_stands_below_its_call_and_their_number_stays(autojump_clock: MockClock) -> None:
+    calls = [ToolCall(f"c{n}", "web_fetch", "") for n in (1, 2)]
+    sheet = await play(
+        Thinking(1),
+        *(ToolStarted(call, {"url": f"http://x.example/{call.id}"}) for call in calls),
+        1.0,
+        ToolProgress("c1", "reading one", 1),
+        1.0,
+        ToolProgress("c1", "reading two\x1b[2J", 2),
+        ToolProgress("c2", "x" * 200, 1),
+        1.0,
+        ToolFinished(calls[1], ToolResult(True, "Page two"), 1),
+        1.0,
+        ToolFinished(calls[0], ToolResult(False, "unreachable"), 2),
+        finish("done"),
+        sheet=Sheet(columns=60),
+    )
+    titles = [f"* web_fetch http://x.example/c{n}" for n in (1, 2)]
+    assert sheet.at(0.5) == [f"{titles[0]}  0 s", f"{titles[1]}  0 s"]
+    assert sheet.at(1.5) == [f"{titles[0]}  1 s", "  ↳ reading one", f"{titles[1]}  1 s"]
+    assert sheet.at(2.5) == [
+        f"{titles[0]}  2 s", "  ↳ reading two", f"{titles[1]}  2 s", f"  ↳ {'x' * 55}…",
+    ]  # fmt: skip
+    assert sheet.at(3.5) == ["", f"{titles[0]}  3 s", "  ↳ reading two"]
+    assert sheet.printed == [
+        "● web_fetch http://x.example/c2  1 step",
+        "    Page two",
+        "● web_fetch http://x.example/c1  failed · 2 steps",
+        "    unreachable",
+        "",
+        "done",
+    ]
+
+
+async def test_steps_of_many_calls_leave_room_on_a_small_screen(autojump_clock: MockClock) -> None:
+    calls = [ToolCall(f"c{n}", "web_fetch", "") for n in range(6)]
+    begun = [ToolStarted(call, {"url": f"http://x.example/{call.id}"}) for call in calls]
+    steps = [ToolProgress(call.id, f"step of {call.id}", 1) for call in calls]
+    ends = [ToolFinished(call, ToolResult(True, ""), 1) for call in calls]
+    text = "one\n" * 30
+    sheet = await play(
+        Thinking(1), TextDelta(text), *begun, *steps, 1.0, *ends, finish(text), sheet=Sheet(rows=16)
+    )
+    assert [line for line in sheet.at(0.9) if "↳" in line] == ["  ↳ step of c0", "  ↳ step of c1"]
 
 
 async def test_a_wait_counts_down(autojump_clock: MockClock) -> None:

@@ -5,11 +5,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent import Thinking
+from rumi.agent import Thinking, ToolFinished, ToolProgress, ToolStarted
 from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import Lines
 from rumi.channels.terminal.words import help_of_own, words_for
+from rumi.models import ToolCall
+from rumi.tools import ToolResult
 from tests.terminal.scripted import (
     NOTHING,
     STOPPED,
@@ -52,6 +54,28 @@ async def test_each_line_waits_for_the_turn_before_it(autojump_clock: MockClock)
     code, output, _ = await run_lines(chat, typed("one", "", "two"))
     assert (code, output) == (0, "1\n2\n")
     assert [(round(at, 3), text) for at, text in chat.sent] == [(0.0, "one"), (5.0, "two")]
+
+
+async def test_of_a_long_call_a_step_is_written_now_and_then_and_the_number_of_all(
+    autojump_clock: MockClock,
+) -> None:
+    long, quick = ToolCall("c1", "research", "{}"), ToolCall("c2", "web_fetch", "{}")
+    steps = [each for n in range(1, 41) for each in (0.25, ToolProgress("c1", f"page {n}\x1b[2J", n))]
+    script = [
+        *(ToolStarted(quick, {"url": "http://x.example/"}), 0.5, ToolProgress("c2", "reading", 1)),
+        *(ToolFinished(quick, ToolResult(True, "x"), 1), ToolStarted(long, {"query": "moss"})),
+        *(*steps, ToolFinished(long, ToolResult(True, "x"), 40), finish("done")),
+    ]
+    chat = ScriptedChat({"go": script}, now=trio.current_time)
+    _, output, errors = await run_lines(chat, typed("go"))
+    assert output == "done\n"
+    assert errors.splitlines() == [
+        "web_fetch http://x.example/",
+        "  1 step",
+        "research {}",
+        *(f"  ↳ page {n}" for n in (8, 16, 24, 32, 40)),
+        "  40 steps",
+    ]
 
 
 async def test_a_stop_waits_for_nothing(autojump_clock: MockClock) -> None:

@@ -12,20 +12,25 @@ from rumi.agent import (
     ConfirmationAsked,
     ConfirmationEnded,
     Thinking,
+    ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnFinished,
 )
+from rumi.audit import read_audit
 from rumi.chats import VERSION, Replied, TurnStarted, events
 from rumi.control import ControlServer, WireClosed
 from rumi.errors import ConfigError, RumiError, UsageError
 from rumi.journal import Attachment, Count
-from rumi.models import Emit, Model, ModelRequest, Reply
+from rumi.models import Emit, Model, ModelRequest, Reply, ToolCall
 from rumi.windows import About, Gone, NotThere, Wish, attach
 from tests.chats.house import FunctionModel, house
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
+from tests.fakes.tools import Reporting
 from tests.windows.holding import HOLDER, holding, windows_of
 from tests.windows.holding import obedient as at_work
+from tests.windows.test_live import until
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."
 STOPPED = "⏹ Stopped."
@@ -52,6 +57,45 @@ async def test_a_window_in_the_middle_of_a_turn_gets_its_state(tmp_path: Path) -
             assert await two.ask("hi") == BUSY
             assert await two.ask("/stop") == STOPPED
         assert (await one.until(TurnFinished)).reason == "stopped"
+
+
+async def test_steps_of_a_call_reach_windows_live_events_and_in_number_the_audit_log(tmp_path: Path) -> None:
+    tool = Reporting("page one", 0.3, "page two\nis\x1b[2J long", 0.3, "page three", 60.0)
+
+    async def digging(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        return Reply("", (ToolCall("c1", "dig", "{}"),))
+
+    async with (
+        holding(tmp_path, digging, tools_for=lambda view: (tool,)) as holder,
+        holder.stream("events") as wire,
+        holder.window() as one,
+    ):
+        await one.send("dig")
+        while (step := await one.until(ToolProgress)).step < 3:
+            pass
+        async with holder.window() as late:
+            steps = [await late.until(ToolProgress) for _ in range(3)]
+            assert steps == [
+                ToolProgress("c1", "page one", 1),
+                ToolProgress("c1", "page two is[2J long", 2),
+                ToolProgress("c1", "page three", 3),
+            ]
+            assert step == steps[-1]
+            assert await late.ask("/stop") == STOPPED
+            told = [event.what for event in late.seen]
+        assert [what.steps for what in told if isinstance(what, ToolFinished)] == [3]
+        await wire.receive()
+        live = await until(wire, "replied")
+    found = [each for each in live if each["event"] in ("progress", "tool")]
+    assert [(each["event"], each["id"], each.get("step"), each.get("steps")) for each in found] == [
+        ("progress", "c1", 1, None), ("progress", "c1", 2, None), ("progress", "c1", 3, None),
+        ("tool", "c1", None, 3),
+    ]  # fmt: skip
+    assert found[2]["text"] == "page three"
+    audit = list(read_audit(tmp_path / "logs" / "audit.jsonl"))
+    assert [line["steps"] for line in audit if line["event"] == "tool"] == [3]
+    assert "page" not in (tmp_path / "logs" / "audit.jsonl").read_text()
 
 
 async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tmp_path: Path) -> None:

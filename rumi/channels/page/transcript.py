@@ -3,17 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from rumi.agent import (
     ConfirmationAsked,
     ConfirmationEnded,
     Thinking,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import ChatEvent, Queued, Replied, TurnStarted, ended, title_of
+from rumi.chats import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted, ended, title_of
 from rumi.journal import StoredEntry
 from rumi.marked import opened
 from rumi.models import Discarded, TextDelta, Waiting
@@ -194,10 +195,17 @@ class Transcript:
                 title = title if len(title) <= TITLE_CHARS else f"{title[:TITLE_CHARS]}…"
                 entry.parts.append({"kind": "tool", "id": call.id, "title": title, "state": "running"})
                 self._changed(entry)
-            case ToolFinished(call, result):
-                for part in entry.parts:
-                    if part.get("id") == call.id and part.get("state") == "running":
-                        part |= _outcome(result)
+            case ToolProgress(call_id, text, number):
+                for part in _running(entry, call_id):
+                    steps = [
+                        *part.get("steps", ()),
+                        {"number": number, "text": text},
+                    ]  # shapes share the list
+                    part["steps"] = steps[-MOST_STEPS:]
+                self._changed(entry)
+            case ToolFinished(call, result, count):
+                for part in _running(entry, call.id):
+                    part |= _outcome(result) | {"count": count}
                 self._changed(entry)
             case ConfirmationAsked(id, text):
                 entry.parts.append({"kind": "question", "id": id, "text": text, "verdict": ""})
@@ -276,6 +284,13 @@ class Transcript:
 
     def _id(self) -> str:
         return f"e{next(self._ids)}"
+
+
+def _running(entry: TranscriptEntry, call: str) -> Iterator[dict[str, Any]]:
+    """Yield the part of a call that runs, if there is one."""
+    for part in entry.parts:
+        if part.get("id") == call and part.get("state") == "running":
+            yield part
 
 
 def _outcome(result: ToolResult) -> dict[str, object]:

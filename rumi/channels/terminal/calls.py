@@ -15,11 +15,13 @@ LINE_CHARS = 160
 """How much of a line an excerpt shows."""
 
 
-def outcome_of(result: ToolResult, words: Words) -> str:
-    """Return `exit 0 · 12 ms`, `failed · 3.0 s`, or an empty text if there is nothing to tell."""
+def outcome_of(result: ToolResult, words: Words, steps: int = 0) -> str:
+    """Return `exit 0 · 12 ms`, `failed · 4 steps`, or an empty text if there is nothing to tell."""
     parts = []
     if not result.ok:
         parts.append(words.failed)
+    if steps:
+        parts.append(words.step if steps == 1 else words.steps.format(count=steps))
     if result.exit_code is not None:
         parts.append(words.exit_code.format(code=result.exit_code))
     if result.duration_ms is not None:

@@ -6,8 +6,10 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `turn_started`
 - `text`: `delta`
 - `tool_call`: `id`, `name`, `arguments`, an object
+- `tool_progress`: `id`, `step`, `text`; a call that runs shows a step, which is one line of at most 200
+  characters; `step` counts from 1; a call shows at most four in a second, and its last one
 - `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for
-  a file that was changed `diff`, a unified diff
+  a file that was changed `diff`, a unified diff; for a call that showed steps `steps`, their number
 - `confirm`: `id`, `text`; a line with yes or no on standard input answers it
 - `turn_finished`: `reason`, `answer`, `usage` with `prompt_tokens`, `completion_tokens` and `cached_tokens`,
   those of the prompt that the server had in its cache
@@ -37,7 +39,8 @@ PRINTED = {
     "turn_started": "turn_started",
     "text": "text delta=text",
     "tool_call": "tool_call call.id call.name arguments",
-    "tool_result": f"tool_result call.id {_OUTCOME}",
+    "tool_progress": "tool_progress id=call step text",
+    "tool_result": f"tool_result call.id {_OUTCOME} steps",
     "confirm": "confirm id text",
     "turn_finished": "turn_finished reason answer usage",
     "reply": "reply text",
@@ -60,8 +63,9 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
-    if not fields.get("diff", True):
-        del fields["diff"]
+    for name in ("diff", "steps"):
+        if not fields.get(name, True):
+            del fields[name]
     return fields | {"time": utc(event.time)}
 
 

@@ -113,9 +113,9 @@ class LiveView:
             case Discarded():
                 if self._answer.discard():
                     self._print(Text(self._words.discarded, style="dim"), gap=True)
-            case ToolFinished(call, result):
+            case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
-                self._print(Called(title, result, self._words), gap=not self._after_tool)
+                self._print(Called(title, result, self._words, steps), gap=not self._after_tool)
                 self._after_tool = True
             case ConfirmationAsked(_, text):
                 self._end_piece()
@@ -297,7 +297,8 @@ class LiveView:
         if not self._works:
             return []
         width, rows = self._screen.size()
-        room = max(1, rows - 6 - len(self._turn.calls))
+        status = self._status_lines(width, max(0, rows // 2 - len(self._turn.calls)))
+        room = max(1, rows - 5 - len(status))
         aside: list[str] = []
         for piece in self._aside:
             aside += [""] if aside and piece.gap else []
@@ -315,7 +316,7 @@ class LiveView:
         lines += aside
         if lines and not self._after_blank:
             lines.insert(0, "")
-        return [*lines, *([""] if lines or not self._after_blank else []), *self._status_lines(width)]
+        return [*lines, *([""] if lines or not self._after_blank else []), *status]
 
     @property
     def _works(self) -> bool:
@@ -334,7 +335,8 @@ class LiveView:
         since = begun.time if begun else trio.current_time()
         return words.starting if turn.thinking is None else words.thinking, since
 
-    def _status_lines(self, width: int) -> list[str]:
+    def _status_lines(self, width: int, most_steps: int) -> list[str]:
+        """Return a line for each call that runs, with its last step below it, or for what else goes on."""
         label, since = self._label()
         waiting = self._turn.waiting
         now = trio.current_time()
@@ -345,6 +347,9 @@ class LiveView:
             line.truncate(width - 10, overflow="ellipsis")
             line.append(f"  {int(now - called.time)} s", "dim")
             lines.append(line)
+            if most_steps and (step := self._turn.step(called.what.call.id)):
+                lines.append(Text(f"  ↳ {one_line(step)}", "dim"))
+                most_steps -= 1
         if self._stopping:
             lines.append(Text.assemble((f"{spinner} ", "cyan"), (f"{self._words.stopping}…", "yellow")))
         elif waiting is not None and (left := math.ceil(since + waiting.what.seconds - now)) > 0:

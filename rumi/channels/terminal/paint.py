@@ -126,10 +126,10 @@ class Called:
     Title and outcome stand on one line, or the title on up to two and the outcome below; the excerpt follows.
     """
 
-    def __init__(self, title: str, result: ToolResult, words: Words) -> None:
+    def __init__(self, title: str, result: ToolResult, words: Words, steps: int = 0) -> None:
         self._title = title
         self._good = result.ok and not result.exit_code
-        self._outcome = outcome_of(result, words)
+        self._outcome = outcome_of(result, words, steps)
         self._excerpt = [(line, "dim") for line in excerpt_of(result, words)]
         self._excerpt += [(line, _DIFF.get(line[:1], "dim")) for line in diff_of(result, words)]
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.agent import ConfirmationAsked, ToolFinished, ToolStarted
+from rumi.agent import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted
 from rumi.channels.terminal.calls import excerpt_of, outcome_of
 from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.files import handed_files, named_in
@@ -23,6 +23,9 @@ from rumi.texts import told_error
 
 PROMPT = "› "
 
+STEP_S = 2.0
+"""The time between two lines about a call that runs: what is written here stays."""
+
 
 class PlainView:
     """Replies on `output`, everything else in short lines on `errors`.
@@ -36,17 +39,26 @@ class PlainView:
         self._words = words
         self._failures_apart = failures_apart
         self._turn = TurnState()
+        self._noticed: dict[str, float] = {}  # when a line about a call that runs was written
 
     async def event(self, event: ChatEvent) -> None:
-        """Tell tool calls, waits and questions; the answer comes whole, with the reply."""
+        """Tell tool calls with a few of their steps, waits and questions; the answer comes whole, with the
+        reply."""
         before = self._turn
         self._turn = before.apply(event)
         match event.what:
             case ToolStarted() as started:
                 await self.notice(title_of(started, one_line))
-            case ToolFinished(call, result):
+                self._noticed[started.call.id] = event.time
+            case ToolProgress(call_id, text) if event.time - self._noticed.get(call_id, 0.0) >= STEP_S:
+                self._noticed[call_id] = event.time
+                of = self._turn.calls.get(call_id) if len(self._turn.calls) > 1 else None
+                title = f"  ({title_of(of.what, one_line)})" if of is not None else ""
+                await self.notice(f"  ↳ {one_line(text)}{title}")
+            case ToolFinished(call, result, steps):
+                self._noticed.pop(call.id, None)
                 title = title_of(before.called(call), one_line)
-                outcome = outcome_of(result, self._words)
+                outcome = outcome_of(result, self._words, steps)
                 if not result.ok:
                     outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._words))
                 if outcome:

@@ -29,6 +29,8 @@ class Words:
     failed: str
     exit_code: str
     truncated: str
+    step: str
+    steps: str
     more_lines: str
     earlier: str
     elsewhere: str
@@ -89,6 +91,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "failed": ("falló", "failed"),
     "exit_code": ("salida {code}", "exit {code}"),
     "truncated": ("recortado", "truncated"),
+    "step": ("1 paso", "1 step"),
+    "steps": ("{count} pasos", "{count} steps"),
     "more_lines": ("… {count} líneas más", "… {count} more lines"),
     "earlier": ("De antes:", "Earlier:"),
     "elsewhere": ("(en otra ventana)", "(in another window)"),

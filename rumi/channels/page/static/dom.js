@@ -99,7 +99,8 @@ export function rows(body, wanted) {
   for (const row of known.values()) row.remove();
 }
 
-function set(element, property, value) {
+/** Set a property of an element, unless it has that value already: nothing is read aloud again. */
+export function set(element, property, value) {
   const text = String(value);
   if (element[property] !== text) element[property] = text;
 }

@@ -1,7 +1,7 @@
 // The talk: what was said, what grows, what is asked; and what is typed.
 
 import { block, copies } from "./copy.js";
-import { arrange, get, make, say, took } from "./dom.js";
+import { arrange, get, make, say, set, took } from "./dom.js";
 import * as files from "./files.js";
 
 const log = document.getElementById("log");
@@ -128,9 +128,13 @@ export function entry(shape, place = null) {
     const is = JSON.stringify(part);
     const was = known.shown[place];
     if (was && was.is === is) return was;
+    if (was && part.kind === "tool" && was.id === part.id) { // who stands on it, or has folded it open, stays there
+      fill(was.node, part);
+      return { ...was, is };
+    }
     const now = show(part, shape);
     if (was && was.node.open) now.open = true;
-    return { is, node: now };
+    return { is, id: part.id, node: now };
   });
   arrange(element, [...shown.map((each) => each.node), ...remarks(shape)]);
   if (!element.isConnected) log.append(element);
@@ -226,20 +230,38 @@ function nodes(html) {
 }
 
 function tool(part) {
+  const mark = make("span", { class: "mark", "aria-hidden": "true" }, "●");
+  const call = make("span", { class: "call" }, mark, make("code"), make("span", { class: "faint" }));
+  const step = make("span", { class: "step faint", "aria-live": "off" }); // would be read aloud four times a second
+  const steps = make("ol", { class: "steps", "aria-label": say("steps"), "aria-live": "off", tabindex: "0" });
+  return fill(make("details", {}, make("summary", {}, call, step), steps), part);
+}
+
+/** Show a tool call as it is now in the element that was made for it. */
+function fill(element, part) {
+  const [summary, list] = element.children;
+  const [call, step] = summary.children;
+  const steps = part.steps ?? [];
+  const last = steps[steps.length - 1];
+  const running = part.state === "running";
   const remarks = [];
-  if (part.state === "running") remarks.push(say("working"));
+  if (running) remarks.push(say("working"));
+  else if (part.count) remarks.push(part.count === 1 ? say("step_in_all") : say("steps_in_all", { count: part.count }));
   if (part.state === "failed" && (part.exit === null || part.exit === undefined)) remarks.push(say("failed"));
   if (part.exit !== null && part.exit !== undefined) remarks.push(say("exit", { code: part.exit }));
   if (part.ms !== null && part.ms !== undefined) remarks.push(took(part.ms / 1000));
-  const summary = make(
-    "summary",
-    {},
-    make("span", { class: "mark", "aria-hidden": "true" }, "●"),
-    make("code", {}, part.title),
-    make("span", { class: "faint" }, remarks.join(" · ")),
-  );
-  const said = part.said ? block(make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : ""))) : "";
-  return make("details", { class: `tool ${part.state}` }, summary, said, part.diff ? block(diff(part.diff)) : "");
+  element.className = `tool ${part.state}`;
+  set(call.children[1], "textContent", part.title);
+  set(call.children[2], "textContent", remarks.join(" · "));
+  set(step, "textContent", running && last ? last.text : "");
+  const known = new Map([...list.children].map((item) => [item.value, item]));
+  const follow = list.scrollHeight - list.scrollTop - list.clientHeight < 20;
+  arrange(list, steps.map(({ number, text }) => known.get(number) ?? make("li", { value: number }, text)));
+  list.hidden = !steps.length;
+  if (follow) list.scrollTop = list.scrollHeight;
+  const said = part.said ? [block(make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : "")))] : [];
+  arrange(element, [summary, list, ...said, ...(part.diff ? [block(diff(part.diff))] : [])]);
+  return element;
 }
 
 /** What a call changed in a file, line by line in colours; without the lines that name the file. */

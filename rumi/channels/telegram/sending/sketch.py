@@ -13,6 +13,12 @@ from rumi.tools import FILE_TOOLS
 TOOL_CHARS = 60
 """The maximum length of a tool's arguments."""
 
+STEP_CHARS = 100
+"""The maximum length of a call's last step."""
+
+MOST_CALLS = 3
+"""So many running calls that show their steps are shown."""
+
 
 def tells(state: TurnState) -> bool:
     """Return True if there is more to show of a turn than that it thinks."""
@@ -20,8 +26,8 @@ def tells(state: TurnState) -> bool:
 
 
 def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Part:
-    """Return the chat's view of a turn: the words so far, and the running tool. `plain`: unformatted."""
-    line, said = _line(state, language), state.words
+    """Return the chat's view of a turn: the words so far, and the running tools. `plain`: unformatted."""
+    line, said = _tools(state, language), state.words
     if not blank(said):
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
         line = _below(words, line) if line else words
@@ -30,26 +36,43 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Part
     return line.plain() if plain else line
 
 
-def _line(state: TurnState, language: Language) -> Part | None:
-    """Return the running tool: the one that was called last."""
+def _tools(state: TurnState, language: Language) -> Part | None:
+    """Return the running tool that was called last, and those that show steps, each above its last step."""
     if not state.calls:
         return None
-    called = next(reversed(state.calls.values())).what
+    calls = [each.what for each in state.calls.values()]
+    shown = [each for each in calls if each is calls[-1] or state.step(each.call.id)][-MOST_CALLS:]
+    first, *others = (_tool(each, state.step(each.call.id), language) for each in shown)
+    for each in others:
+        first = _below(first, each, "\n")
+    return first
+
+
+def _tool(called: ToolStarted, step: str, language: Language) -> Part:
     what = tool_line(called)
     line = texts.tool_runs(language, what, called.call.name if gist(called.arguments) else "")
-    code = MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))
-    return Part(line, (code,))
+    codes = [MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))]
+    if step := _short(step, STEP_CHARS):
+        line += "\n↳ "
+        codes.append(MessageEntity(MessageEntity.CODE, units(line), units(step)))  # so that nothing is a link
+        line += step
+    return Part(line, tuple(codes))
 
 
 def tool_line(started: ToolStarted) -> str:
     """Return a call in a few words, on one line: `bash: sleep 600`, or of a file tool the file."""
     name, told = started.call.name, gist(started.arguments)
     told = f"{name}: {told}" if told and name not in FILE_TOOLS else told or name
-    said = " ".join(clean(told).split()) or "?"
-    return said if len(said) <= TOOL_CHARS else f"{said[: TOOL_CHARS - 1]}…"
+    return _short(told, TOOL_CHARS) or "?"
 
 
-def _below(words: Part, line: Part) -> Part:
-    above = f"{words.text}\n\n"
+def _short(text: str, most: int) -> str:
+    """Return the text on one line, at most so long."""
+    said = " ".join(clean(text).split())
+    return said if len(said) <= most else f"{said[: most - 1]}…"
+
+
+def _below(words: Part, line: Part, between: str = "\n\n") -> Part:
+    above = words.text + between
     moved = (MessageEntity(each.type, each.offset + units(above), each.length) for each in line.entities)
     return Part(above + line.text, (*words.entities, *moved))
