@@ -25,8 +25,8 @@ OTHER_PROCESSES = (
 )
 """Modules that are programs of their own."""
 
-SAYS = {"say", "told", "_say", "Check"}
-"""Functions of the command line that say a sentence in the reader's language."""
+SAYS = {"say", "told", "_say", "Check", "progress"}
+"""Functions that say a sentence in the reader's language."""
 
 PLAIN = ("chmod ", "export ", "rumi sandbox clean", "Python ")
 """What is the same in every language: commands, versions."""

@@ -42,13 +42,13 @@ async def _fetch(url: str) -> str:
     from rumi.config import home_from, load_settings
     from rumi.marked import one_line
     from rumi.settings import web_settings_of
-    from rumi.tools import WebFetch
+    from rumi.tools import Progress, WebFetch
     from rumi.web import FetchError, Method, Page, fetch_once
 
     settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
     failed: list[FetchError] = []
 
-    async def fetch(url: str, method: Method) -> Page:
+    async def fetch(url: str, method: Method, progress: Progress) -> Page:
         try:
             return await fetch_once(url, settings, method)
         except FetchError as error:

@@ -6,7 +6,7 @@ from typing import Final
 
 from rumi.marked import block, one_line
 from rumi.models import ToolSpec
-from rumi.tools.base import Question, Tool, ToolResult
+from rumi.tools.base import Progress, Question, Tool, ToolResult
 from rumi.web import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
@@ -36,12 +36,12 @@ SPEC = ToolSpec(
 
 
 class WebFetch(Tool):
-    """Fetches for the one chat that `fetch` is bound to; `Fetch` describes its effects and errors."""
+    """Fetches for the one chat that `fetch` is bound to; `Fetch` describes its effects, steps and errors."""
 
     spec = SPEC
     concurrent = True
 
-    def __init__(self, fetch: Callable[[str, Method], Awaitable[Page]]) -> None:
+    def __init__(self, fetch: Callable[[str, Method, Progress], Awaitable[Page]]) -> None:
         self._fetch = fetch
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
@@ -64,13 +64,17 @@ class WebFetch(Tool):
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Fetch the page. Cancelled, no part of the fetch continues."""
+        return await self.call_reporting(arguments, lambda step: None)
+
+    async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
+        """Fetch the page, and show redirects and how much of a large page has come."""
         url, method = arguments.get("url"), _method(arguments)
         if not isinstance(url, str):
             return ToolResult(False, "web_fetch needs `url`, a string")
         if method is None:
             return ToolResult(False, "web_fetch takes `method` as GET or HEAD")
         try:
-            page = await self._fetch(url, method)
+            page = await self._fetch(url, method, progress)
         except FetchError as error:
             return failure(url, error)
         return report(page, method)

@@ -1,6 +1,6 @@
 """The web's part of the supervision tree, and how tools reach it."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,9 +44,15 @@ class Web:
 
     fetcher: ActorRef[WebMessage]
 
-    async def fetch(self, chat: str, url: str, method: Method = "GET") -> Page:
+    async def fetch(
+        self,
+        chat: str,
+        url: str,
+        method: Method = "GET",
+        progress: Callable[[str], None] = lambda step: None,
+    ) -> Page:
         """Return the page of an address; see `Fetch`."""
-        return await self._ask(Fetch(url, chat, method))
+        return await self._ask(Fetch(url, chat, method, progress))
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
         """Return the results of a search; see `Search`."""

@@ -1,6 +1,7 @@
 """The web's requests, answers and refusals."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from actors import Request
@@ -49,7 +50,8 @@ class Page:
 class Fetch(Request[Page]):
     """Fetch an address. Cancelled, it leaves no connection, no process and no turn.
 
-    `chat` is the chat whose share of the fetcher it takes.
+    `chat` is the chat whose share of the fetcher it takes. `progress` gets the steps of a fetch that takes
+    long, and returns at once.
 
     Raises:
         FetchRefused: The guard refuses the address, or one on the way.
@@ -59,6 +61,7 @@ class Fetch(Request[Page]):
     url: str
     chat: str
     method: Method = "GET"
+    progress: Callable[[str], None] = field(default=lambda step: None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

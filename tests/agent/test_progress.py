@@ -14,6 +14,7 @@ from rumi.agent.acting import MAX_STEP_CHARS, STEP_S, STOPPED
 from rumi.errors import RumiError
 from rumi.marked import one_line
 from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
+from rumi.texts import Language
 from rumi.tools import Progress, Tool, ToolResult
 from tests.fakes.tools import Reporting
 
@@ -35,8 +36,9 @@ class Caller:
 class Told:
     """What a turn with these tools told, each with its time."""
 
-    def __init__(self, *tools: Tool) -> None:
+    def __init__(self, *tools: Tool, language: Language = "en") -> None:
         self.tools = tools
+        self.language = language
         self.events: list[tuple[float, TurnEvent]] = []
 
     def hear(self, event: TurnEvent) -> None:
@@ -45,7 +47,7 @@ class Told:
     async def run(self, timeout_s: float = 600.0) -> None:
         model = Caller([tool.spec.name for tool in self.tools])
         limits = TurnLimits(timeout_s=timeout_s)
-        given = TurnInput("be good", [Message("user", "hi")], model, self.tools, limits, "en")
+        given = TurnInput("be good", [Message("user", "hi")], model, self.tools, limits, self.language)
 
         async def keep(kept: object) -> None:
             await trio.lowlevel.checkpoint()
@@ -197,6 +199,16 @@ async def test_words_of_others_are_one_short_harmless_line(
     told = Told(Reporting(text))
     await told.run()
     assert [step.text for step in told.steps()] == [shown]
+
+
+async def test_a_sentence_of_rumi_is_told_in_the_language_of_the_turn(autojump_clock: MockClock) -> None:
+    told = Told(
+        Reporting("received 340.0 KB of 1.2 MB", 1.0, "redirected to x.example", 1.0, "moss"), language="es"
+    )
+    await told.run()
+    assert [step.text for step in told.steps()] == [
+        "llegaron 340.0 KB de 1.2 MB", "redirigido a x.example", "moss",
+    ]  # fmt: skip
 
 
 @given(st.text(st.characters(codec=None), max_size=400))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.marked import CLOSING, WARNING, harmless
-from rumi.tools import Question, WebFetch
+from rumi.tools import Progress, Question, WebFetch
 from rumi.tools.web_fetch import MAX_TEXT_CHARS, report
 from rumi.web import FetchError, FetchRefused, Method, Page
 
@@ -21,7 +21,7 @@ class Web:
         self.answer = answer
         self.asked: list[tuple[str, str]] = []
 
-    async def fetch(self, url: str, method: Method) -> Page:
+    async def fetch(self, url: str, method: Method, progress: Progress) -> Page:
         await trio.lowlevel.checkpoint()
         self.asked.append((url, method))
         if isinstance(self.answer, Exception):

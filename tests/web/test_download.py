@@ -7,7 +7,7 @@ import pytest
 import trio
 import trustme
 
-from rumi.web import FetchError, FetchRefused
+from rumi.web import Fetch, FetchError, FetchRefused
 from rumi.web.guard import Guard
 from rumi.web.reading import Readers
 from tests.fakes.dns_server import DnsServer, never
@@ -47,6 +47,38 @@ async def test_a_redirect_is_followed(status: int, to: str) -> None:
             server.paths["/"] = lambda stream, asked: next(paths_seen)(stream, asked)
         page = await world.fetch(server.url())
     assert (page.text, page.redirects) == ("the end", 1)
+
+
+async def test_redirects_and_the_size_of_a_large_page_are_steps_and_a_small_page_has_none() -> None:
+    large = b"<p>word word word</p>\n" * 20_000
+    paths = {"/": redirects("/large"), "/large": gives(large), "/small": gives("<p>small</p>")}
+
+    async def steps_to(path: str) -> list[str]:
+        steps: list[str] = []
+        with trio.fail_after(60):
+            await world.ref.ask(Fetch(server.url(path), "one", "GET", steps.append))
+        return steps
+
+    async with serving(paths) as server, fetcher(server.endpoint) as world:
+        assert await steps_to("/small") == []
+        redirected, *received, read = await steps_to("/")
+    assert (redirected, read) == ("redirected to 127.0.0.1", "turning the page into text")
+    assert received[-1] == "received 440.0 KB of 440.0 KB"
+    sizes = [float(each.split()[1]) for each in received]
+    assert sizes == sorted(sizes)
+    assert 100.0 <= sizes[0] < 120.0
+
+
+async def test_the_steps_of_a_page_that_never_ends_are_bounded_by_its_limit() -> None:
+    async with serving(
+        {"/": says_for_ever(head(200, {"Content-Type": "text/plain"}), b"x" * 1000)}
+    ) as server:
+        async with fetcher(server.endpoint) as world:
+            steps: list[str] = []
+            page = await world.ref.ask(Fetch(server.url(), "one", "GET", steps.append))
+    assert "only the first 1,000,000 bytes" in page.cut
+    assert 10 < len(steps) < 1000
+    assert steps[-2].startswith("received 1.0 MB")
 
 
 async def test_ten_thousand_redirects_end_after_five() -> None:

@@ -147,7 +147,7 @@ async def victim(
                 workspace = prepare_workspace(path, view.chat, 0, 0)
                 (workspace / "diary.txt").write_text(f"lives in {SECRET}")
                 return (
-                    WebFetch(lambda url, method: web.fetch(url, view.chat, method)),
+                    WebFetch(lambda url, method, progress: web.fetch(url, view.chat, method)),
                     SendFile(workspace, send, Threads()),
                     RememberTool(memory, owner, view.chat, view.tainted, view.language),
                     ForgetTool(memory, owner, view.language),

@@ -1,14 +1,20 @@
 """Reads a body as it arrives: decompressed, up to a size and a deadline."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import trio
 
+from rumi.texts import short_size
 from rumi.web.fetching.decoding import Broken, decoder_for
 from rumi.web.fetching.exchange import Exchange, Interrupted
 from rumi.web.fetching.headers import Headers
 from rumi.web.reading.kinds import SNIFFED_BYTES, kind_of, readable
 from rumi.web.types import FetchError
+
+STEP_BYTES: Final = 100_000
+"""From this size on, the reading of a body shows its progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +30,17 @@ class Body:
     broken_off: bool = False
 
 
-async def read_body(exchange: Exchange, headers: Headers, max_bytes: int, deadline_at: float) -> Body:
+async def read_body(
+    exchange: Exchange,
+    headers: Headers,
+    max_bytes: int,
+    deadline_at: float,
+    progress: Callable[[str], None],
+) -> Body:
     """Read a body until its end, `max_bytes` after unpacking, or the deadline, on trio's clock.
 
-    A body that cannot be text is not read. Cancelled, it ends at once.
+    A body that cannot be text is not read. `progress` gets how much of a large one has come. Cancelled, it
+    ends at once.
 
     Raises:
         FetchError: Its compression was not requested, or is damaged.
@@ -35,17 +48,21 @@ async def read_body(exchange: Exchange, headers: Headers, max_bytes: int, deadli
     can_be_text = readable(headers.media_type)
     if can_be_text is False:
         return Body(text=False)
-    reading = _Reading(headers, max_bytes, known=can_be_text is True)
+    reading = _Reading(headers, max_bytes, progress, known=can_be_text is True)
     with trio.move_on_at(deadline_at):
         await reading.read(exchange)
     return reading.result()
 
 
 class _Reading:
-    def __init__(self, headers: Headers, max_bytes: int, *, known: bool) -> None:
+    def __init__(
+        self, headers: Headers, max_bytes: int, progress: Callable[[str], None], *, known: bool
+    ) -> None:
         self._decoder = decoder_for(headers.all("content-encoding"))
         self._media_type = headers.media_type
         self._max_bytes = max_bytes
+        self._size = headers.size
+        self._progress = progress
         self._known = known
         self._data = bytearray()
         self._packed_bytes = 0
@@ -56,6 +73,8 @@ class _Reading:
     async def read(self, exchange: Exchange) -> None:
         while not self._done() and (piece := await self._next(exchange)):
             self._take(piece)
+            if self._packed_bytes >= STEP_BYTES:
+                self._show()
         self._slow = False
 
     def result(self) -> Body:
@@ -63,6 +82,14 @@ class _Reading:
             self._cut = f"the server was too slow: only the first {len(self._data):,} bytes came in time"
         broken_off = bool(self._cut) and len(self._data) < self._max_bytes
         return Body(bytes(self._data), self._text, self._cut, broken_off)
+
+    def _show(self) -> None:
+        """Show how many of the bytes that the server sends have come."""
+        progress, come = self._progress, short_size(self._packed_bytes)
+        if self._size is None:
+            progress(f"received {come}")
+        else:
+            progress(f"received {come} of {short_size(self._size)}")
 
     def _done(self) -> bool:
         """Return True if no more of the body is needed."""

@@ -86,6 +86,7 @@ class _Journey:
 
     target: Target
     kept_s: float
+    progress: Callable[[str], None]
     redirects: int = 0
     been_at: set[str] = field(default_factory=set)
 
@@ -113,9 +114,14 @@ class Downloader:
         )
 
     async def download(
-        self, target: Target, method: Method, to_host: Callable[[str], Awaitable[None]]
+        self,
+        target: Target,
+        method: Method,
+        to_host: Callable[[str], Awaitable[None]],
+        progress: Callable[[str], None],
     ) -> Download:
-        """Download a target. `to_host` is awaited at each redirect; no connection is open then.
+        """Download a target. `to_host` is awaited at each redirect; no connection is open then. `progress`
+        gets redirects, and how much of a large page has come.
 
         Takes at most `timeout_s`. A body that is incomplete by then is cut, without an error. Cancelled, it
         closes the connection.
@@ -124,7 +130,7 @@ class Downloader:
             FetchRefused: The guard refuses the target, or one on the way.
             FetchError: No answer came, or there were too many redirects.
         """
-        journey = _Journey(target, LONGEST_S)
+        journey = _Journey(target, LONGEST_S, progress)
         with trio.move_on_after(self._limits.timeout_s) as scope:
             return await self._travel(journey, method, to_host, scope)
         raise FetchError(
@@ -142,7 +148,7 @@ class Downloader:
     ) -> Download:
         while True:
             try:
-                answer = await self._ask(journey.target, method, scope)
+                answer = await self._ask(journey.target, method, scope, journey.progress)
             except FetchError as error:
                 if journey.redirects == 0:
                     raise
@@ -151,9 +157,12 @@ class Downloader:
             if not answer.location:
                 return Download(journey.target, answer, journey.redirects, journey.kept_s)
             self._redirect(journey, answer.location)
+            journey.progress(f"redirected to {journey.target.host}")
             await to_host(journey.target.host)
 
-    async def _ask(self, target: Target, method: Method, scope: trio.CancelScope) -> Response:
+    async def _ask(
+        self, target: Target, method: Method, scope: trio.CancelScope, progress: Callable[[str], None]
+    ) -> Response:
         """Return the answer to a request on a new connection. The body takes over `scope`'s deadline."""
         most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
         async with connected(self._network, target, self._tls) as stream:
@@ -165,7 +174,7 @@ class Downloader:
                 return answer
             # From here on there is something to show: at the deadline the body ends, not the fetch.
             scope.deadline, deadline_at = inf, scope.deadline
-            body = await read_body(exchange, headers, self._limits.max_bytes, deadline_at)
+            body = await read_body(exchange, headers, self._limits.max_bytes, deadline_at, progress)
             return replace(answer, body=body)
 
     def _redirect(self, journey: _Journey, location: str) -> None:

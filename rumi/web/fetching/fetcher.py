@@ -13,7 +13,7 @@ import trio
 from actors import Actor, Refused, answers
 from rumi.fair_limiter import Bounds, FairLimiter, NoTurn
 from rumi.http import Tls
-from rumi.web.fetching.body import Body
+from rumi.web.fetching.body import STEP_BYTES, Body
 from rumi.web.fetching.cache import Cache
 from rumi.web.fetching.download import Download, Downloader, FetchLimits
 from rumi.web.fetching.headers import Headers
@@ -98,8 +98,10 @@ class Fetcher(Actor[WebMessage]):
             return page
         async with self._fetching.turn(message.chat, target.host) as turn:
             to_host = partial(self._fetching.move, turn)
-            download = await self._downloader.download(target, message.method, to_host)
+            download = await self._downloader.download(target, message.method, to_host, message.progress)
             self._fetching.leave_host(turn)
+            if download.answer.body is not None and len(download.answer.body.data) >= STEP_BYTES:
+                message.progress("turning the page into text")
             page = await self._page(download, message.chat)
         if message.method == "GET" and page.status == 200:
             body = download.answer.body
