@@ -1,15 +1,17 @@
 """Converts the configuration for the packages, which do not read it themselves."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from rumi import texts
-from rumi.agent import Prompts, TurnLimits, built_in
+from rumi.agent import Prompts, TurnLimits, built_in, words_in
 from rumi.chats import ChatLimits
 from rumi.config import Loaded
 from rumi.config.files import read_text
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.models import CustomServer, ModelSettings, lacks_key
+from rumi.research import PROMPTS
 from rumi.tasks import TaskLimits
 from rumi.web import WebSettings
 
@@ -104,13 +106,18 @@ DAY_S: Final = 86_400.0
 MOST_PROMPT_CHARS: Final = 20_000
 
 
+def built_in_prompts() -> Mapping[str, str]:
+    """Return the words of all prompts, of chats and of research, by the names of their files."""
+    return {**built_in(), **words_in(PROMPTS)}
+
+
 def prompts_of(home: Home) -> Prompts:
     """Return the words of prompts: those in the home's `prompts/`, otherwise the built-in ones.
 
     Raises:
         ConfigError: A file there cannot be read, is too long, or has a name that no prompt has.
     """
-    words = dict(built_in())
+    words = dict(built_in_prompts())
     folder = home.root / "prompts"
     for file in sorted(folder.iterdir()) if folder.is_dir() else ():
         if file.suffix != ".md" or file.stem not in words:

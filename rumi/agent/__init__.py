@@ -15,7 +15,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.fitting import in_short
 from rumi.agent.gate import Confirm
-from rumi.agent.prompt import Prompts, built_in, told_channel
+from rumi.agent.prompt import Prompts, built_in, told_channel, words_in
 from rumi.agent.turn import Kept, TurnInput, run_turn
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "in_short",
     "run_turn",
     "told_channel",
+    "words_in",
 ]

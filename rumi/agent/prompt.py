@@ -15,14 +15,22 @@ _CHANNEL: Final = re.compile(r'<channel name="([^"\n]*)">')
 
 
 @cache
+def words_in(folder: Path) -> Mapping[str, str]:
+    """Return the words of each file in a folder of prompts by its name without `.md`."""
+    return {file.stem: file.read_text().strip() for file in sorted(folder.glob("*.md"))}
+
+
 def built_in() -> Mapping[str, str]:
-    """Return the words of each file in `prompts/` by its name without `.md`."""
-    return {file.stem: file.read_text().strip() for file in sorted(FOLDER.glob("*.md"))}
+    """Return the words of the prompts of chats."""
+    return words_in(FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The words by their names: `identity`, `sandbox`, and for channels the form of answers in them."""
+    """The words by their names: `identity`, `sandbox`, and for channels the form of answers in them.
+
+    Those of research stand beside them, by names that no channel has.
+    """
 
     words: Mapping[str, str]
 

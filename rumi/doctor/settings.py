@@ -23,14 +23,13 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
 
 def prompts(home: Home) -> Check:
     """Check the files that replace words of prompts."""
-    from rumi.agent import built_in
-    from rumi.settings import prompts_of
+    from rumi.settings import built_in_prompts, prompts_of
 
     try:
         words = prompts_of(home).words
     except RumiError as error:
         return Check("prompts", "failure", error.message, error.advice)
-    replaced = [name for name, own in built_in().items() if words[name] != own]
+    replaced = [name for name, own in built_in_prompts().items() if words[name] != own]
     return Check("prompts", "ok", f"replaced in the home: {', '.join(replaced) or 'none'}")
 
 

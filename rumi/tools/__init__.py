@@ -12,23 +12,26 @@ from rumi.tools.base import (
 )
 from rumi.tools.bash import Bash, Shell
 from rumi.tools.edit_file import EditFile
-from rumi.tools.file_access import FILE_TOOLS
+from rumi.tools.file_access import FILE_TOOLS, NO_LINKS, FileTool, named
 from rumi.tools.forget import ForgetTool
 from rumi.tools.read_file import ReadFile
 from rumi.tools.remember import RememberTool
 from rumi.tools.send_file import SendFile
+from rumi.tools.text_file import TextFile
 from rumi.tools.use_skill import UseSkill
-from rumi.tools.web_fetch import WebFetch
+from rumi.tools.web_fetch import WebFetch, page_inside, page_result
 from rumi.tools.web_search import WebSearch
 from rumi.tools.write_file import WriteFile
 
 __all__ = [
     "FILE_TOOLS",
+    "NO_LINKS",
     "Bash",
     "Calls",
     "CallsTools",
     "CommandTrace",
     "EditFile",
+    "FileTool",
     "ForgetTool",
     "Progress",
     "Question",
@@ -37,10 +40,14 @@ __all__ = [
     "ReportsProgress",
     "SendFile",
     "Shell",
+    "TextFile",
     "Tool",
     "ToolResult",
     "UseSkill",
     "WebFetch",
     "WebSearch",
     "WriteFile",
+    "named",
+    "page_inside",
+    "page_result",
 ]

@@ -35,13 +35,27 @@ _NEW: Final = ".rumi-new"
 this name in a folder, which the next write there replaces.
 """
 
-_LOOK: Final = """\
+NO_LINKS: Final = """\
+linked() {
+  d=$1
+  while [ -n "$d" ] && [ "$d" != / ]; do
+    [ ! -L "$d" ] || return 0
+    d=${d%/*}
+  done
+  return 1
+}
+"""
+"""A function for scripts: true if a path or a folder on its way is a link."""
+
+_LOOK: Final = f"""\
+{NO_LINKS}
 p=$1 most=$7
-names() { ls -Ap "$1" | head -n $most; }
+[ "$8" = yes ] || ! linked "$p" || {{ echo link 0 0; exit; }}
+names() {{ ls -Ap "$1" | head -n $most; }}
 if [ -d "$p" ]; then echo folder 0 0; names "$p"
 elif [ ! -e "$p" ]; then
   d=$p n=0
-  while [ ! -d "$d/" ]; do d=${d%/*} n=$((n + 1)); done
+  while [ ! -d "$d/" ]; do d=${{d%/*}} n=$((n + 1)); done
   echo missing $n 0; names "$d/"
 elif [ ! -f "$p" ]; then echo special 0 0
 elif [ ! -r "$p" ]; then echo denied 0 0
@@ -78,7 +92,7 @@ cat >"$new" && [ $(wc -c <"$new") -eq $2 ] && mv -f "$new" "$p" || fail failed
 echo $how
 """
 
-Kind: TypeAlias = Literal["file", "large", "folder", "missing", "special", "denied"]
+Kind: TypeAlias = Literal["file", "large", "folder", "missing", "special", "denied", "link"]
 _KINDS: Final[Mapping[str, Kind]] = {kind: kind for kind in get_args(Kind)}
 
 
@@ -88,7 +102,8 @@ class Found:
 
     `file`: `content` is all of it. `large`: its first bytes, and then the lines that were asked for, each cut
     after `LINE_BYTES`; `lines` is how many it has. `folder`: `content` has the names in it, and of what is
-    `missing` those in the folder above, `size` levels up. `special` is a device, a pipe or a socket.
+    `missing` those in the folder above, `size` levels up. `special` is a device, a pipe or a socket. `link`
+    is a link or something behind one, where no link is followed.
     """
 
     kind: Kind
@@ -109,10 +124,18 @@ def named(path: str) -> str:
     return shown(path.removeprefix("/workspace/"))
 
 
+def _listed(roots: tuple[str, ...]) -> str:
+    *others, last = roots
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 class FileTool(Tool):
     """What the file tools share: a chat's sandbox, and paths in it."""
 
     writes = False
+    roots: tuple[str, ...] = _ROOTS
+    follows = True
+    """False: no link is followed."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
@@ -140,10 +163,10 @@ class FileTool(Tool):
             bad = True
         if bad:
             return self.refused("takes a path that a file can have: no NUL, valid UTF-8, not so long")
-        if not f"{path}/".startswith(tuple(f"{root}/" for root in _ROOTS)):
+        if not f"{path}/".startswith(tuple(f"{root}/" for root in self.roots)):
             return self.refused(
-                f"reaches only /workspace, /tmp and /skills. {shown(given)} is elsewhere; relative paths are "
-                "below /workspace"
+                f"reaches only {_listed(self.roots)}. {shown(given)} is elsewhere; relative paths are below "
+                "/workspace"
             )
         if self.writes and path.startswith("/skills/"):
             return self.refused("cannot write to /skills, which is read-only. Copy the file to /workspace")
@@ -154,14 +177,15 @@ class FileTool(Tool):
     async def look(self, path: str, first: int = 1, count: int = 0) -> Found | ToolResult:
         """Return what stands at the path; of a large file `count` lines from `first` on."""
         numbers = map(str, (MAX_BYTES, first, count, LINE_BYTES, HEAD_BYTES, MOST_NAMES))
-        result = await self._run(Command(("sh", "-c", _LOOK, "sh", path, *numbers), reads=True, keep=_KEEP))
+        words = (path, *numbers, "yes" if self.follows else "no")
+        result = await self._run(Command(("sh", "-c", _LOOK, "sh", *words), reads=True, keep=_KEEP))
         trace = self._trace(path, result)
         said, _, content = (result.stdout.head + result.stdout.tail).partition(b"\n")
-        words = said.decode("ascii", "replace").split(" ")
-        if result.ended != "exited" or len(words) != 3 or words[0] not in _KINDS or result.stdout.truncated:
+        kind, *rest = said.decode("ascii", "replace").split(" ")
+        if result.ended != "exited" or len(rest) != 2 or kind not in _KINDS or result.stdout.truncated:
             return replace(report(trace.argv, result), tainted=self._shell.tainted)
-        size, lines = map(int, words[1:])
-        return Found(_KINDS[words[0]], size, lines, content, trace, result.duration_ms)
+        size, lines = map(int, rest)
+        return Found(_KINDS[kind], size, lines, content, trace, result.duration_ms)
 
     async def put(self, path: str, content: bytes) -> ToolResult:
         """Write a file whole or not at all; the result's `content` is `created` or `overwritten`.

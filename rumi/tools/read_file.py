@@ -73,8 +73,13 @@ class ReadFile(FileTool):
         about = [f"lines {offset}-{last} of {total}", short_size(found.size), *file.about]
         if last < total:
             about.append(f"{total - last} more lines from offset={last + 1}")
-        content = "\n".join([f"{name}: {', '.join(about)}", *part])
+        noted = await self.noted(path, file)
+        content = "\n".join([f"{noted}{name}: {', '.join(about)}", *part])
         return self.answer(content, found.trace, found.duration_ms)
+
+    async def noted(self, path: str, file: TextFile) -> str:
+        """Return what stands in front of a file's name, for those who note what was read; usually nothing."""
+        return ""
 
 
 def _number(given: object, default: int) -> int | None:
@@ -134,6 +139,8 @@ def not_a_file(tool: FileTool, path: str, found: Found) -> ToolResult:
             content = _missing(path, found.size, names, some)
         case "denied":
             content = f"{named(path)} may not be read"
+        case "link":
+            content = f"{named(path)} is a link, or a folder on its way is, and links are not followed"
         case _:
             content = f"{named(path)} is a device, a pipe or a socket, not a file"
     return tool.answer(content, found.trace, found.duration_ms, 1)

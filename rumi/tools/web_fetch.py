@@ -1,7 +1,7 @@
 """The `web_fetch` tool: returns the content of a web address as text."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from rumi.marked import block, one_line
@@ -77,26 +77,37 @@ class WebFetch(Tool):
             page = await self._fetch(url, method, progress)
         except FetchError as error:
             return failure(url, error)
+        return await self.reported(page, method)
+
+    async def reported(self, page: Page, method: Method) -> ToolResult:
+        """Return what the model gets of a page."""
         return report(page, method)
 
 
 def report(page: Page, method: Method = "GET") -> ToolResult:
     """Return a page as the model reads it: facts about it, then its marked content."""
     left_out = len(page.text) - MAX_TEXT_CHARS
-    cut = [one_line(page.cut, 300)] if page.cut else []
-    if left_out > 0:
-        cut.append(f"the last {left_out} characters of the text are left out")
-    facts = [f"status {page.status}", _type(page.media_type)]
+    cut = [f"the last {left_out} characters of the text are left out"] if left_out > 0 else []
+    return page_result(page, page_inside(page, method), cut=cut)
+
+
+def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequence[str] = ()) -> ToolResult:
+    """Return the result about a page: facts about it in one line, `first` before them, and `text` in a block.
+
+    `cut` says what of the page's text is left out.
+    """
+    cut = [*([one_line(page.cut, 300)] if page.cut else []), *cut]
+    facts = [*first, f"status {page.status}", _type(page.media_type)]
     if page.redirects:
         facts.append(f"after {page.redirects} redirect{'s' * (page.redirects > 1)}")
     facts += [f"cut: {each}" for each in cut]
-    inside = block(page.url, _inside(page, method))
+    marked = block(page.url, text)
     cached = ["from the cache"] if page.cached else []
     return ToolResult(
         ok=True,
-        content=f"{' · '.join(facts + cached)}\n{inside}",
+        content=f"{' · '.join(facts + cached)}\n{marked}",
         truncated=bool(cut),
-        same_as=f"{' · '.join(facts)}\n{inside}",
+        same_as=f"{' · '.join(facts)}\n{marked}",
         tainted=True,
         links=tuple(dict.fromkeys((page.url, *page.links))),
     )
@@ -109,7 +120,8 @@ def failure(url: str, error: FetchError) -> ToolResult:
     return ToolResult(False, f"not fetched\n{block(url, str(error))}", tainted=True)
 
 
-def _inside(page: Page, method: Method) -> str:
+def page_inside(page: Page, method: Method = "GET") -> str:
+    """Return the title and the text of a page, up to `MAX_TEXT_CHARS`, or what else there is to say of it."""
     title = f"title: {' '.join(page.title.split())[:300]}" if page.title.strip() else ""
     text = page.text[:MAX_TEXT_CHARS].strip() or page.described
     if not text:

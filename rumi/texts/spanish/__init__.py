@@ -8,10 +8,20 @@ from typing import Final
 
 from rumi.texts.spanish.commands import COMMANDS
 from rumi.texts.spanish.doctor import DOCTOR
+from rumi.texts.spanish.research import RESEARCH
 from rumi.texts.spanish.running import RUNNING
 from rumi.texts.spanish.sandbox import SANDBOX
 from rumi.texts.spanish.settings import SETTINGS
 from rumi.texts.spanish.skills import SKILLS
 from rumi.texts.spanish.web import WEB
 
-SENTENCES: Final[dict[str, str]] = {**SETTINGS, **RUNNING, **SANDBOX, **SKILLS, **WEB, **COMMANDS, **DOCTOR}
+SENTENCES: Final[dict[str, str]] = {
+    **SETTINGS,
+    **RUNNING,
+    **SANDBOX,
+    **SKILLS,
+    **WEB,
+    **RESEARCH,
+    **COMMANDS,
+    **DOCTOR,
+}
