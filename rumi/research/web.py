@@ -64,8 +64,9 @@ class Prefetched:
 class WebResearch:
     """One research on the web.
 
-    `words` are those of the prompt `research-web`; `fetch` and `search` are bound to the task, `shell` to its
-    sandbox. `today` is a date as in ISO 8601. `context_tokens` is the model's maximum.
+    `words` are those of the prompt `research-web`. `fetch` and `search` are bound to the task, `fetch` to
+    whole pages; `shell` is its sandbox. `today` is a date as in ISO 8601. `context_tokens` is the model's
+    maximum.
     """
 
     def __init__(

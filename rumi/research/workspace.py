@@ -37,18 +37,21 @@ cd /workspace || exit 3
 """
 _END: Final = f" | cut -b 1-{4 * GREP_LINE_CHARS} | head -n {MOST_LINES + 1} | head -c {2 * MOST_BYTES}\n"
 
-# Without ripgrep, grep understands nearly the same expressions.
+# Without ripgrep: grep's Perl expressions are nearly the same, and find names the files in order.
 _GREP: Final = f"""{_BEGIN}
-literal=$5
 if command -v rg >/dev/null; then
-  set -- -e "$2" -g "!{_HIDDEN}" ${{3:+-g "$3"}} ${{4:+-i}} ${{5:+-F}} -- "$p"
+  set -- -e "$2" -g '!{_HIDDEN}' ${{3:+-g "$3"}} ${{4:+-i}} ${{5:+-F}} -- "$p"
   rg --no-config --no-ignore --hidden --no-follow --no-heading --with-filename --line-number --color never \\
     --sort path "$@"
 else
-  set -- ${{3:+--include="$3"}} ${{4:+-i}} ${{5:+-F}} -e "$2" -- "$p"
-  kind=-E
-  [ -z "$literal" ] || kind=
-  grep -rnIH $kind --exclude-dir={_HIDDEN} "$@"
+  kind=-P
+  printf '' | grep -qP x
+  [ $? -lt 2 ] || kind=-E
+  [ -z "$5" ] || kind=-F
+  glob=$3
+  set -- -nIHs $kind ${{4:+-i}} -e "$2" --
+  find "$p" -name {_HIDDEN} -prune -o -type f ${{glob:+-name "$glob"}} -print0 | LC_ALL=C sort -z \\
+    | xargs -0r grep "$@"
 fi{_END}"""
 
 _LS: Final = f"""{_BEGIN}

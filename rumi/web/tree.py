@@ -50,9 +50,11 @@ class Web:
         url: str,
         method: Method = "GET",
         progress: Callable[[str], None] = lambda step: None,
+        *,
+        whole: bool = False,
     ) -> Page:
         """Return the page of an address; see `Fetch`."""
-        return await self._ask(Fetch(url, chat, method, progress))
+        return await self._ask(Fetch(url, chat, method, progress, whole))
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
         """Return the results of a search; see `Search`."""

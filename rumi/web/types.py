@@ -51,7 +51,8 @@ class Fetch(Request[Page]):
     """Fetch an address. Cancelled, it leaves no connection, no process and no turn.
 
     `chat` is the chat whose share of the fetcher it takes. `progress` gets the steps of a fetch that takes
-    long, and returns at once.
+    long, and returns at once. `whole`: the page's text is not cut to what a
+    prompt takes, but to `FetchLimits.whole_chars`.
 
     Raises:
         FetchRefused: The guard refuses the address, or one on the way.
@@ -62,6 +63,7 @@ class Fetch(Request[Page]):
     chat: str
     method: Method = "GET"
     progress: Callable[[str], None] = field(default=lambda step: None, compare=False, repr=False)
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

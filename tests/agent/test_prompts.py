@@ -51,6 +51,15 @@ def test_a_file_in_the_home_replaces_the_words(home: Home) -> None:
     assert "identity, page, sandbox" in check(home).found
 
 
+def test_the_words_of_research_are_replaced_in_the_same_way(home: Home) -> None:
+    (home.root / "prompts").mkdir()
+    (home.root / "prompts/research-web.md").write_text("You search. {programs}\n")
+    prompts = prompts_of(home)
+    assert prompts.words["research-web"] == "You search. {programs}"
+    assert "data from outside" in prompts.words["research-repo"]
+    assert "research-web" in check(home).found
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [

@@ -34,7 +34,8 @@ class FetchLimits:
     `timeout_s` covers all work over the network, from the name's lookup to the last byte, including
     redirects; it begins when the fetch gets its turn. `wait_s` is the longest wait for that turn, `reading_s`
     is the time for converting the bytes to text, including the wait for a process. `max_bytes` counts the
-    body after decompression; `text_chars` is the maximum length of a page's text.
+    body after decompression; `text_chars` is the maximum length of a page's text, and `whole_chars`
+    where all of it is wanted.
 
     `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. Pages are read, and
     searches made, `…_at_once` and for one chat `…_per_chat`. `waiting_per_chat` may wait for each of these.
@@ -44,6 +45,7 @@ class FetchLimits:
     max_bytes: int = 1_000_000
     max_redirects: int = 5
     text_chars: int = 40_000
+    whole_chars: int = 1_000_000
     reading_s: float = 20
     at_once: int = 32
     per_host: int = 4

@@ -93,7 +93,8 @@ class Fetcher(Actor[WebMessage]):
 
     async def _fetch(self, message: Fetch) -> Page:
         target = parse_target(message.url)
-        if message.method == "GET" and (page := self._cache.get(target.page)) is not None:
+        key = f"{target.page} whole" if message.whole else target.page  # no address has a space
+        if message.method == "GET" and (page := self._cache.get(key)) is not None:
             await trio.lowlevel.checkpoint()
             return page
         async with self._fetching.turn(message.chat, target.host) as turn:
@@ -102,13 +103,13 @@ class Fetcher(Actor[WebMessage]):
             self._fetching.leave_host(turn)
             if download.answer.body is not None and len(download.answer.body.data) >= STEP_BYTES:
                 message.progress("turning the page into text")
-            page = await self._page(download, message.chat)
+            page = await self._page(download, message)
         if message.method == "GET" and page.status == 200:
             body = download.answer.body
-            self._cache.put(target.page, page, 0 if body is None or body.broken_off else download.kept_s)
+            self._cache.put(key, page, 0 if body is None or body.broken_off else download.kept_s)
         return page
 
-    async def _page(self, download: Download, chat: str) -> Page:
+    async def _page(self, download: Download, message: Fetch) -> Page:
         answer, body = download.answer, download.answer.body
         page = Page(
             url=download.target.page,
@@ -122,7 +123,7 @@ class Fetcher(Actor[WebMessage]):
             return replace(page, described=describe_body(answer.headers, body))
         if not body.data:
             return replace(page, described="" if body.cut else "The page is empty.", cut=body.cut)
-        text = await self._read(download, body, chat)
+        text = await self._read(download, body, message)
         return replace(
             page,
             title=text.title,
@@ -132,7 +133,7 @@ class Fetcher(Actor[WebMessage]):
             cut="; ".join(filter(None, (body.cut, text.cut))),
         )
 
-    async def _read(self, download: Download, body: Body, chat: str) -> Text:
+    async def _read(self, download: Download, body: Body, message: Fetch) -> Text:
         """Return the text of a body.
 
         Raises:
@@ -141,13 +142,13 @@ class Fetcher(Actor[WebMessage]):
         headers = download.answer.headers
         with trio.move_on_after(self._limits.reading_s):
             # Pages that take long to read, be it on purpose, keep only their own chat waiting.
-            async with self._reading.turn(chat):
+            async with self._reading.turn(message.chat):
                 return await self._readers.read(
                     body.data,
                     media_type=headers.media_type,
                     charset=headers.charset,
                     url=download.target.href,
-                    max_chars=self._limits.text_chars,
+                    max_chars=self._limits.whole_chars if message.whole else self._limits.text_chars,
                 )
         raise FetchError(
             f"The page came, but could not be read within {self._limits.reading_s:g} s.",

@@ -1,0 +1,44 @@
+"""What the tests of research share: a task's sandbox, and the tools in it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from actors import Supervisor
+from rumi.research import Sources
+from rumi.sandbox import Engine, SandboxLimits, add_sandboxes
+from rumi.sandbox.workspace import prepare_workspace
+from tests.fakes.engines import MakeEngine, cleaned_up
+from tests.research.desk import Desk
+from tests.sandbox.conftest import make_bubblewrap, make_docker, new_installation
+
+__all__ = ["make_bubblewrap", "make_docker", "new_installation"]
+
+LIMITS = SandboxLimits(workspace_bytes=64 * 1024 * 1024, workspace_files=5000, output_limit=1000)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("docker", marks=pytest.mark.docker),
+        pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
+    ]
+)
+def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
+    make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
+    return make
+
+
+@pytest.fixture
+async def engine(make_engine: MakeEngine, new_installation: str) -> AsyncIterator[Engine]:
+    async with cleaned_up(make_engine(LIMITS, new_installation)) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def desk(engine: Engine, tmp_path: Path) -> AsyncIterator[Desk]:
+    root, home = Supervisor("root"), tmp_path / "home"
+    workspace = prepare_workspace(home, "one", *engine.user)
+    sandboxes = add_sandboxes(root, engine, LIMITS, home)
+    async with root.running():
+        yield Desk(sandboxes, workspace, await Sources.open(tmp_path / "sources"))
