@@ -230,7 +230,8 @@ class Sandbox(Actor[SandboxMessage]):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._execute, container, message.command, course)
             # Only during this: a process that is being ended must not be paused.
-            with self._disk.runs(running), trio.move_on_after(message.timeout_s or self._limits.timeout_s):
+            limit_s = message.timeout_s or message.command.timeout_s or self._limits.timeout_s
+            with self._disk.runs(running), trio.move_on_after(limit_s):
                 nursery.start_soon(self._watch, running, limits, self._disk.look())
                 await course.over.wait()
             if course.ending is not None and processes is not nobody:

@@ -42,7 +42,7 @@ class Command:
 
     `reads`: it is known to change no file, so it also runs where there is no room. `room` is how many bytes
     it needs in the workspace: with less it does not begin, and ends as `workspace_full`. `keep` is how many
-    bytes of each stream are kept; None: the configured number.
+    bytes of each stream are kept, `timeout_s` how long it may take; None: the configured numbers.
     """
 
     argv: tuple[str, ...]
@@ -50,6 +50,7 @@ class Command:
     reads: bool = False
     room: int = 0
     keep: int | None = None
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from rumi.web.guard import Verdict
 from rumi.web.judging import judge_list
 from rumi.web.links import given_in, links_in
 from rumi.web.reading.kinds import looks_like
-from rumi.web.tree import Web, WebSettings, add_fetcher, fetch_once
+from rumi.web.tree import Web, WebSettings, add_fetcher, fetch_once, guarded_streams
 from rumi.web.types import (
     Fetch,
     FetchError,
@@ -14,6 +14,8 @@ from rumi.web.types import (
     Page,
     Search,
     SearchResults,
+    Streamed,
+    Streams,
     Topic,
     WebMessage,
 )
@@ -28,6 +30,8 @@ __all__ = [
     "Page",
     "Search",
     "SearchResults",
+    "Streamed",
+    "Streams",
     "Topic",
     "Verdict",
     "Web",
@@ -36,6 +40,7 @@ __all__ = [
     "add_fetcher",
     "fetch_once",
     "given_in",
+    "guarded_streams",
     "judge_list",
     "links_in",
     "looks_like",

@@ -15,6 +15,7 @@ from rumi.web.types import (
     ProviderName,
     Search,
     SearchResults,
+    Streams,
     Topic,
     WebMessage,
 )
@@ -99,6 +100,18 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
     # Outlives incarnations, as the threads do that lookups without an answer have left behind.
     lookups = trio.CapacityLimiter(64)
     return Web(root.add(ChildSpec("fetcher", make, capacity=10_000)))
+
+
+def guarded_streams(settings: WebSettings) -> Streams:
+    """Return the way to answers that are read piece by piece, with the guard and limits of the fetcher."""
+    from rumi.web.fetching import GuardedStreams
+    from rumi.web.guard import Guard
+    from rumi.web.network import GuardedNetwork
+    from rumi.web.resolver import SystemResolver
+
+    resolver = SystemResolver(trio.CapacityLimiter(8), settings.timeout_s)
+    network = GuardedNetwork(Guard(resolver, settings.allow))
+    return GuardedStreams(network, max_redirects=settings.max_redirects)
 
 
 async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:

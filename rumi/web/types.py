@@ -1,8 +1,9 @@
 """The web's requests, answers and refusals."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
@@ -51,8 +52,8 @@ class Fetch(Request[Page]):
     """Fetch an address. Cancelled, it leaves no connection, no process and no turn.
 
     `chat` is the chat whose share of the fetcher it takes. `progress` gets the steps of a fetch that takes
-    long, and returns at once. `whole`: the page's text is not cut to what a
-    prompt takes, but to `FetchLimits.whole_chars`.
+    long, and returns at once. `whole`: the page's text is not cut to what a prompt takes, but to
+    `FetchLimits.whole_chars`.
 
     Raises:
         FetchRefused: The guard refuses the address, or one on the way.
@@ -116,3 +117,36 @@ class Text:
     links: tuple[str, ...] = ()
     cut: str = ""
     described: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """An answer whose body is read piece by piece.
+
+    `url` is the final address; `status` and `media_type` are the server's words. `more` returns the next
+    piece, empty at the end of the body; it raises `FetchError` if the rest does not come.
+    """
+
+    url: str
+    status: int
+    media_type: str
+    more: Callable[[], Awaitable[bytes]]
+
+
+class Streams(Protocol):
+    """Requests whose answers are too large for a page, or that have a body."""
+
+    def stream(
+        self, url: str, headers: Sequence[tuple[str, str]], *, most_bytes: int, body: bytes | None = None
+    ) -> AbstractAsyncContextManager[Streamed]:
+        """Make a request for a block, at whose end the connection is closed.
+
+        Without a `body` it is a GET, and redirects are followed, each through the guard. With one it is a
+        POST, and a redirect is an answer like any other. `most_bytes` bounds what is read. The caller bounds
+        the time.
+
+        Raises:
+            FetchRefused: The guard refuses the address, or one on the way.
+            FetchError: No answer came.
+        """
+        ...

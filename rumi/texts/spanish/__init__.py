@@ -8,6 +8,7 @@ from typing import Final
 
 from rumi.texts.spanish.commands import COMMANDS
 from rumi.texts.spanish.doctor import DOCTOR
+from rumi.texts.spanish.repositories import REPOSITORIES
 from rumi.texts.spanish.research import RESEARCH
 from rumi.texts.spanish.running import RUNNING
 from rumi.texts.spanish.sandbox import SANDBOX
@@ -22,6 +23,7 @@ SENTENCES: Final[dict[str, str]] = {
     **SKILLS,
     **WEB,
     **RESEARCH,
+    **REPOSITORIES,
     **COMMANDS,
     **DOCTOR,
 }

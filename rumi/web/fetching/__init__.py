@@ -2,5 +2,6 @@
 
 from rumi.web.fetching.download import FetchLimits
 from rumi.web.fetching.fetcher import Fetcher
+from rumi.web.fetching.stream import GuardedStreams
 
-__all__ = ["FetchLimits", "Fetcher"]
+__all__ = ["FetchLimits", "Fetcher", "GuardedStreams"]

@@ -83,12 +83,12 @@ class Download:
 
 
 @dataclass(slots=True)
-class _Journey:
+class Journey:
     """The progress of a download."""
 
     target: Target
-    kept_s: float
-    progress: Callable[[str], None]
+    kept_s: float = 0
+    progress: Callable[[str], None] = lambda step: None
     redirects: int = 0
     been_at: set[str] = field(default_factory=set)
 
@@ -132,7 +132,7 @@ class Downloader:
             FetchRefused: The guard refuses the target, or one on the way.
             FetchError: No answer came, or there were too many redirects.
         """
-        journey = _Journey(target, LONGEST_S, progress)
+        journey = Journey(target, LONGEST_S, progress)
         with trio.move_on_after(self._limits.timeout_s) as scope:
             return await self._travel(journey, method, to_host, scope)
         raise FetchError(
@@ -143,7 +143,7 @@ class Downloader:
 
     async def _travel(
         self,
-        journey: _Journey,
+        journey: Journey,
         method: Method,
         to_host: Callable[[str], Awaitable[None]],
         scope: trio.CancelScope,
@@ -154,11 +154,11 @@ class Downloader:
             except FetchError as error:
                 if journey.redirects == 0:
                     raise
-                raise _on_the_way(error, f"After a redirect to {journey.target.host}") from error
+                raise on_the_way(error, f"After a redirect to {journey.target.host}") from error
             journey.kept_s = min(journey.kept_s, answer.headers.kept_s(answer.status, LONGEST_S))
             if not answer.location:
                 return Download(journey.target, answer, journey.redirects, journey.kept_s)
-            self._redirect(journey, answer.location)
+            redirect(journey, answer.location, self._limits.max_redirects)
             journey.progress(f"redirected to {journey.target.host}")
             await to_host(journey.target.host)
 
@@ -179,33 +179,34 @@ class Downloader:
             body = await read_body(exchange, headers, self._limits.max_bytes, deadline_at, progress)
             return replace(answer, body=body)
 
-    def _redirect(self, journey: _Journey, location: str) -> None:
-        """Continue with the address of a redirect.
 
-        Raises:
-            FetchError: There were too many redirects, a circle, or an address that is not allowed.
-        """
-        at = journey.target
-        journey.been_at.add(at.page)
-        if journey.redirects >= self._limits.max_redirects:
-            raise FetchError(
-                f"{at.host} redirects once more after {journey.redirects} redirects.",
-                "Fetch its final address.",
-                answered=True,
-            )
-        try:
-            journey.target = join_target(at, _unicode(location))
-        except FetchError as error:
-            raise _on_the_way(error, f"{at.host} redirects to where nobody is sent") from error
-        journey.redirects += 1
-        if at.scheme == "https" and journey.target.scheme == "http":
-            raise FetchRefused(
-                f"{at.host} redirects from https to http, to {journey.target.host}.",
-                "This is not followed: everyone on the network path could read and change it.",
-                answered=True,
-            )
-        if journey.target.page in journey.been_at:
-            raise FetchError(f"{at.host} redirects in a circle.", answered=True)
+def redirect(journey: Journey, location: str, max_redirects: int) -> None:
+    """Continue with the address of a redirect.
+
+    Raises:
+        FetchError: There were too many redirects, a circle, or an address that is not allowed.
+    """
+    at = journey.target
+    journey.been_at.add(at.page)
+    if journey.redirects >= max_redirects:
+        raise FetchError(
+            f"{at.host} redirects once more after {journey.redirects} redirects.",
+            "Fetch its final address.",
+            answered=True,
+        )
+    try:
+        journey.target = join_target(at, _unicode(location))
+    except FetchError as error:
+        raise on_the_way(error, f"{at.host} redirects to where nobody is sent") from error
+    journey.redirects += 1
+    if at.scheme == "https" and journey.target.scheme == "http":
+        raise FetchRefused(
+            f"{at.host} redirects from https to http, to {journey.target.host}.",
+            "This is not followed: everyone on the network path could read and change it.",
+            answered=True,
+        )
+    if journey.target.page in journey.been_at:
+        raise FetchError(f"{at.host} redirects in a circle.", answered=True)
 
 
 def _unicode(header: str) -> str:
@@ -216,6 +217,7 @@ def _unicode(header: str) -> str:
         return header
 
 
-def _on_the_way(error: FetchError, where: str) -> FetchError:
+def on_the_way(error: FetchError, where: str) -> FetchError:
+    """Return an error that says at which redirect it happened."""
     kind = FetchRefused if isinstance(error, FetchRefused) else FetchError
     return kind(f"{where}: {error.message}", error.advice, answered=True)

@@ -11,13 +11,14 @@ import trio
 
 from rumi.http import SetupError, close
 from rumi.web.fetching.headers import Headers
-from rumi.web.types import FetchError, Method
+from rumi.web.types import FetchError
 from rumi.web.url import Target
 
 _READ_BYTES: Final = 16 * 1024
 _MOST_HEAD_BYTES: Final = 64 * 1024  # also all that comes before the head: 1xx answers
 _EVENTS_IN_A_ROW: Final = 50
 _MOST_EVENTS: Final = 50_000  # some half a second's work
+_BYTES_AN_EVENT: Final = 1024  # on average, where so many bytes may come that it takes more events
 
 
 class Interrupted(Exception):
@@ -37,18 +38,26 @@ class Exchange:
         self._host = host
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD_BYTES)
         self._most_bytes = most_bytes
+        self._most_events = max(_MOST_EVENTS, most_bytes // _BYTES_AN_EVENT)
         self._read_bytes = 0
         self._events = 0
 
-    async def send(self, method: Method, target: Target, headers: Sequence[tuple[str, str]]) -> None:
-        """Send a request without a body. The server may answer before it has read all of it."""
+    async def send(
+        self, method: str, target: Target, headers: Sequence[tuple[str, str]], body: bytes = b""
+    ) -> None:
+        """Send a request. The server may answer before it has read all of it."""
+        size = [("Content-Length", str(len(body)))] if body else []
         try:
             request = h11.Request(
-                method=method, target=target.path_and_query, headers=[("Host", target.authority), *headers]
+                method=method,
+                target=target.path_and_query,
+                headers=[("Host", target.authority), *headers, *size],
             )
             data = self._http.send(request) or b""
         except h11.LocalProtocolError as error:
             raise FetchError("The URL cannot be requested over HTTP.", "Check how it is written.") from error
+        if body:
+            data += self._http.send(h11.Data(body)) or b""
         self._http.send(h11.EndOfMessage())
         with suppress(httpcore.WriteError):
             await self._stream.write(data)
@@ -98,7 +107,7 @@ class Exchange:
 
     async def _next_event(self) -> object:
         self._events += 1
-        if self._events > _MOST_EVENTS:
+        if self._events > self._most_events:
             raise Interrupted("the server sent it in too many small pieces")
         if self._events % _EVENTS_IN_A_ROW == 0:
             await trio.lowlevel.checkpoint()

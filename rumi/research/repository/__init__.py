@@ -1,0 +1,7 @@
+"""Research in a repository: its clone, which the program fetches, and the tools that read it in a sandbox."""
+
+from rumi.research.repository.cache import RepositoryCache
+from rumi.research.repository.errors import CloneError
+from rumi.research.repository.repository import FULL, CloneLimits, Repository, open_repository
+
+__all__ = ["FULL", "CloneError", "CloneLimits", "Repository", "RepositoryCache", "open_repository"]
