@@ -1,19 +1,28 @@
 """The tools of a chat besides its sandbox, made once for each chat and bound to it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
+
+import trio
 
 from rumi.chat_ids import ChatIds
 from rumi.chats import ChatView
+from rumi.journal import TaskRecord
 from rumi.memory import Ask as AskMemory
 from rumi.models import Message, Model, ModelRequest
+from rumi.research import RepositoryTool, ResearchTool
 from rumi.skills import Ask as AskSkills
 from rumi.skills import CodeRunner
+from rumi.tasks import Tasks
 from rumi.texts import Language
-from rumi.tools import FILE_TOOLS, ForgetTool, RememberTool, Tool, UseSkill, WebFetch, WebSearch
+from rumi.tools import FILE_TOOLS, ForgetTool, Progress, RememberTool, Tool, UseSkill, WebFetch, WebSearch
 from rumi.web import Web
+
+RESEARCHES: Final = 3
+"""How many researchers one chat's turn may wait for at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class Toolbox:
     runner: CodeRunner
     workspaces: Path
     model_for: Callable[[str, Language, str], Model]
+    tasks: Callable[[], Tasks]
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
@@ -37,9 +47,24 @@ class Toolbox:
             WebSearch(partial(self.web.search, chat)),
             RememberTool(self.memory, owner, chat, view.tainted, view.language),
             ForgetTool(self.memory, owner, view.language),
+            *self._research(view, owner),
             *self.of_channel(chat),
         )
         return (*tools, self._use_skill(view, ("bash", *FILE_TOOLS, *(tool.spec.name for tool in tools))))
+
+    def _research(self, view: ChatView, owner: str) -> tuple[Tool, ...]:
+        places = trio.CapacityLimiter(RESEARCHES)
+
+        async def ask(task: TaskRecord, progress: Progress) -> TaskRecord:
+            return await self.tasks().run(
+                replace(task, language=view.language(), model=view.model()), progress
+            )
+
+        async def begin(task: TaskRecord) -> TaskRecord:
+            return await self.tasks().begin(replace(task, language=view.language(), model=view.model()))
+
+        task = TaskRecord("", owner, "", view.chat)
+        return ResearchTool(ask, task, places, begin), RepositoryTool(ask, task, places, begin)
 
     def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
         async def answer(prompt: str) -> str:

@@ -55,6 +55,7 @@ from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Model, ModelSet, Waiting
 from rumi.offload import Threads
 from rumi.redact import Redactor
+from rumi.research import RepositoryCache, RepositoryKind, WebKind
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
 from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
@@ -73,7 +74,7 @@ from rumi.status import StatusSource, outline
 from rumi.switchboard import Switchboard
 from rumi.tasks import Tasks, TaskServices, places
 from rumi.toolbox import Toolbox
-from rumi.web import add_fetcher
+from rumi.web import add_fetcher, guarded_streams
 from rumi.windows import About, Live, Windows, of_the_tree
 
 logger = logging.getLogger(__name__)
@@ -132,6 +133,7 @@ class Tree:
             runner=CodeRunner(trusted, Threads()),
             workspaces=home.workspaces,
             model_for=model_for,
+            tasks=lambda: self.tasks,
             of_channel=lambda chat: self._channel_of(chat).tools_for(chat),
         )
         self.audit = AuditLog(
@@ -177,7 +179,20 @@ class Tree:
             workspaces=workspaces,
             publisher=publisher,
             model_for=model_for,
-            kinds={},
+            kinds={
+                "web": WebKind(
+                    web,
+                    prompts.words["research-web"],
+                    time.time,
+                    lambda task, report: self.tasks.run(task, report),
+                ),
+                "repo": RepositoryKind(
+                    prompts.words["research-repo"],
+                    partial(guarded_streams, web_settings_of(loaded)),
+                    RepositoryCache(home.root / "cache" / "repositories"),
+                    sandbox_limits(loaded),
+                ),
+            },
             limits=task_limits,
             places=places(task_limits.max_running, task_limits.per_owner),
             files=home.tasks,

@@ -3,8 +3,11 @@
 A task uses this. It gives a model the instructions and the tools, and what the model answers to `check`.
 """
 
+from rumi.research.kinds import RepositoryKind, WebKind
 from rumi.research.receipts import Claim, Report, check
+from rumi.research.repository import RepositoryCache
 from rumi.research.sources import Source, Sources, SourcesFull, Text
+from rumi.research.tool import RepositoryTool, ResearchTool
 from rumi.research.web import PROMPTS, Note, Prefetched, WebResearch
 from rumi.research.workspace import bounded, workspace_tools
 
@@ -14,10 +17,15 @@ __all__ = [
     "Note",
     "Prefetched",
     "Report",
+    "RepositoryCache",
+    "RepositoryKind",
+    "RepositoryTool",
+    "ResearchTool",
     "Source",
     "Sources",
     "SourcesFull",
     "Text",
+    "WebKind",
     "WebResearch",
     "bounded",
     "check",

@@ -18,6 +18,7 @@ from rumi.research.workspace import MOST_BYTES, workspace_tools
 from rumi.safe_open import shown
 from rumi.texts import Language
 from rumi.tools import (
+    Progress,
     Question,
     Shell,
     Tool,
@@ -45,7 +46,7 @@ _HEADING_CHARS: Final = 120
 _HEADING: Final = re.compile(r"^(#{1,6} .*)$", re.MULTILINE)
 _FILE: Final = re.compile(r"pages/([1-9]\d{0,5})\.md")
 
-FetchPage = Callable[[str, Method], Awaitable[Page]]
+FetchPage = Callable[[str, Method, Progress], Awaitable[Page]]
 SearchWeb = Callable[[str, int, Topic], Awaitable[SearchResults]]
 
 
@@ -109,7 +110,7 @@ class WebResearch:
 
         async def one(url: str) -> None:
             try:
-                got[url] = await self._pages.shown(await self._fetch(url, "GET"), share)
+                got[url] = await self._pages.shown(await self._fetch(url, "GET", lambda step: None), share)
             except FetchError as error:
                 got[url] = error
 

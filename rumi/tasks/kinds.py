@@ -1,6 +1,6 @@
 """What a kind of task brings: instructions, tools, and what becomes of the answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ class TaskWork:
 
     instructions: str
     tools: Sequence[Tool]
-    finish: Callable[[str, bool], tuple[str, str]]
+    finish: Callable[[str, bool], Awaitable[tuple[str, str]]]
     before: tuple[Message, ...] = ()
     given: tuple[str, ...] = ()
     sources: Callable[[], int] = lambda: 0

@@ -223,7 +223,7 @@ class Task(Actor[TaskMessage]):
         state = STATE_OF.get(finished.reason, "failed")
         if state == "succeeded" and not finished.answer.strip():
             return Outcome("failed", f"❌ {texts.told(record.language, 'The model gave no answer.')}")
-        answer, report = work.finish(finished.answer, state == "succeeded")
+        answer, report = await work.finish(finished.answer, state == "succeeded")
         return Outcome(state, answer, report, self._tainted or bool(work.before), finished.reason)
 
     def _limits(self) -> TurnLimits:

@@ -6,7 +6,7 @@ from unicodedata import normalize
 
 from rumi.texts.language import Language, pick
 
-Deed: TypeAlias = Literal["fetch", "send_file", "remember", "forget"]
+Deed: TypeAlias = Literal["fetch", "send_file", "remember", "forget", "research"]
 
 
 Verdict: TypeAlias = Literal["yes", "no", "expired"]
@@ -21,6 +21,7 @@ _DEEDS: dict[Deed, tuple[str, str]] = {
     "send_file": ("mandarte este archivo", "send you this file"),
     "remember": ("guardar esto en la memoria", "save this to memory"),
     "forget": ("olvidar esto", "forget this"),
+    "research": ("investigar esto afuera", "research this outside"),
 }
 
 
@@ -30,6 +31,7 @@ _DETAILS = {
     "path": ("archivo", "file"),
     "key": ("clave", "key"),
     "value": ("valor", "value"),
+    "question": ("pregunta", "question"),
 }
 
 

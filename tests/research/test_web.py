@@ -15,6 +15,7 @@ from rumi.models.chat_completions import ChatCompletions
 from rumi.models.server import Server
 from rumi.research import PROMPTS, Sources, WebResearch
 from rumi.texts import Language
+from rumi.tools import Progress
 from rumi.web import Fetch, Method, Page, Search, SearchResults, Topic
 from rumi.web.search import Searching
 from tests.fakes import fifty_pages as island
@@ -87,7 +88,7 @@ async def studying(
             async def search(query: str, most: int, topic: Topic) -> SearchResults:
                 return await world.ref.ask(Search(query, "task", most, topic))
 
-            async def fetch(url: str, method: Method) -> Page:
+            async def fetch(url: str, method: Method, progress: Progress) -> Page:
                 return await world.ref.ask(Fetch(url, "task", method, whole=True))
 
             research = WebResearch(

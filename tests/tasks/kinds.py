@@ -46,10 +46,13 @@ class Looking:
     @asynccontextmanager
     async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
         self.opened += 1
+
+        async def finish(answer: str, whole: bool) -> tuple[str, str]:
+            await trio.lowlevel.checkpoint()
+            return answer, json.dumps({"whole": whole})
+
         try:
-            yield TaskWork(
-                INSTRUCTIONS, (Look(room, self),), lambda answer, whole: (answer, '{"whole": true}')
-            )
+            yield TaskWork(INSTRUCTIONS, (Look(room, self),), finish)
         finally:
             self.opened -= 1
 

@@ -1,0 +1,163 @@
+"""The kinds of research as tasks: on the web, and in a repository."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from rumi.marked import one_line
+from rumi.models import Message
+from rumi.offload import Threads
+from rumi.research.prose import commits_in, places_in
+from rumi.research.receipts import check
+from rumi.research.repository import Repository, RepositoryCache, open_repository
+from rumi.research.sources import Source, Sources
+from rumi.research.tool import Ask, ResearchTool
+from rumi.research.web import Note, WebResearch
+from rumi.research.workspace import workspace_tools
+from rumi.sandbox import SandboxLimits
+from rumi.tasks import TaskRoom, TaskWork
+from rumi.tools import Tool
+from rumi.web import Streams, Web, given_in, parse_target
+
+HELPERS: Final = 3
+"""How many researchers a research may have at work for it."""
+
+
+class WebKind:
+    """Research on the web. Its options: `urls`, the pages with which it begins.
+
+    `words` are those of its prompt; `ask` runs the attached researchers that a research may start.
+    """
+
+    def __init__(self, web: Web, words: str, now: Callable[[], float], ask: Ask) -> None:
+        self._web = web
+        self._words = words
+        self._now = now
+        self._ask = ask
+
+    @asynccontextmanager
+    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+        """Prepare a research on the web: fetch its first pages.
+
+        Raises:
+            RumiError: Its files cannot be used.
+        """
+        task, language = room.task, room.language
+        sources = await Sources.open(room.files)
+        urls = [parse_target(url).href for url in _strings(json.loads(task.options).get("urls"))]
+        research = WebResearch(
+            task.question,
+            urls,
+            words=self._words,
+            today=datetime.fromtimestamp(self._now()).astimezone().date().isoformat(),
+            fetch=partial(self._web.fetch, room.key, whole=True),
+            search=partial(self._web.search, room.key),
+            shell=room.shell,
+            sources=sources,
+            context_tokens=room.context_tokens,
+        )
+        if urls:
+            room.report("reading the given pages")
+        first = await research.prefetched()
+        missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
+
+        async def finish(answer: str, whole: bool) -> tuple[str, str]:
+            report = await research.report(_with_notes(answer, sources, whole), language)
+            return report.text(language), json.dumps(report.to_json(), ensure_ascii=False)
+
+        yield TaskWork(
+            instructions=research.instructions,
+            tools=(*research.tools, *_helpers(room, self._ask)),
+            finish=finish,
+            before=tuple(Message("user", text) for text in (*first.messages, *missed)),
+            given=(*given_in(task.question), *urls, *first.links),
+            sources=lambda: len(sources.all),
+        )
+
+
+class RepositoryKind:
+    """Research in a repository. Its options: `uri`, `ref`, `full`, and `local` where a folder is allowed."""
+
+    def __init__(
+        self, words: str, streams: Callable[[], Streams], cache: RepositoryCache, limits: SandboxLimits
+    ) -> None:
+        self._words = words
+        self._streams = streams
+        self._cache = cache
+        self._limits = limits
+
+    @asynccontextmanager
+    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+        """Clone the repository.
+
+        Raises:
+            RumiError: It cannot be cloned. The error says why.
+        """
+        options: dict[str, Any] = json.loads(room.task.options)
+        sources = await Sources.open(room.files)
+        async with open_repository(
+            str(options.get("uri", "")),
+            ref=str(options.get("ref") or ""),
+            full=bool(options.get("full")),
+            shell=room.shell,
+            workspace=room.workspace,
+            cache=self._cache,
+            network=self._streams(),
+            progress=room.report,
+            local_allowed=bool(options.get("local")),
+            sandbox_limits=self._limits,
+        ) as repository:
+
+            async def noted(path: str, text: str) -> Source | None:
+                return await sources.add("file", path, path, text)
+
+            async def finish(answer: str, whole: bool) -> tuple[str, str]:
+                return await _checked(_with_notes(answer, sources, whole), room, sources, repository)
+
+            yield TaskWork(
+                instructions=f"{self._words}\n\n{repository.facts()}",
+                tools=(*repository.tools(), *workspace_tools(room.shell, noted), Note(sources)),
+                finish=finish,
+                given=given_in(room.task.question),
+                sources=lambda: len(sources.all),
+            )
+
+
+async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Repository) -> tuple[str, str]:
+    """Check an answer about a repository against it and against what was read."""
+    lines = {(place.path, line) for place in places_in(answer) for line in (place.first, place.last)}
+    there = {each for each in sorted(lines) if await repository.exists(*each)}
+    commits = {name for _, name in commits_in(answer) if await repository.commit(name) is not None}
+    texts = await sources.texts()
+    report = await Threads()(
+        lambda: check(
+            answer,
+            texts,
+            lambda path, line: (path, line) in there,
+            is_commit=commits.__contains__,
+            language=room.language,
+            asked=room.task.question,
+        )
+    )
+    return report.text(room.language), json.dumps(report.to_json(), ensure_ascii=False)
+
+
+def _with_notes(answer: str, sources: Sources, whole: bool) -> str:
+    """Return the answer; behind one that was cut short, what the research has noted."""
+    return answer if whole or not sources.notes else "\n\n".join([answer, *sources.notes])
+
+
+def _helpers(room: TaskRoom, ask: Ask) -> tuple[Tool, ...]:
+    """Return the tool with which a research that no other one has started asks researchers of its own."""
+    if room.task.parent:
+        return ()
+    return (ResearchTool(ask, room.task, trio.CapacityLimiter(HELPERS)),)
+
+
+def _strings(found: object) -> Sequence[str]:
+    return [str(each) for each in found] if isinstance(found, list) else []

@@ -1,0 +1,148 @@
+"""The tools with which a chat, or a research, has something researched."""
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final, Protocol
+
+import trio
+
+from rumi.journal import TaskRecord
+from rumi.marked import block
+from rumi.models import ToolSpec
+from rumi.tools import Progress, Question, ToolResult
+from rumi.web import links_in
+
+MOST_URLS: Final = 10
+
+Ask = Callable[[TaskRecord, Progress], Awaitable[TaskRecord]]
+"""Runs an attached task to its end."""
+
+_QUESTION: Final = {
+    "type": "string",
+    "description": "All that has to be known to answer it: nobody can be asked",
+}
+_BACKGROUND: Final = {
+    "type": "boolean",
+    "description": "true: return at once; the result comes to the user as a message of its own",
+}
+
+
+class Begin(Protocol):
+    """Begins a detached task."""
+
+    async def __call__(self, task: TaskRecord, /) -> TaskRecord:
+        """Return it with its number."""
+        ...
+
+
+class ResearchTool:
+    """The tool `research`: a researcher of its own reads the web and answers with sources.
+
+    The tasks that it starts are like `task`: of its owner, chat and language. Without `begin` none can go on
+    in the background. `places` bounds how many run at once.
+    """
+
+    concurrent = True
+    name = "research"
+    description = (
+        "Have a question researched on the web by a researcher of its own, who reads pages and answers with "
+        "sources. It takes minutes: for what one or two pages answer, use web_search and web_fetch."
+    )
+    own: Mapping[str, object] = {
+        "urls": {"type": "array", "items": {"type": "string"}, "description": "Pages to begin with"}
+    }
+    needed: tuple[str, ...] = ("question",)
+    kind = "web"
+
+    def __init__(
+        self, ask: Ask, task: TaskRecord, places: trio.CapacityLimiter, begin: Begin | None = None
+    ) -> None:
+        self._ask = ask
+        self._task = task
+        self._places = places
+        self._begin = begin
+        properties = {"question": _QUESTION, **self.own}
+        if begin is not None:
+            properties["background"] = _BACKGROUND
+        parameters = {"type": "object", "properties": properties, "required": list(self.needed)}
+        self.spec = ToolSpec(self.name, self.description, parameters)
+
+    async def prepare(self) -> None:
+        """Nothing has to be made ready."""
+        await trio.lowlevel.checkpoint()
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return the question for the user: what a research asks may carry something away."""
+        asked = self._asked(arguments)
+        return None if isinstance(asked, str) else Question("research", asked)
+
+    def _asked(self, arguments: Mapping[str, object]) -> dict[str, str] | str:
+        """Return the arguments as the user reads them, or what is wrong with them."""
+        question, urls = arguments.get("question"), arguments.get("urls")
+        if not isinstance(question, str) or not question.strip():
+            return f"{self.name} needs `question`, a string that is not empty"
+        urls = [] if urls is None else urls
+        if not isinstance(urls, list) or len(urls) > MOST_URLS or not all(isinstance(u, str) for u in urls):
+            return f"{self.name} takes `urls` as a list of at most {MOST_URLS} strings"
+        return {"question": question.strip(), **({"url": " ".join(urls)} if urls else {})}
+
+    def _options(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        return {"urls": arguments.get("urls") or []}
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Do it without showing steps."""
+        return await self.call_reporting(arguments, lambda step: None)
+
+    async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
+        """Have it researched. Cancelled, the research is stopped, and nothing of it runs on."""
+        asked = self._asked(arguments)
+        if isinstance(asked, str):
+            return ToolResult(False, asked)
+        task = TaskRecord(
+            self.kind,
+            self._task.owner,
+            asked["question"],
+            self._task.chat,
+            parent=self._task.id,
+            options=json.dumps(self._options(arguments)),
+            language=self._task.language,
+            model=self._task.model,
+        )
+        if arguments.get("background") is True and self._begin is not None:
+            begun = await self._begin(task)
+            return ToolResult(True, f"task {begun.id} has begun; the user gets its result as a message")
+        async with self._places:
+            done = await self._ask(task, progress)
+        inside = block(f"{self.name}: task {done.id}", f"{done.state}\n\n{done.answer}")
+        links = tuple(link for link in links_in(done.answer) if "?" not in link)
+        return ToolResult(done.state in ("succeeded", "out_of_budget"), inside, tainted=True, links=links)
+
+
+class RepositoryTool(ResearchTool):
+    """The tool `research_repo`: a researcher of its own reads a repository."""
+
+    name = "research_repo"
+    description = (
+        "Have a question about a git repository answered by a researcher of its own, who clones it and reads "
+        "its files and history. It takes minutes."
+    )
+    own: Mapping[str, object] = {
+        "uri": {"type": "string", "description": "The repository's https address"},
+        "ref": {"type": "string", "description": "A branch, tag or commit; default: the default branch"},
+    }
+    needed = ("uri", "question")
+    kind = "repo"
+
+    def _asked(self, arguments: Mapping[str, object]) -> dict[str, str] | str:
+        uri, ref = arguments.get("uri"), arguments.get("ref")
+        asked = super()._asked({"question": arguments.get("question")})
+        if isinstance(asked, str):
+            return asked
+        if not isinstance(uri, str) or not uri.strip():
+            return f"{self.name} needs `uri`, a string that is not empty"
+        if ref is not None and not isinstance(ref, str):
+            return f"{self.name} takes `ref` as a string"
+        return {**asked, "url": uri.strip()}
+
+    def _options(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        return {"uri": str(arguments["uri"]).strip(), "ref": arguments.get("ref") or ""}
