@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 class RumiError(Exception):
     """One sentence about the error, and what to do next.
 
-    `exit_code` is the process's exit code if the error reaches the command line.
+    `exit_code` is the process's exit code if the error reaches the command line. `code` is what programs call
+    its kind; empty for most.
     """
 
     exit_code: ClassVar[int] = 1
+    code: ClassVar[str] = ""
 
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(message)
@@ -29,6 +31,7 @@ class UsageError(RumiError):
     """Wrong usage or configuration; also a home that another process holds."""
 
     exit_code = 2
+    code = "tool_input"
 
 
 class NotTaken(RumiError):
@@ -41,6 +44,8 @@ class NotTaken(RumiError):
 
 class ConfigError(UsageError):
     """A configuration key that is unknown, or a value that is not allowed."""
+
+    code = "config"
 
 
 def single(error: BaseException) -> BaseException:

@@ -72,10 +72,10 @@ from rumi.skills import (
 )
 from rumi.status import StatusSource, outline
 from rumi.switchboard import Switchboard
-from rumi.tasks import Tasks, TaskServices, places
+from rumi.tasks import Tasks, TaskServices, places, tasks_calls
 from rumi.toolbox import Toolbox
 from rumi.web import add_fetcher, guarded_streams
-from rumi.windows import About, Live, Windows, of_the_tree
+from rumi.windows import About, Live, TaskStream, Windows, of_the_tree
 
 logger = logging.getLogger(__name__)
 
@@ -199,6 +199,7 @@ class Tree:
             now=time.time,
             wake=lambda message: self.inbox.wake(message),
             ended=lambda id: self.tasks.ended(id),
+            stepped=lambda id, step: self.tasks.stepped(id, step),
         )
         self.tasks = Tasks(self.root, task_services, ids, Threads(), language)
         self.services = ChatServices(
@@ -240,16 +241,18 @@ class Tree:
             loaded.marks(),
             tuple(notes),
         )
-        self.windows = Windows(self.inbox, lessons, journal, hub, pending, ids, about)
+        self.windows = Windows(self.inbox, self.tasks, lessons, journal, hub, pending, ids, about)
         more = {
             "memory": memory_calls(asking(memory), lessons.learn_of, ids),
             "chats": chats_calls(journal.ask, self.inbox.delete),
+            "tasks": tasks_calls(self.tasks),
         }
         answers = Switchboard(self.status, self.inbox, more).calls()
         calls = {name: self.windows.counted(call) for name, call in answers.items()}
         calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
-        streams = {"window": self.windows.serve, "events": self._live.serve}
+        task_stream = self.windows.counted_stream(TaskStream(self.tasks, hub).serve)
+        streams = {"window": self.windows.serve, "events": self._live.serve, "task": task_stream}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         for channel in channels:
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)

@@ -23,6 +23,11 @@ COMMANDS = {
     "reset": ("rumi.cli.reset", "Reset a chat, like /reset in it."),
     "chats": ("rumi.cli.chats", "List, show, search, export and delete chats and what was said in them."),
     "fetch": ("rumi.cli.fetch", "Get what the assistant would get from a URL, or judge URLs (--check)."),
+    "research": (
+        "rumi.cli.research",
+        "Have a question researched, with sources: on the web, or in a repository.",
+    ),
+    "tasks": ("rumi.cli.tasks", "List, show, follow, stop and delete tasks: work in the background."),
     "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
     "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),

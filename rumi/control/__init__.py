@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rumi.control.client import ControlClient, NoAnswer, NotRunning, connect
     from rumi.control.paths import socket_path
-    from rumi.control.server import Call, ControlServer
+    from rumi.control.server import Call, ControlServer, Stream
     from rumi.control.stacks import dump_on_signal
     from rumi.control.wire import Wire, WireClosed
 
@@ -20,6 +20,7 @@ __all__ = [
     "ControlServer",
     "NoAnswer",
     "NotRunning",
+    "Stream",
     "Wire",
     "WireClosed",
     "connect",
@@ -29,6 +30,7 @@ __all__ = [
 
 _PLACES = {
     "Call": "server",
+    "Stream": "server",
     "ControlServer": "server",
     "Wire": "wire",
     "WireClosed": "wire",

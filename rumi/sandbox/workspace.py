@@ -28,6 +28,8 @@ BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own
 class WorkspaceError(RumiError):
     """A path in a workspace that is refused, or a workspace that cannot be used."""
 
+    code = "workspace"
+
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceUse:

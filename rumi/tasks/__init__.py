@@ -2,6 +2,19 @@
 
 from rumi.tasks.kinds import TaskKind, TaskRoom, TaskWork
 from rumi.tasks.services import TaskLimits, TaskServices
+from rumi.tasks.serving import as_json, id_of, task_of, tasks_calls
 from rumi.tasks.tasks import Tasks, places
 
-__all__ = ["TaskKind", "TaskLimits", "TaskRoom", "TaskServices", "TaskWork", "Tasks", "places"]
+__all__ = [
+    "TaskKind",
+    "TaskLimits",
+    "TaskRoom",
+    "TaskServices",
+    "TaskWork",
+    "Tasks",
+    "as_json",
+    "id_of",
+    "places",
+    "task_of",
+    "tasks_calls",
+]

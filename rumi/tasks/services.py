@@ -37,7 +37,8 @@ class TaskLimits:
 class TaskServices:
     """What tasks share. `files` has one folder for each task that only the program writes.
 
-    `places` bounds how many run. `wake` hands a stored message to its chat, `ended` hears of each end.
+    `places` bounds how many run. `wake` hands a stored message to its chat, `ended` hears of each
+    end, `stepped` of each step.
     """
 
     journal: ActorRef[JournalMessage]
@@ -52,3 +53,4 @@ class TaskServices:
     now: Callable[[], float]
     wake: Callable[[Incoming], None]
     ended: Callable[[int], None]
+    stepped: Callable[[int, str], None]

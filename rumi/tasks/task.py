@@ -193,7 +193,8 @@ class Task(Actor[TaskMessage]):
         except RumiError as error:
             text = f"❌ {texts.told_error(language, error)}"
             services.publisher.publish(key, turn, TurnFinished("model_error", text))
-            return Outcome("failed", text)
+            failed = {"code": error.code, "message": error.message, "advice": error.advice}
+            return Outcome("failed", text, json.dumps({"error": failed}, ensure_ascii=False))
 
     async def _think(self, record: TaskRecord, work: TaskWork, model: Model) -> Outcome:
         if not self._entries:
@@ -260,6 +261,7 @@ class Task(Actor[TaskMessage]):
     def _say(self, step: str) -> None:
         """Show a step to people."""
         self._step = one_line(step, 200)
+        self._services.stepped(self._id, self._step)
         self._report(self._step)
 
     def _used_model(self, reply: Reply) -> None:

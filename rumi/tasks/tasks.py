@@ -65,6 +65,8 @@ class Tasks:
         self._ids = ids
         self._offload = offload
         self._open: dict[int, TaskRecord] = {}
+        self._steps: dict[int, str] = {}
+        self._changed = trio.Event()
         self._recovery: ActorRef[GaveUp] = root.add(
             ChildSpec("task_recovery", lambda: TaskRecovery(self, services, language), capacity=1000)
         )
@@ -113,6 +115,38 @@ class Tasks:
 
     # For all
 
+    def checked(self, task: TaskRecord) -> TaskRecord:
+        """Return the task, if it can be done: its kind is known, it asks something, its model can be used.
+
+        Raises:
+            UsageError: It cannot.
+            RumiError: Its model cannot be used.
+        """
+        if task.kind not in self._services.kinds:
+            raise UsageError(f"Unknown kind of task {task.kind}.", "There are: web, repo.")
+        if not task.question.strip():
+            raise UsageError("The question is empty.", "Write what you want to know.")
+        self._services.model_for(task_key(0), task.language, task.model)
+        return task
+
+    @property
+    def at_work(self) -> bool:
+        """Return True if a task has not ended."""
+        return bool(self._open)
+
+    async def all_ended(self) -> None:
+        """Return when no task is at work."""
+        while self._open:
+            await self._changed.wait()
+
+    def step_of(self, id: int) -> str:
+        """Return the last step of a task that runs, empty without one."""
+        return self._steps.get(id, "")
+
+    def stepped(self, id: int, step: str) -> None:
+        """A task has made a step."""
+        self._steps[id] = step
+
     async def begin(self, task: TaskRecord) -> TaskRecord:
         """Store a detached task and start it; return it with its number.
 
@@ -146,7 +180,7 @@ class Tasks:
             await self._services.journal.ask(EndTask(stored.id, "failed", text))
             raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
         finally:
-            self._open.pop(stored.id, None)
+            self.ended(stored.id)
 
     async def listed(self, owner: str = "", limit: int = 50) -> tuple[TaskRecord, ...]:
         """Return the latest tasks of an owner, or of all, the newest first."""
@@ -202,6 +236,9 @@ class Tasks:
     def ended(self, id: int) -> None:
         """A task has ended."""
         self._open.pop(id, None)
+        self._steps.pop(id, None)
+        self._changed.set()
+        self._changed = trio.Event()
 
     async def remove_files(self, id: int) -> None:
         """Delete what a task has left on the disk."""

@@ -16,6 +16,8 @@ ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
 class FetchError(RumiError):
     """A fetch failed. `answered`: a server had answered before, so the error may contain its words."""
 
+    code = "fetch"
+
     def __init__(self, message: str, advice: str = "", *, answered: bool = False) -> None:
         super().__init__(message, advice)
         self.answered = answered

@@ -15,13 +15,14 @@
 way. When a program's window goes, however it does, the turn that it began is stopped; a person's goes on.
 When the holder ends, its windows attach to the next one: `LastingChat` is a chat over one process after the
 other. What a window is too slow to take is bounded as for everybody who listens, and delays nobody. `live` is
-the other thing that can be followed: what happens in the whole process.
+what happens in the whole process, `task_stream` runs or follows one task.
 """
 
 from rumi.windows.holder import About, Windows
 from rumi.windows.lasting import LastingChat
 from rumi.windows.live import Live, of_the_tree
 from rumi.windows.remote import Gone, NotThere, RemoteChat, Wish, attach
+from rumi.windows.task_stream import TaskStream
 
 __all__ = [
     "About",
@@ -30,6 +31,7 @@ __all__ = [
     "Live",
     "NotThere",
     "RemoteChat",
+    "TaskStream",
     "Windows",
     "Wish",
     "attach",

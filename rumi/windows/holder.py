@@ -23,9 +23,10 @@ from rumi.chats import (
     plain,
     to_json,
 )
-from rumi.control import Call, Wire, WireClosed
+from rumi.control import Call, Stream, Wire, WireClosed
 from rumi.errors import NotTaken, RumiError
 from rumi.journal import JournalMessage
+from rumi.tasks import Tasks
 from rumi.texts import Language
 from rumi.windows.shape import OTHER_VERSION, words_from_json
 
@@ -108,6 +109,7 @@ class Windows:
     def __init__(
         self,
         inbox: Inbox,
+        tasks: Tasks,
         lessons: Lessons,
         journal: ActorRef[JournalMessage],
         hub: Hub,
@@ -116,6 +118,7 @@ class Windows:
         about: About,
     ) -> None:
         self._inbox = inbox
+        self._tasks = tasks
         self._lessons = lessons
         self._journal = journal
         self._hub = hub
@@ -169,6 +172,8 @@ class Windows:
             while not self._idle:
                 if self._open or self._calls:
                     await self._changed.wait()
+                elif self._tasks.at_work:
+                    await self._tasks.all_ended()
                 else:
                     await self._pending.all_told()
             with trio.move_on_after(linger_s):
@@ -191,6 +196,19 @@ class Windows:
 
         return count
 
+    def counted_stream(self, stream: Stream) -> Stream:
+        """Return the stream, during which the process is not unused."""
+
+        async def count(request: Mapping[str, object], wire: Wire) -> None:
+            self._calls += 1
+            try:
+                await stream(request, wire)
+            finally:
+                self._calls -= 1
+                self._has_changed()
+
+        return count
+
     async def make_way(self, request: Mapping[str, object]) -> Mapping[str, object]:
         """End this process if nothing goes on in it, for a command that needs the home, or whose settings are
         others: its `marks` are not those of this process. Return whether it `ends`, and the open `windows`.
@@ -206,7 +224,7 @@ class Windows:
 
     @property
     def _idle(self) -> bool:
-        return not (self._open or self._calls or self._pending.untold)
+        return not (self._open or self._calls or self._tasks.at_work or self._pending.untold)
 
     async def _learn(self) -> None:
         """Extract the facts that are due, in bounded time, and until something else is to be done."""

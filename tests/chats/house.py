@@ -227,6 +227,7 @@ async def house(
         now=now,
         wake=lambda message: inbox.wake(message),
         ended=lambda id: tasks.ended(id),
+        stepped=lambda id, step: tasks.stepped(id, step),
     )
     tasks = Tasks(root, task_services, BUILT_IN, offload, "en")
     services = ChatServices(

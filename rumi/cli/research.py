@@ -1,0 +1,116 @@
+"""`rumi research`."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rumi.chat_ids import DEFAULT_CHAT
+from rumi.cli import run_async
+from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.tasks import exit_code_of, run, text_of
+
+if TYPE_CHECKING:
+    from rumi.control import ControlClient
+    from rumi.home import Home
+
+MODEL = click.option("--model", metavar="PROVIDER:NAME", help="The model, or offline.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+KEEP = click.option("--keep", "--no-cleanup", "keep", is_flag=True, help="Keep the files of its workspace.")
+BACKGROUND = click.option(
+    "--background", is_flag=True, help="Print its number and exit; the result comes to the chat cli."
+)
+
+
+@click.group()
+def command() -> None:
+    """Have a question researched, with sources: on the web, or in a repository."""
+
+
+@command.command()
+@click.argument("question")
+@click.option(
+    "-u", "--url", "urls", multiple=True, metavar="URL", help="A page to begin with; may be repeated."
+)
+@MODEL
+@JSON
+@KEEP
+@BACKGROUND
+def web(
+    question: str, urls: tuple[str, ...], model: str | None, as_json: bool, keep: bool, background: bool
+) -> None:
+    """Research QUESTION on the web. Progress goes to standard error, the answer to standard output."""
+    _research("web", question, {"urls": list(urls), "keep": keep}, model, as_json, background)
+
+
+@command.command()
+@click.argument("question")
+@click.option(
+    "-u", "--uri", required=True, metavar="URI", help="The repository: an https address, or a folder."
+)
+@click.option("--ref", default="", help="A branch, tag or commit.  [default: the default branch]")
+@click.option("--full", is_flag=True, help="Clone the whole history and large files.")
+@MODEL
+@JSON
+@KEEP
+@BACKGROUND
+def repo(
+    question: str,
+    uri: str,
+    ref: str,
+    full: bool,
+    model: str | None,
+    as_json: bool,
+    keep: bool,
+    background: bool,
+) -> None:
+    """Answer QUESTION from a git repository. Progress goes to standard error, the answer to standard output."""
+    if "://" not in uri:
+        uri = str(Path(uri).expanduser().resolve())
+    options = {"uri": uri, "ref": ref, "full": full, "local": True, "keep": keep}
+    _research("repo", question, options, model, as_json, background)
+
+
+def _research(
+    kind: str, question: str, options: dict[str, Any], model: str | None, as_json: bool, background: bool
+) -> None:
+    begun = begin(DEFAULT_CHAT, {})
+    request = {"kind": kind, "question": question, "options": options, "language": begun.language}
+    request["model"] = model or ""
+    if background:
+        request["chat"] = DEFAULT_CHAT
+    done = run_async(_do, begun, request, background)
+    if as_json:
+        click.echo(json.dumps(done, ensure_ascii=False, indent=2))
+    else:
+        click.echo(str(done["id"]) if background else text_of(done))
+    if not background:
+        raise click.exceptions.Exit(exit_code_of(done))
+
+
+async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[str, Any]:
+    """Have the process that holds the home do it; return the task."""
+    async with on_holder(begun, partial(_connected)) as client:
+        assert client is not None, "nobody leaves while it waits"
+        if background:
+            task: dict[str, Any] = await client.call("tasks", do="begin", **request)
+            return task
+        return await run(client, request, lambda step: say(f"· {step}"))
+
+
+@asynccontextmanager
+async def _connected(home: "Home") -> "AsyncIterator[ControlClient]":
+    from rumi.control import NotRunning, connect, socket_path
+    from rumi.windows import NotThere
+
+    if not home.holder():
+        raise NotThere("No process holds the home any more.")
+    try:
+        async with connect(socket_path(home.run, home.installation())) as client:
+            yield client
+    except NotRunning as error:
+        raise NotThere(error.message, error.advice) from error

@@ -1,0 +1,201 @@
+"""`rumi tasks`."""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.asking import when_free
+from rumi.cli.holder import say
+from rumi.errors import RumiError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rumi.control import ControlClient
+    from rumi.home import Home
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+EXIT_CODES: Final = {"succeeded": 0, "out_of_budget": 3, "stopped": 130, "interrupted": 130}
+"""The exit code for the end of a task; 1 for all others."""
+
+LINE_CHARS: Final = 100
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, show, follow, stop and delete tasks: work in the background, such as research."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@command.command("list")
+@JSON
+def list_(as_json: bool = False) -> None:
+    """List the tasks, the latest first: number, kind, state, when it was asked for, question."""
+    from rumi import texts
+
+    tasks = _ask("list")
+    if as_json:
+        click.echo(json.dumps(tasks, ensure_ascii=False, indent=2))
+        return
+    language = _language()
+    if not tasks:
+        say(texts.task_list(language, ()))
+    for task in tasks:
+        state, question = texts.task_state(language, task["state"]), _plain(texts.shortly(task["question"]))
+        click.echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {_when(task['created'])}  {question}")
+
+
+@command.command()
+@click.argument("task", type=click.IntRange(min=1), metavar="ID")
+@click.option("-f", "--follow", is_flag=True, help="Wait for its end, and show its steps.")
+@click.option("--source", type=click.IntRange(min=1), metavar="N", help="Print the stored text of a source.")
+@JSON
+def show(task: int, follow: bool, source: int | None, as_json: bool) -> None:
+    """Show task ID: its question, what it has spent, and its answer."""
+    if source is not None:
+        click.echo(run_async(_source, task, source))
+        return
+    found = _ask("show", id=task)
+    if follow and not found["ended"]:
+        found = run_async(_follow, task)
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    else:
+        click.echo(_described(found))
+
+
+@command.command()
+@click.argument("task", type=click.IntRange(min=1), metavar="ID")
+def stop(task: int) -> None:
+    """Stop task ID. Its result says that it was stopped."""
+    from rumi import texts
+
+    _ask("stop", id=task)
+    click.echo(texts.task_stops(_language(), task))
+
+
+@command.command()
+@click.argument("task", type=click.IntRange(min=1), metavar="ID")
+def delete(task: int) -> None:
+    """Delete task ID, which has ended, with its sources and files."""
+    _ask("delete", id=task)
+
+
+async def run(
+    client: "ControlClient", request: dict[str, Any], step: Callable[[str], None]
+) -> dict[str, Any]:
+    """Run or follow a task over the stream `task`; return it at its end.
+
+    Raises:
+        RumiError: It could not be begun, or the process ended before it.
+    """
+    from rumi.control import WireClosed
+    from rumi.errors import error_of
+
+    try:
+        wire = await client.stream("task", **{"do": "run", **request})
+        while True:
+            match await wire.receive():
+                case {"step": str(text)}:
+                    step(_plain(text))
+                case {"ended": dict(task)}:
+                    return task
+                case {"error": str(_)} as answer:
+                    raise error_of(answer)
+    except WireClosed:
+        raise RumiError("The running Rumi ended before the task.", "Look at: rumi tasks") from None
+
+
+def exit_code_of(task: "Mapping[str, Any]") -> int:
+    """Return the exit code for the end of a task."""
+    return EXIT_CODES.get(str(task["state"]), 1)
+
+
+def text_of(task: "Mapping[str, Any]") -> str:
+    """Return a task's answer, safe for a terminal."""
+    return "\n".join(_plain(line) for line in str(task["answer"]).split("\n"))
+
+
+def _ask(do: str, **fields: object) -> Any:
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    return run_async(when_free, home, "tasks", _here, {"do": do, **fields})
+
+
+async def _here(home: "Home", request: "Mapping[str, object]") -> object:
+    """Do it in a home that no process holds: nothing runs there."""
+    from rumi.journal import DeleteTask, ListTasks, LoadTask, open_journal
+    from rumi.tasks import as_json, id_of
+
+    with home.hold("rumi tasks"):
+        async with open_journal(home.state_db) as ask:
+            if request["do"] == "list":
+                return [as_json(task) for task in await ask(ListTasks())]
+            id = id_of(request)
+            found = await ask(LoadTask(id))
+            if found is None:
+                raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
+            if request["do"] == "stop":
+                raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
+            if request["do"] == "delete" and not await ask(DeleteTask(id)):
+                raise UsageError(f"Task {id} has not ended.", "Stop it first.")
+            return as_json(found[0])
+
+
+async def _follow(id: int) -> dict[str, Any]:
+    from rumi.cli.attach import connected
+
+    async with connected() as client:
+        return await run(client, {"do": "follow", "id": id}, lambda step: say(f"· {step}"))
+
+
+async def _source(id: int, number: int) -> str:
+    from rumi.config import home_from
+    from rumi.home import Home
+    from rumi.research import Sources
+
+    folder = Home(home_from(os.environ)).tasks / str(id)
+    if not folder.is_dir():
+        raise UsageError(f"Task {id} has no sources.", "Look at the list of tasks.")
+    sources = await Sources.open(folder)
+    if sources.get(number) is None:
+        raise UsageError(f"Task {id} has no source {number}.", "Its answer lists those that it has.")
+    text = await sources.text(number)
+    return "\n".join(_plain(line) for line in text.split("\n"))
+
+
+def _described(task: "Mapping[str, Any]") -> str:
+    from rumi import texts
+
+    spent = task["spent"]
+    tokens = spent["prompt_tokens"] + spent["completion_tokens"]
+    used = f"{spent['calls']} calls · {tokens} tokens · {spent['seconds']:.0f} s · {spent['sources']} sources"
+    head = f"{task['id']} · {task['kind']} · {texts.task_state(_language(), task['state'])} · {used}"
+    question = "\n".join(_plain(line) for line in str(task["question"]).split("\n"))
+    return "\n\n".join(filter(None, (head, question, text_of(task))))
+
+
+def _when(time: str) -> str:
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _plain(line: str) -> str:
+    """Return a line without what moves a terminal's cursor."""
+    from rumi.logbook import clean
+
+    return clean(line)
+
+
+def _language() -> Any:
+    from rumi.cli.speaking import reader
+
+    return reader()

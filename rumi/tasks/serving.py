@@ -1,0 +1,91 @@
+"""The calls of tasks for other processes: requests and answers as JSON objects.
+
+`list` (of an `owner`, or of all); `show`, `stop`, `delete` (an `id`); `begin` (a `kind`, a `question`, its
+`options`, for a `chat`).
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import Final, TypeAlias
+
+from rumi.audit import utc
+from rumi.chat_ids import LOCAL
+from rumi.errors import UsageError
+from rumi.journal import TaskRecord
+from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
+
+Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+
+MOST_LISTED: Final = 1000
+
+
+def tasks_calls(tasks: Tasks) -> Serve:
+    """Return the function that serves such calls. The one who asks owns the home: every task is shown."""
+
+    async def serve(request: Mapping[str, object]) -> object:
+        """Execute a request.
+
+        Raises:
+            UsageError: The request is invalid, or there is no such task.
+            RumiError: It cannot be done.
+        """
+        match request.get("do"):
+            case "list":
+                listed = await tasks.listed(str(request.get("owner") or ""), MOST_LISTED)
+                return [as_json(task) for task in listed]
+            case "show":
+                return as_json(await tasks.show(id_of(request)))
+            case "stop":
+                return as_json(await tasks.stop(id_of(request)))
+            case "delete":
+                await tasks.delete(id_of(request))
+                return None
+            case "begin":
+                return as_json(await tasks.begin(tasks.checked(task_of(request))))
+            case _:
+                raise UsageError(
+                    "The tasks do not know this request.", "They can list, show, stop, delete and begin."
+                )
+
+    return serve
+
+
+def as_json(task: TaskRecord) -> dict[str, object]:
+    """Return a task as JSON; times as in RFC 3339, None for what has not been."""
+    times = {
+        name: utc(at) if (at := getattr(task, name)) else None for name in ("created", "started", "ended")
+    }
+    return {
+        **asdict(task),
+        **times,
+        "parent": task.parent or None,
+        "message": task.message or None,
+        "options": json.loads(task.options),
+        "report": json.loads(task.report),
+    }
+
+
+def id_of(request: Mapping[str, object]) -> int:
+    """Return the number that a request names.
+
+    Raises:
+        UsageError: It names none.
+    """
+    given = request.get("id")
+    if not isinstance(given, int):
+        raise UsageError("The request names no task.")
+    return given
+
+
+def task_of(request: Mapping[str, object]) -> TaskRecord:
+    """Return the task that a request asks for."""
+    kind, question, options = request.get("kind"), request.get("question"), request.get("options") or {}
+    if not isinstance(kind, str) or not isinstance(question, str) or not isinstance(options, dict):
+        raise UsageError("The request names no task.")
+    language: Language = "es" if request.get("language") == "es" else "en"
+    chat, model = str(request.get("chat") or ""), str(request.get("model") or "")
+    return TaskRecord(
+        kind, LOCAL, question, chat, options=json.dumps(options), language=language, model=model
+    )
