@@ -68,7 +68,7 @@ def repo(
     keep: bool,
     background: bool,
 ) -> None:
-    """Answer QUESTION from a git repository. Progress goes to standard error, the answer to standard output."""
+    """Answer QUESTION from a git repository, as `rumi research web` does from the web."""
     if "://" not in uri:
         uri = str(Path(uri).expanduser().resolve())
     options = {"uri": uri, "ref": ref, "full": full, "local": True, "keep": keep}
