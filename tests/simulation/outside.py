@@ -6,7 +6,7 @@ import trio
 
 from rumi.errors import RumiError
 from rumi.models import ToolSpec
-from rumi.tools import Question, Tool, ToolResult
+from rumi.tools import Progress, Question, Tool, ToolResult
 from tests.simulation.asking import Asking
 from tests.simulation.places import Place
 from tests.simulation.ports import Life
@@ -18,7 +18,7 @@ DO = ToolSpec("do", "Does something.", {})
 
 
 class Reading:
-    """Reads a page."""
+    """Reads a page, and shows its steps."""
 
     spec = READ
     concurrent = False
@@ -34,9 +34,15 @@ class Reading:
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        return await self.call_reporting(arguments, lambda step: None)
+
+    async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
         world = self._life.world
+        progress(f"{self._place.mark}# asks")
+        progress(f"{self._place.mark}# reads")
         with world.waits.of(self._place.chat):
             await trio.sleep(world.random.choice((0, 0, 0.5)))
+        progress(f"{self._place.mark}# has read")
         return ToolResult(True, f"{self._place.mark}# {PAGE}", tainted=True)
 
 

@@ -27,7 +27,7 @@ WHATEVER_HAPPENS = (
     *("theme stuck", "theme storm", "theme late", "theme move", "moved", "stuck", "restart limits"),
     "rate limits",
     "writes on a full disk",
-    *("queued", "dropped"),
+    *("queued", "dropped", "steps"),
     *("repeated", "left behind", "excused by a violent end"),
 )
 

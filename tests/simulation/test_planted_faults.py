@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 import pytest
 import trio
 
-from rumi.agent import gate
+from rumi.agent import acting, gate
+from rumi.agent.events import ToolProgress
 from rumi.agent.gate import Gate
 from rumi.channels.telegram.address import address_of
 from rumi.channels.telegram.moves import Moves
@@ -70,6 +71,28 @@ def confirms_before_it_stores(patch: pytest.MonkeyPatch) -> None:
 def stores_again_what_it_knows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(journal_inbox, "SEEN_S", -10.0)
     patch.setattr(journal_inbox, "SEEN_LEAST", 0)
+
+
+def counts_steps_that_nobody_sees(patch: pytest.MonkeyPatch) -> None:
+    report = acting._Steps._report
+
+    def counted(self: acting._Steps, text: str) -> None:
+        self.shown += 1
+        report(self, text)
+
+    patch.setattr(acting._Steps, "_report", counted)
+
+
+def shows_a_step_behind_the_end_of_its_call(patch: pytest.MonkeyPatch) -> None:
+    told = acting.Acting._told
+
+    async def late(self: acting.Acting, call: Any, *more: Any) -> Any:
+        result = await told(self, call, *more)
+        if call.name == "read":
+            self._watch(ToolProgress(call.id, "too late", 1))
+        return result
+
+    patch.setattr(acting.Acting, "_told", late)
 
 
 def tells_strangers_each_time(patch: pytest.MonkeyPatch) -> None:
@@ -417,6 +440,8 @@ pytestmark = pytest.mark.long
         (confirms_before_it_stores, "was confirmed and not stored"),
         (stores_again_what_it_knows, "was stored more than once"),
         (tells_strangers_each_time, "the stranger"),
+        (counts_steps_that_nobody_sees, "tells step 3 behind 0"),
+        (shows_a_step_behind_the_end_of_its_call, "tells step 1 behind None"),
         (tells_before_it_is_committed, "is told and not stored"),
         (works_twice, "was worked on 2 times"),
         (stops_at_the_end, "was answered only after"),

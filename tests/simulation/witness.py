@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from rumi import texts
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+)
 from rumi.channels.telegram.address import Address
 from rumi.chats import ChatEvent, Queued, Replied, TurnStarted
 from rumi.models import Waiting
@@ -49,6 +56,8 @@ class Witness:
         """What waits in a chat, or was dropped and has no reply yet."""
         self._begun: dict[str, int] = {}
         """The message with which a chat's last turn began."""
+        self._steps: dict[tuple[str, str], int] = {}
+        """How many steps the calls that run have shown, by turn and call."""
         self.turn_now: dict[str, str] = {}
         self._turn_was: dict[str, float] = {}
         self._ending: set[str] = set()
@@ -118,6 +127,18 @@ class Witness:
                 self.turn_now[chat] = turn
             case Waiting(seconds):
                 self._world.waits.until(trio.current_time() + seconds, chat)
+            case ToolStarted(call):
+                self._steps[turn, call.id] = 0
+            case ToolProgress(id, _, step):
+                self._world.counts["steps"] += 1
+                before = self._steps.get((turn, id))
+                if before is None or step != before + 1:
+                    complain(f"{chat} {turn}: {id} tells step {step} behind {before}")
+                self._steps[turn, id] = step
+            case ToolFinished(call, _, steps):
+                before = self._steps.pop((turn, call.id), None)
+                if steps != before:
+                    complain(f"{chat} {turn}: {call.id} ends with {steps} steps and told {before}")
             case ConfirmationAsked(id, text):
                 self._react(self._asking.ask(chat, turn, id, text, process.life))
                 process.life.moment("asked")

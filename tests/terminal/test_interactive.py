@@ -13,11 +13,12 @@ from typing import cast
 import pytest
 import trio
 
-from rumi.agent import Thinking
+from rumi.agent import Thinking, ToolFinished, ToolProgress, ToolStarted
 from rumi.channels.terminal import TerminalOptions, run_terminal
 from rumi.channels.terminal.words import words_for
 from rumi.chats import ChatPort, Exchange, Replied
-from rumi.models import Emit, ModelRequest, Reply, TextDelta, Waiting
+from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall, Waiting
+from rumi.tools import ToolResult
 from tests.chats.house import echo, house
 from tests.terminal.ptys import WAIT_S, Terminal, terminal
 from tests.terminal.scripted import BUSY, STOPPED, Ask, ScriptedChat, Step, answering, finish, tool, words
@@ -127,6 +128,34 @@ async def test_ctrl_c_and_a_typed_stop_end_the_turn_in_every_phase(phase: str, k
         await talk.leave()
         assert talk.code == 0
         assert talk.chat.texts == ["go", "/stop"]
+
+
+async def test_steps_of_three_calls_change_in_place_and_only_their_number_stays() -> None:
+    calls = [ToolCall(name, "research", "{}") for name in ("north", "south", "east")]
+    script: list[Step] = [Thinking(1), *(ToolStarted(call, {"query": call.id}) for call in calls)]
+    for number in (1, 2):
+        script += [*(ToolProgress(call.id, f"{call.id} page {number}", number) for call in calls), 1.0]
+    script += [ToolFinished(call, ToolResult(True, f"{call.id} found"), 2) for call in calls]
+    async with session(
+        ScriptedChat({"go": [*script, 1.0, finish("done")], "again": [*script[:7], 60.0]})
+    ) as talk:
+        shown = talk.window
+        await shown.type("go" + ENTER)
+        for number in (1, 2):
+            steps = [f"  ↳ {call.id} page {number}" for call in calls]
+            await shown.until(lambda steps=steps: [line for line in shown.shown if "↳" in line] == steps)
+        await shown.see("east found")
+        await shown.see("done")
+        assert [line.split("  ")[1] for line in shown.everything if line.startswith("● research")] == [
+            "2 steps"
+        ] * 3
+        assert not [line for line in shown.everything if "↳" in line]
+        await shown.type("again" + ENTER)
+        await shown.see("↳ east page 1")
+        await shown.type(CTRL_C)
+        await shown.see(STOPPED)
+        await talk.leave()
+        assert not [line for line in talk.left if "↳" in line]
 
 
 async def test_ctrl_c_sends_one_stop_then_asks_for_patience_then_leaves() -> None:
