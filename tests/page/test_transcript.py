@@ -1,11 +1,16 @@
 """The talk as windows see it, from events and from the journal."""
 
+import json
+
 from rumi.agent import ToolFinished, ToolProgress, ToolStarted, TurnFinished
+from rumi.channels.page.board import Board
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, told_before
-from rumi.chats import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted
+from rumi.channels.page.windows import Window
+from rumi.chats import MOST_STEPS, ChatEvent, Happening, Queued, Replied, TurnStarted
 from rumi.journal import HistoryEntry, StoredEntry
 from rumi.marked import block
 from rumi.models import Message, TextDelta, ToolCall
+from rumi.offload import Threads
 from rumi.sandbox import about_file
 from rumi.tools import ToolResult
 
@@ -75,6 +80,32 @@ def test_a_call_has_its_last_steps_and_their_number() -> None:
     assert first["steps"][-1] == {"number": 1000, "text": "page 1000"}
     assert second["steps"] == [{"number": 1, "text": "one"}, {"number": 2, "text": "two"}]
     assert before["parts"][1]["steps"] == [{"number": 1, "text": "one"}]  # type: ignore[index]  # as it was told
+
+
+def test_a_window_is_told_steps_without_the_rest_of_the_entry() -> None:
+    transcript = Transcript()
+    window = Window(Board(dict, lambda chat: True), transcript, lambda: True, Threads())
+    transcript.watchers.add(window)
+    call = ToolCall("a", "research", "{}")
+
+    def happen(what: Happening) -> None:
+        transcript.happened(ChatEvent("web", "t1", 1.0, what))
+
+    for what in (TurnStarted("go", 1), TextDelta("word " * 10_000), ToolStarted(call, {"query": "moss"})):
+        happen(what)
+    assert [name for name, _ in window.take()] == ["entry", "entry"]
+    for number in range(1, 10_001):
+        happen(ToolProgress("a", "x" * 200, number))
+    [(name, told)] = window.take()
+    assert name == "steps"
+    assert len(json.dumps(told)) < MOST_STEPS * 250
+    assert list(window.take()) == []
+    happen(ToolProgress("a", "one more", 10_001))
+    happen(TextDelta("said meanwhile"))
+    assert [name for name, _ in window.take()] == ["entry"]
+    happen(TextDelta(" and more"))
+    happen(ToolProgress("a", "two more", 10_002))
+    assert [name for name, _ in window.take()] == ["more", "steps"]
 
 
 def test_a_reply_that_nobody_has_is_the_answer_that_the_history_ends_with() -> None:

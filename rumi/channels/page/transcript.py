@@ -44,7 +44,8 @@ class TranscriptEntry:
     """A message, an answer that may still grow, or a reply to a command.
 
     `parts` are as the page's script knows them. `revision` goes up when anything changes but that the last
-    part, a text, has become longer. `delivery` is what to acknowledge when a person has it.
+    part, a text, has become longer, or that calls have shown steps: those are counted in `steps`.
+    `delivery` is what to acknowledge when a person has it.
     """
 
     id: str
@@ -57,6 +58,7 @@ class TranscriptEntry:
     reason: str = ""
     delivery: int = 0
     revision: int = 0
+    steps: int = 0
 
     def shape(self) -> dict[str, object]:
         """Return the entry as JSON."""
@@ -69,6 +71,12 @@ class TranscriptEntry:
             "reason": self.reason,
             "delivery": self.delivery,
         }
+
+    @property
+    def showing(self) -> dict[str, object]:
+        """Return the last steps of the calls that run, by call."""
+        running = (part for part in self.parts if part.get("state") == "running")
+        return {str(part["id"]): part["steps"] for part in running if "steps" in part}
 
     @property
     def growing(self) -> str:
@@ -202,7 +210,8 @@ class Transcript:
                         {"number": number, "text": text},
                     ]  # shapes share the list
                     part["steps"] = steps[-MOST_STEPS:]
-                self._changed(entry)
+                    entry.steps += 1
+                self._changed(entry, grown=True)
             case ToolFinished(call, result, count):
                 for part in _running(entry, call.id):
                     part |= _outcome(result) | {"count": count}

@@ -59,7 +59,7 @@ class Window:
         self.transcript = transcript
         self._goes_on = goes_on
         self._marks: dict[str, None] = dict.fromkeys(transcript.entries)
-        self._told: dict[str, tuple[int, int]] = {}  # revision of an entry, characters of what grows in it
+        self._told: dict[str, tuple[int, int, int]] = {}  # revision of an entry, characters that grew, steps
         self._final: dict[str, int] = {}  # characters of what grows in an entry that no further word changes
         self._seen: dict[str, int] = {}
         self._woken = trio.Event()
@@ -86,13 +86,16 @@ class Window:
             entry = entries.get(id)
             if entry is None:
                 continue
-            revision, characters = self._told.get(id, (-1, 0))
+            revision, characters, steps = self._told.get(id, (-1, 0, 0))
             grown = entry.growing
-            self._told[id] = (entry.revision, len(grown))
+            self._told[id] = (entry.revision, len(grown), entry.steps)
             if revision != entry.revision:
                 yield "entry", entry.shape()
-            elif len(grown) > characters:
+                continue
+            if len(grown) > characters:
                 yield "more", {"id": id, "text": grown}
+            if entry.steps > steps:
+                yield "steps", {"id": id, "calls": entry.showing}
 
     def rendered(self, name: str, what: Any) -> object:
         """Return what `take` gave, as the browser shows it: Markdown as HTML. Blocking.

@@ -43,6 +43,7 @@ function listen() {
   on("history", house.history);
   on("entry", talk.entry);
   on("more", talk.more);
+  on("steps", talk.steps);
   on("over", () => {
     own.close();
     over();

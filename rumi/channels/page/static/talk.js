@@ -128,13 +128,13 @@ export function entry(shape, place = null) {
     const is = JSON.stringify(part);
     const was = known.shown[place];
     if (was && was.is === is) return was;
-    if (was && part.kind === "tool" && was.id === part.id) { // who stands on it, or has folded it open, stays there
+    if (was && part.kind === "tool" && was.part.id === part.id) { // who stands on it, or has folded it open, stays there
       fill(was.node, part);
-      return { ...was, is };
+      return { is, part, node: was.node };
     }
     const now = show(part, shape);
     if (was && was.node.open) now.open = true;
-    return { is, id: part.id, node: now };
+    return { is, part, node: now };
   });
   arrange(element, [...shown.map((each) => each.node), ...remarks(shape)]);
   if (!element.isConnected) log.append(element);
@@ -194,6 +194,20 @@ export function more({ id, html, tail }) {
   last.is = ""; // whatever is told next differs from this
   last.node.lastElementChild.before(...nodes(html));
   last.node.lastElementChild.replaceChildren(...nodes(tail));
+  if (stay) log.scrollTop = log.scrollHeight;
+}
+
+/** Calls of an entry that run have shown steps. */
+export function steps({ id, calls }) {
+  const known = entries.get(id);
+  if (!known) return;
+  const stay = atEnd();
+  for (const each of known.shown) {
+    if (!calls[each.part.id] || each.part.state !== "running") continue;
+    each.part = { ...each.part, steps: calls[each.part.id] };
+    each.is = JSON.stringify(each.part);
+    fill(each.node, each.part);
+  }
   if (stay) log.scrollTop = log.scrollHeight;
 }
 
