@@ -1,7 +1,9 @@
 """`rumi fetch URL`: what the assistant would get, and in what words it says no."""
 
+import json
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,11 +24,20 @@ class Site(BaseHTTPRequestHandler):
             self.waiting.set()
             self.rfile.read(1)
             return
-        if self.path == "/inside":
+        if self.path in ("/inside", "/moved"):
             self.send_response(302)
-            self.send_header("Location", "http://10.0.0.1/")
+            self.send_header("Location", "http://10.0.0.1/" if self.path == "/inside" else "/large")
             self.send_header("Content-Length", "0")
             self.end_headers()
+            return
+        if self.path == "/large":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain")
+            self.send_header("Content-Length", "900000")
+            self.end_headers()
+            for _ in range(9):
+                self.wfile.write(b"word " * 20_000)
+                time.sleep(0.2)
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -82,3 +93,26 @@ def test_an_interrupt_ends_a_fetch_that_nobody_answers(tmp_path: Path, site: str
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=BOUND_S) == ("", "")
     assert process.returncode == 130
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.parametrize(
+    ("language", "first", "word"),
+    [("en", "redirected to 127.0.0.1", "received"), ("es", "redirigido a 127.0.0.1", "llegaron")],
+)
+def test_a_slow_page_shows_its_steps_in_the_language_of_the_turn(
+    tmp_path: Path, site: str, language: str, first: str, word: str
+) -> None:
+    env = {"RUMI_SANDBOX__BACKEND": "bubblewrap", "RUMI_LANGUAGE": language}
+    rumi = Program(tmp_path / "home", {"RUMI_FETCH__ALLOW": f'["{site}"]', **env})
+    done = rumi.run("chat", "--json", "-p", f"fetch http://{site}/moved")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    steps = [each for each in told if each["event"] == "tool_progress"]
+    [result] = [each for each in told if each["event"] == "tool_result"]
+    assert [each["step"] for each in steps] == list(range(1, len(steps) + 1))
+    assert {each["id"] for each in steps} == {result["id"]}
+    assert result["steps"] == len(steps)
+    assert 4 <= len(steps) <= 12
+    assert steps[0]["text"] == first
+    assert steps[3]["text"].startswith(word)
+    assert "900.0 KB" in steps[3]["text"]
