@@ -16,6 +16,7 @@ import trio
 from rumi.marked import opened
 from rumi.models.fitting import message_tokens, request_tokens, without_notes
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
+from rumi.models.offline_research import Research, is_research
 from rumi.models.types import (
     Emit,
     Message,
@@ -45,7 +46,8 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
             "- `run CMD` or `$ CMD`\n- `list files`\n- `read FILE`\n- `write FILE: TEXT`\n"
             "- `edit FILE: OLD => NEW`\n- `fetch URL`\n- `search QUERY`\n- `remember KEY = VALUE`\n"
             "- `forget KEY`\n- `what do you know about me`\n"
-            "- `use skill NAME: INPUT`\n\nSeveral steps are joined by `; then `."
+            "- `use skill NAME: INPUT`\n- `research QUESTION`\n- `research repo URL: QUESTION`\n\n"
+            "Several steps are joined by `; then `."
         ),
         "unclear": "I did not understand “{step}”, so I did nothing.",
         "no_tool": "The tool {tool} is not available here.",
@@ -61,7 +63,8 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
             "- `ejecuta CMD` o `$ CMD`\n- `lista los archivos`\n- `lee FILE`\n- `escribe FILE: TEXT`\n"
             "- `edita FILE: OLD => NEW`\n- `abre URL`\n- `busca QUERY`\n- `recuerda KEY = VALUE`\n"
             "- `olvida KEY`\n- `qué sabes de mí`\n"
-            "- `usa skill NAME: INPUT`\n\nVarios pasos se unen con `; luego `."
+            "- `usa skill NAME: INPUT`\n- `investiga PREGUNTA`\n- `investiga repo URL: PREGUNTA`\n\n"
+            "Varios pasos se unen con `; luego `."
         ),
         "unclear": "No entendí «{step}», así que no hice nada.",
         "no_tool": "La herramienta {tool} no está disponible acá.",
@@ -91,16 +94,27 @@ class Offline:
         Never fails. A checkpoint follows each piece of an answer.
         """
         await trio.lowlevel.checkpoint()
-        work = _Work(request, self._language)
-        step = work.next_call()
-        if step is not None:
-            return _call(step, request, emit)
-        text = work.answer()
+        text = self._researched(request) if is_research(request.tools) else None
+        if isinstance(text, tuple):
+            return _calling(text, request, emit)
+        if text is None:
+            work = _Work(request, self._language)
+            step = work.next_call()
+            if step is not None:
+                return _call(step, request, emit)
+            text = work.answer()
         size = max(_PIECE_CHARS, -(-len(text) // _PIECES))
         for start in range(0, len(text), size):
             emit(TextDelta(text[start : start + size]))
             await trio.lowlevel.checkpoint()
         return Reply(text, usage=_usage(request, Message("assistant", text)), model=self.name)
+
+    def _researched(self, request: ModelRequest) -> tuple[ToolCall, ...] | str:
+        """Return the next calls of a research, or its answer."""
+        messages = request.messages[:-1] if request.words_only else request.messages
+        research = Research(messages, request.tools)
+        calls = () if request.words_only else research.next_calls()
+        return calls or research.answer(language_of(research.question) or self._language)
 
 
 class _Work:
@@ -201,10 +215,16 @@ def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, st
 
 def _call(step: Step, request: ModelRequest, emit: Emit) -> Reply:
     assert step.tool is not None
-    emit(ToolCallNamed(step.tool))
     call = ToolCall(f"call_{token_hex(6)}", step.tool, dumps(step.arguments, ensure_ascii=False))
-    usage = _usage(request, Message("assistant", tool_calls=(call,)))
-    return Reply("", (call,), "tool_calls", usage, Offline.name)
+    return _calling((call,), request, emit)
+
+
+def _calling(calls: tuple[ToolCall, ...], request: ModelRequest, emit: Emit) -> Reply:
+    for call in calls:
+        emit(ToolCallNamed(call.name))
+    return Reply(
+        "", calls, "tool_calls", _usage(request, Message("assistant", tool_calls=calls)), Offline.name
+    )
 
 
 def _usage(request: ModelRequest, message: Message) -> Usage:

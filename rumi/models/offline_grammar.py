@@ -63,7 +63,7 @@ _SPANISH_MARKS: Final = re.compile(r"[¿¡ñáéíóúÁÉÍÓÚ]")
 _SPANISH: Final = re.compile(
     r"hola|buenas|gracias|que|como|cual|donde|quien|el|los|las|un|una|de|del|en|por|para|con|sin|mi|mis|tu|sos"
     r"|eres|soy|es|esta|puedes|podes|quiero|necesito|haz|hace|dime|decime|ayuda|ejecuta|lista|lee|escribe|edita"
-    r"|abre|busca|recuerda|olvida|usa|luego|archivos?"
+    r"|abre|busca|investiga|recuerda|olvida|usa|luego|archivos?"
 )
 _ENGLISH: Final = re.compile(
     r"hello|hi|hey|thanks|please|what|how|which|where|who|the|an|of|for|with|without|my|your|you|are|is|can"
@@ -113,6 +113,14 @@ def _skill(match: re.Match[str]) -> Mapping[str, str]:
     return {"name": match["name"].strip(), "input": (match["rest"] or "").strip()}
 
 
+def _research(match: re.Match[str]) -> Mapping[str, str]:
+    return {"question": match["rest"].strip()}
+
+
+def _repository(match: re.Match[str]) -> Mapping[str, str]:
+    return {"uri": match["name"].strip("<>"), "question": match["rest"].strip()}
+
+
 def _file(name: str) -> str:
     """Return a file's name as one word of a command; never an option."""
     name = _name(name)
@@ -147,6 +155,10 @@ _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"edit[aá]\s" + _CHANGE, "es", "edit_file", _edit),
     (r"fetch\s" + _REST, "en", "web_fetch", _fetch),
     (r"abr[eí]\s" + _REST, "es", "web_fetch", _fetch),
+    (r"research\s+repo\s+(?P<name>\S*[/.]\S*?):?\s" + _REST, "en", "research_repo", _repository),
+    (r"investig[aá]\s+repo\s+(?P<name>\S*[/.]\S*?):?\s" + _REST, "es", "research_repo", _repository),
+    (r"research\s" + _REST, "en", "research", _research),
+    (r"investig[aá]\s" + _REST, "es", "research", _research),
     (r"search\s" + _REST, "en", "web_search", _search),
     (r"busc[aá]\s" + _REST, "es", "web_search", _search),
     (r"remember\s(?P<name>[^=]*[^=\s][^=]*)=" + _REST, "en", "remember", _remember),

@@ -22,7 +22,17 @@ from rumi.models.types import (
     ToolSpec,
 )
 
-NAMES = ("bash", "edit_file", "web_fetch", "web_search", "remember", "forget", "use_skill")
+NAMES = (
+    "bash",
+    "edit_file",
+    "web_fetch",
+    "web_search",
+    "remember",
+    "forget",
+    "use_skill",
+    "research",
+    "research_repo",
+)
 TOOLS = tuple(ToolSpec(name, name, {"type": "object"}) for name in NAMES)
 PROMPT = Message(
     "system",
@@ -96,6 +106,19 @@ async def work(
         ("recuerda mi perro = Toto", "remember", {"key": "mi perro", "value": "Toto"}),
         ("forget color", "forget", {"key": "color"}),
         ("olvida mi perro", "forget", {"key": "mi perro"}),
+        ("research Who built it?", "research", {"question": "Who built it?"}),
+        ("Investigá quién lo hizo", "research", {"question": "quién lo hizo"}),
+        ("research repo history of art", "research", {"question": "repo history of art"}),
+        (
+            "research repo https://example.org/a.git: Who wrote it?",
+            "research_repo",
+            {"uri": "https://example.org/a.git", "question": "Who wrote it?"},
+        ),
+        (
+            "investiga repo https://example.org/a qué hace",
+            "research_repo",
+            {"uri": "https://example.org/a", "question": "qué hace"},
+        ),
         ("use skill weather: in Rosario", "use_skill", {"name": "weather", "input": "in Rosario"}),
         ("usa skill clima: en Rosario", "use_skill", {"name": "clima", "input": "en Rosario"}),
         ("use skill weather", "use_skill", {"name": "weather", "input": ""}),

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from rumi.agent import Kept, TurnEvent, TurnFinished, TurnInput, TurnLimits, run_turn, words_in
-from rumi.models import Chain, Message, Model, Room, Step
+from rumi.models import Chain, Message, Model, Offline, Room, Step
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.server import Server
 from rumi.research import PROMPTS, Sources, WebResearch
@@ -21,6 +21,7 @@ from rumi.web.search import Searching
 from tests.fakes import fifty_pages as island
 from tests.fakes.fifty_pages import Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, Script, answered_calls, serve_groq
+from tests.fakes.search_servers import Give
 from tests.research.desk import Desk
 from tests.web.fetching import World, fetcher
 
@@ -278,3 +279,61 @@ async def test_the_limit_of_sources_ends_the_reading(desk: Desk, monkeypatch: py
         finished = await study.answered(script)
         assert "may read no more" in study.results[2]
         assert (await study.research.report(finished.answer)).answer == "So it is [1]."
+
+
+async def test_what_a_limit_cuts_gives_what_was_found(desk: Desk) -> None:
+    async with studying(desk) as study:
+        script = [
+            Answer(calls=[call("web_search", query="lighthouse")]),
+            Answer(calls=[call("web_fetch", url=study.web.url(2)), call("note", text="Built in 1874 [1].")]),
+            Answer("It was probably built in 1874 [1], and again in 1921 [2]."),
+        ]
+        finished = await study.answered(script, max_turns=2)
+        assert finished.reason == "max_turns"
+        text, report = await study.research.finish(finished.answer, False, "es")
+        assert text.endswith("Incompleto. Lo que se había anotado hasta ahí:\n\n- Built in 1874 [1].")
+        assert "It was probably built in 1874 [1], and again in 1921." in text
+        made = json.loads(report)
+        assert (made["complete"], made["notes"]) == (False, ["Built in 1874 [1]."])
+        assert made["removed_citations"] == [2]
+        text, report = await study.research.finish(finished.answer, True, "en")
+        assert "noted until then" not in text
+        assert json.loads(report)["complete"] is True
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "intro"),
+    [
+        (QUESTION, "en", "I am the offline model"),
+        ("¿Quién hizo el lighthouse de Bruma?", "es", "Soy el modelo offline"),
+    ],
+)
+async def test_the_offline_model_searches_reads_and_cites(
+    desk: Desk, question: str, language: Language, intro: str
+) -> None:
+    async with studying(desk, question) as study:
+        finished = await study.turn(Offline(language), language)
+        assert finished.reason == "complete"
+        assert sorted(study.web.paths) == ["/11", "/2", "/37"]
+        report = await study.research.report(finished.answer, language)
+        assert report.answer.startswith(intro)
+        assert (report.cited, report.removed, report.unverified) == ((1, 2, 3), (), ())
+        assert f"{island.TRUTH}." in [claim.sentence for claim in report.claims]
+        assert len(report.claims) == 4
+
+
+async def test_the_offline_model_reads_what_it_was_given(desk: Desk) -> None:
+    async with studying(desk, urls=[2, 43, 44]) as study:
+        finished = await study.turn(Offline("en"))
+        report = await study.research.report(finished.answer)
+        assert study.results == []
+        assert report.cited == (1, 2, 3)
+        assert (report.removed, report.unverified) == ((), ())
+        assert "The weather was as always." in report.answer
+
+
+async def test_the_offline_model_says_that_it_found_nothing(desk: Desk) -> None:
+    async with studying(desk) as study:
+        study.web.search.answering = lambda asked: Give({"results": []})
+        finished = await study.turn(Offline("en"))
+        assert finished.answer == "I found no page with text."

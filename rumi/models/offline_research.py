@@ -1,0 +1,116 @@
+"""The research of the offline model: it searches for the question, reads the first pages, and cites them.
+
+It does not think: which page answers the question, or whether one does, it does not know.
+"""
+
+import re
+from collections.abc import Sequence
+from json import dumps
+from secrets import token_hex
+from typing import Final
+
+from rumi.marked import opened
+from rumi.models.fitting import without_notes
+from rumi.models.types import Message, ToolCall, ToolSpec
+from rumi.texts import Language, pick
+
+PAGES: Final = 3
+SENTENCES: Final = 2
+_QUERY_CHARS: Final = 400
+_SENTENCE_CHARS: Final = 300
+_LEAST_WORDS: Final = 4
+
+_WEB: Final = frozenset({"web_search", "web_fetch", "note"})
+_REPOSITORY: Final = frozenset({"git_log", "git_show", "note"})
+
+_ADDRESS: Final = re.compile(r"^ {3}(https?://\S+)$", re.MULTILINE)
+_NUMBER: Final = re.compile(r"source \[(\d+)\] · ")
+_TITLE: Final = re.compile(r"\Atitle: .*\n")
+_BEGINNING: Final = "The beginning:\n"
+_MARKDOWN: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\[\^?\d{1,3}\]|[*_`]{1,3}")
+_NO_PROSE: Final = re.compile(r"\s*(?:[#>|`~=-]|[*+] |\d+[.)] |\[…)")
+_SENTENCE: Final = re.compile(r"\S.{10,}?[.!?](?=\s|$)")
+
+
+def is_research(tools: Sequence[ToolSpec]) -> bool:
+    """Return True if these are the tools of a research, and not those of a chat."""
+    names = {tool.name for tool in tools}
+    return "bash" not in names and (names >= _WEB or names >= _REPOSITORY)
+
+
+class Research:
+    """The progress of a research: what was asked, what was handed over with it, and the results since."""
+
+    def __init__(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
+        self._names = {tool.name for tool in tools}
+        self._results: list[str] = []
+        self._given: list[str] = []
+        self.question = ""
+        for message in reversed(messages):
+            if message.role == "tool" and not self.question:
+                self._results.insert(0, without_notes(message.content))
+            elif message.role == "user" and opened(message.content) is not None:
+                self._given.insert(0, message.content)
+            elif message.role == "user" and not self.question:
+                self.question = message.content
+
+    def next_calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls that come next; none if it is time to answer."""
+        if self._given:
+            return ()
+        if "web_search" not in self._names:
+            return () if self._results else (_call("git_log"),)
+        if not self._results:
+            return (_call("web_search", query=" ".join(self.question.split())[:_QUERY_CHARS]),)
+        if len(self._results) > 1:
+            return ()
+        found = dict.fromkeys(_ADDRESS.findall(self._results[0]))
+        return tuple(_call("web_fetch", url=url) for url in list(found)[:PAGES])
+
+    def answer(self, language: Language) -> str:
+        """Return the first sentences of the pages, each with its source."""
+        said = [f"- {each}" for text in (*self._given, *self._results) for each in _beginning(text)]
+        if said:
+            intro = pick(
+                language,
+                "Soy el modelo offline y no pienso: así empiezan las páginas que leí:",
+                "I am the offline model and do not think: this is how the pages begin that I read:",
+            )
+            return "\n".join([intro, "", *said])
+        if "web_search" not in self._names and self._results:
+            intro = pick(
+                language, "Soy el modelo offline. La historia:", "I am the offline model. The history:"
+            )
+            return f"{intro}\n\n{self._results[0]}"
+        return pick(language, "No encontré ninguna página con texto.", "I found no page with text.")
+
+
+def _beginning(text: str) -> list[str]:
+    """Return the first sentences of a page, each with the page's number; none of what is no source."""
+    number, block = _NUMBER.match(text), opened(text)
+    if number is None or block is None:
+        return []
+    body = _TITLE.sub("", block[1], count=1)
+    body = body.partition(_BEGINNING)[2] or body
+    return [f"{sentence} [{number[1]}]" for sentence in _sentences(body)]
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the first sentences of a text in Markdown, without its marks."""
+    found: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        if _NO_PROSE.match(paragraph):
+            continue
+        plain = " ".join(_MARKDOWN.sub(lambda match: match[1] or "", paragraph).split())
+        for sentence in _SENTENCE.findall(plain):
+            if len(sentence.split()) >= _LEAST_WORDS:
+                found.append(
+                    sentence if len(sentence) <= _SENTENCE_CHARS else f"{sentence[:_SENTENCE_CHARS]}…"
+                )
+            if len(found) == SENTENCES:
+                return found
+    return found
+
+
+def _call(name: str, **arguments: str) -> ToolCall:
+    return ToolCall(f"call_{token_hex(6)}", name, dumps(arguments, ensure_ascii=False))
