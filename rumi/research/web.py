@@ -100,8 +100,8 @@ class WebResearch:
             Note(sources),
         )
 
-    async def prefetched(self) -> Prefetched:
-        """Fetch the pages with which the research begins, at the same time, in the order of their addresses.
+    async def prefetched(self, progress: Progress = lambda step: None) -> Prefetched:
+        """Fetch the pages with which the research begins, at the same time; `progress` gets the steps.
 
         A page of at most 50 KB is a message as a whole, a longer one begins there and is in the workspace.
         Cancelled, no fetch continues.
@@ -111,7 +111,7 @@ class WebResearch:
 
         async def one(url: str) -> None:
             try:
-                got[url] = await self._pages.shown(await self._fetch(url, "GET", lambda step: None), share)
+                got[url] = await self._pages.shown(await self._fetch(url, "GET", progress), share)
             except FetchError as error:
                 got[url] = error
 

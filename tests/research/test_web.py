@@ -90,7 +90,7 @@ async def studying(
                 return await world.ref.ask(Search(query, "task", most, topic))
 
             async def fetch(url: str, method: Method, progress: Progress) -> Page:
-                return await world.ref.ask(Fetch(url, "task", method, whole=True))
+                return await world.ref.ask(Fetch(url, "task", method, progress, whole=True))
 
             research = WebResearch(
                 question,
