@@ -75,6 +75,7 @@ class Loaded:
             "GROQ_API_KEY": secrets.groq_api_key,
             "TAVILY_API_KEY": secrets.tavily_api_key,
             "KAGI_API_KEY": secrets.kagi_api_key,
+            "KAGI_SESSION_TOKEN": secrets.kagi_session_token,
             **secrets.referenced,
         }
         values += [(name, secret.reveal() if secret else "") for name, secret in known.items()]

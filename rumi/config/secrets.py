@@ -43,13 +43,15 @@ class Secrets:
     telegram_base_url: str | None
     tavily_api_key: Secret | None
     kagi_api_key: Secret | None
+    kagi_session_token: Secret | None
     referenced: Mapping[str, Secret]
     """The variables that custom servers refer to, if they are set."""
     origins: Mapping[str, str]
 
     def values(self) -> Iterator[str]:
         """Yield every secret value, for the redactor."""
-        known = (self.groq_api_key, self.telegram_token, self.tavily_api_key, self.kagi_api_key)
+        kagi = (self.kagi_api_key, self.kagi_session_token)
+        known = (self.groq_api_key, self.telegram_token, self.tavily_api_key, *kagi)
         for secret in (*known, *self.referenced.values()):
             if secret is not None:
                 yield secret.reveal()
@@ -57,7 +59,7 @@ class Secrets:
 
 NAMES = (
     *("GROQ_API_KEY", "GROQ_BASE_URL", "TELEGRAM_TOKEN", "TELEGRAM_BASE_URL"),
-    *("TAVILY_API_KEY", "KAGI_API_KEY"),
+    *("TAVILY_API_KEY", "KAGI_API_KEY", "KAGI_SESSION_TOKEN"),
 )
 
 
@@ -88,6 +90,7 @@ def load_secrets(home: Path, environment: Mapping[str, str], references: frozens
         telegram_base_url=found.get("TELEGRAM_BASE_URL"),
         tavily_api_key=secret("TAVILY_API_KEY"),
         kagi_api_key=secret("KAGI_API_KEY"),
+        kagi_session_token=secret("KAGI_SESSION_TOKEN"),
         referenced={name: Secret(found[name]) for name in references if name in found},
         origins=origins,
     )

@@ -66,7 +66,7 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
 
 def _search(loaded: Loaded, file: str) -> Check:
     secrets, wanted = loaded.secrets, loaded.settings.search.provider
-    keys = {"tavily": secrets.tavily_api_key, "kagi": secrets.kagi_api_key}
+    keys = {"tavily": secrets.tavily_api_key, "kagi": secrets.kagi_api_key or secrets.kagi_session_token}
     if wanted in keys and keys[wanted] is None:
         found = f"search.provider is {wanted}, and its key is missing"
         fix = f"Put {wanted.upper()}_API_KEY=… into {file}, or set search.provider to auto."

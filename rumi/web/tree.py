@@ -37,6 +37,7 @@ class WebSettings:
     provider: ProviderName = "auto"
     tavily_key: str = field(default="", repr=False)
     kagi_key: str = field(default="", repr=False)
+    kagi_session: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
                 settings.provider,
                 tavily_key=settings.tavily_key,
                 kagi_key=settings.kagi_key,
+                kagi_session=settings.kagi_session,
                 timeout_s=settings.timeout_s,
             ),
             FetchLimits(

@@ -83,6 +83,7 @@ WEB: Final[dict[str, str]] = {
     "The key for {provider} has characters that are not allowed in a key.": "La clave de {provider} tiene caracteres que ninguna clave tiene.",
     "Check {name}.": "Revisá {name}.",
     "{provider} answered with more than {size}.": "{provider} contestó con más de {size}.",
+    "Kagi refused the session.": "Kagi rechazó la sesión.",
     "{provider} refused the key (HTTP {status}).": "{provider} rechazó la clave (HTTP {status}).",
     "{provider} has reached its limit (HTTP {status}).": "{provider} llegó a su límite (HTTP {status}).",
     "{provider} led elsewhere (HTTP {status}), where the key does not go.": "{provider} llevó a otro lado (HTTP {status}), adonde la clave no va.",

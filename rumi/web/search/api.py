@@ -1,13 +1,13 @@
-"""Providers with a key: one request to an API, and its answer as JSON, within limits of time and size."""
+"""Providers with a key: one request to a server, and its answer, within limits of time and size."""
 
 import json
 import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import trio
 
-from rumi import http
+from rumi import __version__, http
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, Query, found, malformed
 from rumi.web.types import FetchError, Found
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import httpx
 
 Json: TypeAlias = Mapping[str, object]
+
+_FORBIDDEN: Final = frozenset(" ;,")
+"""Characters that would end a key within a header."""
 
 
 class Api:
@@ -43,23 +46,47 @@ class Api:
             FetchError: There is no usable answer within `timeout_s`. The error contains neither the key nor
                 words of the answer.
         """
-        outcome = await self._in_time(body)
+        headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
+        data = await self._settled("POST", headers, {"json": body})
+        try:
+            answer = json.loads(data)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise malformed(self._provider)
+        return answer
+
+    async def page(self, cookie: str, query: Mapping[str, str]) -> str:
+        """Return the page at the endpoint, to which the key goes as a cookie of that name; see `ask`."""
+        headers = {
+            "Cookie": f"{cookie}={self._key}",
+            "Accept": "text/html",
+            "User-Agent": f"Rumi/{__version__}",
+        }
+        return (await self._settled("GET", headers, {"params": query})).decode("utf-8", "replace")
+
+    async def _settled(self, method: str, headers: Mapping[str, str], more: Mapping[str, Any]) -> bytes:
+        outcome = await self._in_time(method, headers, more)
         if isinstance(outcome, FetchError):
             # Raised here, with no other exception around it: those hold requests, and requests hold keys.
             raise outcome
         return outcome
 
-    async def _in_time(self, body: Json) -> Json | FetchError:
-        if not self._key.isascii() or not self._key.isprintable() or " " in self._key:
+    async def _in_time(
+        self, method: str, headers: Mapping[str, str], more: Mapping[str, Any]
+    ) -> bytes | FetchError:
+        if not self._key.isascii() or not self._key.isprintable() or not _FORBIDDEN.isdisjoint(self._key):
             return FetchError(
                 f"The key for {self._provider} has characters that are not allowed in a key.",
                 f"Check {self._key_name}.",
             )
         with trio.move_on_after(self._timeout_s):
-            return await self._attempt(body)
+            return await self._attempt(method, headers, more)
         return FetchError(f"{self._provider} did not answer in {self._timeout_s:g} s.")
 
-    async def _attempt(self, body: Json) -> Json | FetchError:
+    async def _attempt(
+        self, method: str, headers: Mapping[str, str], more: Mapping[str, Any]
+    ) -> bytes | FetchError:
         try:
             client = await http.client(http.plain, self._tls, timeout=None)
         except http.SetupError as error:
@@ -67,7 +94,7 @@ class Api:
         import httpx
 
         try:
-            return await self._exchange(client, body)
+            return await self._exchange(client, method, headers, more)
         except httpx.ConnectError as error:
             return FetchError(f"{self._provider} could not be reached: {_reason(error)}.")
         except httpx.ProxyError:
@@ -78,13 +105,12 @@ class Api:
         finally:
             await http.close(client.aclose)
 
-    async def _exchange(self, client: "httpx.AsyncClient", body: Json) -> Json | FetchError:
-        headers = {
-            "Authorization": f"Bearer {self._key}",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",  # so that the bytes that come are all that there is to hold
-        }
-        async with client.stream("POST", self._url, headers=headers, json=body) as response:
+    async def _exchange(
+        self, client: "httpx.AsyncClient", method: str, headers: Mapping[str, str], more: Mapping[str, Any]
+    ) -> bytes | FetchError:
+        # Uncompressed, so that the bytes that come are all that there is to hold.
+        headers = {**headers, "Accept-Encoding": "identity"}
+        async with client.stream(method, self._url, headers=headers, **more) as response:
             if response.status_code != 200:
                 return self._failed(response.status_code)
             if response.headers.get("content-encoding", "identity") != "identity":
@@ -99,11 +125,7 @@ class Api:
         if len(data) > MAX_ANSWER_BYTES:
             size = f"{MAX_ANSWER_BYTES // 1000} KB"
             return FetchError(f"{self._provider} answered with more than {size}.", answered=True)
-        try:
-            answer = json.loads(data)
-        except (ValueError, RecursionError):
-            answer = None
-        return answer if isinstance(answer, dict) else malformed(self._provider)
+        return bytes(data)
 
     def _failed(self, status: int) -> FetchError:
         if status in (401, 403):

@@ -6,6 +6,7 @@ import trio
 
 from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.duck import Duck
+from rumi.web.search.kagi_session import KagiSession
 from rumi.web.search.provider import Provider, Query
 from rumi.web.types import FetchError, ProviderName, Search, SearchResults
 
@@ -20,7 +21,8 @@ class Searching:
 
     `auto` asks Tavily if there is a key, then Kagi if there is one, then ddgs, until one answers. A named
     provider is asked first, and ddgs, which needs no key, if it fails; a named provider without its key is an
-    error. An empty result is an answer. Each provider has `timeout_s`.
+    error. Without a key for Kagi, the token of a session is enough. An empty result is an answer. Each
+    provider has `timeout_s`.
 
     `ca_file` has the certificates to trust instead of the usual ones; `proxy` is for ddgs, instead of the
     environment's proxy.
@@ -32,9 +34,11 @@ class Searching:
         *,
         tavily_key: str = "",
         kagi_key: str = "",
+        kagi_session: str = "",
         timeout_s: float = 10.0,
         tavily_url: str = Tavily.URL,
         kagi_url: str = Kagi.URL,
+        kagi_page_url: str = KagiSession.URL,
         ca_file: str | None = None,
         proxy: str | None = None,
     ) -> None:
@@ -44,6 +48,10 @@ class Searching:
             self._known["tavily"] = Tavily(tavily_key, timeout_s=timeout_s, url=tavily_url, ca_file=ca_file)
         if kagi_key.strip():
             self._known["kagi"] = Kagi(kagi_key, timeout_s=timeout_s, url=kagi_url, ca_file=ca_file)
+        elif kagi_session.strip():
+            self._known["kagi"] = KagiSession(
+                kagi_session, timeout_s=timeout_s, url=kagi_page_url, ca_file=ca_file
+            )
         self._known["ddgs"] = Duck(timeout_s=timeout_s, proxy=proxy, ca_file=ca_file)
 
     async def __call__(self, request: Search) -> SearchResults:
