@@ -12,7 +12,7 @@ import click
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
-from rumi.cli.tasks import exit_code_of, run, text_of
+from rumi.cli.tasks import as_report, exit_code_of, run, text_of
 
 if TYPE_CHECKING:
     from rumi.control import ControlClient
@@ -85,9 +85,11 @@ def _research(
         request["chat"] = DEFAULT_CHAT
     done = run_async(_do, begun, request, background)
     if as_json:
-        click.echo(json.dumps(done, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(as_report(done), ensure_ascii=False, indent=2))
+    elif background:
+        click.echo(str(done["id"]))
     else:
-        click.echo(str(done["id"]) if background else text_of(done))
+        click.echo(text_of(done), err=done["state"] == "failed")
     if not background:
         raise click.exceptions.Exit(exit_code_of(done))
 

@@ -66,7 +66,7 @@ def show(task: int, follow: bool, source: int | None, as_json: bool) -> None:
     if follow and not found["ended"]:
         found = run_async(_follow, task)
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(as_report(found), ensure_ascii=False, indent=2))
     else:
         click.echo(_described(found))
 
@@ -116,6 +116,13 @@ async def run(
 def exit_code_of(task: "Mapping[str, Any]") -> int:
     """Return the exit code for the end of a task."""
     return EXIT_CODES.get(str(task["state"]), 1)
+
+
+def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
+    """Return the task as `--json` has it: the answer and its report, and what it has used."""
+    names = ("id", "kind", "state", "question", "answer")
+    times = {name: task[name] for name in ("created", "started", "ended")}
+    return {**{name: task[name] for name in names}, **task["report"], "usage": task["spent"], **times}
 
 
 def text_of(task: "Mapping[str, Any]") -> str:

@@ -61,19 +61,13 @@ class WebKind:
             sources=sources,
             context_tokens=room.context_tokens,
         )
-        if urls:
-            room.report("reading the given pages")
-        first = await research.prefetched()
+        first = await research.prefetched(room.report)
         missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
-
-        async def finish(answer: str, whole: bool) -> tuple[str, str]:
-            report = await research.report(_with_notes(answer, sources, whole), language)
-            return report.text(language), json.dumps(report.to_json(), ensure_ascii=False)
 
         yield TaskWork(
             instructions=research.instructions,
             tools=(*research.tools, *_helpers(room, self._ask)),
-            finish=finish,
+            finish=lambda answer, whole: research.finish(answer, whole, language),
             before=tuple(Message("user", text) for text in (*first.messages, *missed)),
             given=(*given_in(task.question), *urls, *first.links),
             sources=lambda: len(sources.all),

@@ -166,6 +166,7 @@ class Task(Actor[TaskMessage]):
                 if not record.parent:  # which has one for both
                     await place.enter_async_context(self._services.places.turn(record.owner))
                 await self._services.journal.ask(BeginTask(self._id))
+                record = replace(record, started=record.started or self._services.now())
                 outcome = await self._work(record)
         return await self._end(record, outcome or self._stopped(record))
 
