@@ -70,13 +70,15 @@ class Replied:
 
     Every accepted message gets exactly one; `messages` lists those that share it (a message and the
     `/stop` that ended it). `delivery` is what to acknowledge once a person has it. `reason`: how its turn
-    ended, in a reply that is told again; None where it was no turn's.
+    ended, in a reply that is told again; None where it was no turn's. `task` is the one whose result it
+    brings, to everyone who looks at the chat; 0 for what answers somebody's message.
     """
 
     delivery: int
     messages: tuple[int, ...]
     text: str
     reason: Reason | None = None
+    task: int = 0
 
 
 @dataclass(frozen=True, slots=True)

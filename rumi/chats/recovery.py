@@ -77,7 +77,7 @@ class CrashReplies:
         if message.task:
             entries = result_entries(message)
             delivery = await self.journal.ask(Settle(chat, messages, message.text, None, session, entries))
-            self.publisher.reply(chat, "", Replied(delivery, messages, message.text))
+            self.publisher.reply(chat, "", Replied(delivery, messages, message.text, task=message.task))
             return entries
         crashed = message.id > (self.pending.boot or 0)
         reason: Reason = "crashed" if crashed else "interrupted"
@@ -114,7 +114,7 @@ class CrashReplies:
             if missed.isdisjoint(reply.messages):
                 continue
             finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
-            replied = Replied(reply.delivery, reply.messages, reply.text)
+            replied = Replied(reply.delivery, reply.messages, reply.text, task=reply.task)
             self.publisher.reply(chat, reply.turn, replied, finished)
         self.pending.told(chat, tuple(missed))  # what is not there has reached a person already
 

@@ -279,7 +279,7 @@ class Worker:
             entries=entries,
             due=chat_session.due,
         )
-        return Done(await self._settle(settle))
+        return Done(replace(await self._settle(settle), task=job.message.task))
 
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""

@@ -98,7 +98,8 @@ def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
 def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredReply, ...]:
     """Return the chat's replies that no one has, oldest first, and those to the messages that are named."""
     found = (
-        "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview"
+        "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
+        " coalesce(task, 0)"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -111,8 +112,8 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         )
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for delivery, text, parts, message, turn, reason, origin, preview in rows:
-        reply = replies.get(delivery, StoredReply(delivery, (), text, parts=parts))
+    for delivery, text, parts, message, turn, reason, origin, preview, task in rows:
+        reply = replies.get(delivery, StoredReply(delivery, (), text, parts=parts, task=task))
         if message is not None:
             reply = replace(
                 reply,

@@ -149,7 +149,8 @@ class StoredReply:
     `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none. `origin` is what
     the source calls the first of the messages, None where none of them came from there, 0 where its number
     counts no more; `preview` what the source calls the message in which the answer grew (negative in files
-    of earlier versions where an edit of it was in doubt); `parts` how much of the reply is there already.
+    of earlier versions where an edit of it was in doubt); `parts` how much of the reply is there already;
+    `task` is the one whose result it brings.
     """
 
     delivery: int
@@ -160,6 +161,7 @@ class StoredReply:
     origin: int | None = None
     preview: int | None = None
     parts: int = 0
+    task: int = 0
 
 
 @dataclass(frozen=True, slots=True)

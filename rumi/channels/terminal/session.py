@@ -256,7 +256,8 @@ class TerminalSession:
         if not own and self._alone:
             return
         before, self._turn = self._turn, self._turn.apply(event)
-        if not own and (not event.turn or isinstance(event.what, Queued)):  # only counted
+        result = isinstance(event.what, Replied) and event.what.task
+        if not (own or result) and (not event.turn or isinstance(event.what, Queued)):  # only counted
             self._notify()
             return
         if self._turn.turn != before.turn:
