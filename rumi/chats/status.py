@@ -12,7 +12,7 @@ SHOWN_CHARS = 120
 
 PHASE_CHARS = 80
 
-_TELLING = ("command", "url", "query", "path", "key", "name")
+_TELLING = ("command", "url", "query", "path", "key", "name", "question")
 
 
 def gist(arguments: Mapping[str, object]) -> str:
@@ -42,6 +42,10 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")
         case "web_search":
             return f"web_search “{get('query')}”"
+        case "research":
+            return f"research “{get('question')}”"
+        case "research_repo":
+            return f"research_repo {get('uri')} “{get('question')}”"
         case "remember":
             return f"remember {get('key')} = {get('value')}"
         case "forget":

@@ -17,6 +17,8 @@ from rumi.channels.page.address import STUCK_MS, Bound, listen
 from rumi.channels.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
 from rumi.channels.page.page import MOST_TALKS
 from rumi.channels.page.serving import MOST_CONNECTIONS
+from rumi.channels.page.view import TOOLS
+from rumi.chats import ChatView
 from rumi.errors import UsageError
 from tests.page.served import Served
 
@@ -461,3 +463,10 @@ def test_talks_that_nobody_looks_at_are_forgotten(served: Served, client: httpx.
     for number in range(MOST_TALKS + 10):
         client.post("/chat/stop", json={"chat": f"many-{number}"})
     assert served.do(lambda: len(served.page.talks)) == MOST_TALKS
+
+
+def test_the_page_knows_every_tool_of_a_chat_by_its_name(served: Served) -> None:
+    view = ChatView("cli", lambda: False, lambda: "en")
+    names = {tool.spec.name for tool in served.do(served.app.services.context.tools_for, view)}
+    assert len(names) > 5
+    assert names <= TOOLS

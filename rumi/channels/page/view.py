@@ -8,8 +8,9 @@ from rumi.tools import FILE_TOOLS
 MOST_CHILDREN = 50
 """Rows below one supervisor, and rows of chats: those that do something come first."""
 
-_OTHERS: Final = ("web_fetch", "web_search", "remember", "forget", "use_skill", "send_file")
-TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_OTHERS})
+_WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
+_OTHERS: Final = ("remember", "forget", "use_skill", "send_file")
+TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS})
 """Tools by their names; a model invents other names."""
 
 
