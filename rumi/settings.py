@@ -59,6 +59,8 @@ def web_settings_of(loaded: Loaded) -> WebSettings:
         provider=loaded.settings.search.provider,
         tavily_key=secrets.tavily_api_key.reveal() if secrets.tavily_api_key else "",
         kagi_key=secrets.kagi_api_key.reveal() if secrets.kagi_api_key else "",
+        reader=fetch.reader,
+        tabstack_key=secrets.tabstack_api_key.reveal() if secrets.tabstack_api_key else "",
         kagi_session=secrets.kagi_session_token.reveal() if secrets.kagi_session_token else "",
     )
 

@@ -76,6 +76,7 @@ class Loaded:
             "TAVILY_API_KEY": secrets.tavily_api_key,
             "KAGI_API_KEY": secrets.kagi_api_key,
             "KAGI_SESSION_TOKEN": secrets.kagi_session_token,
+            "TABSTACK_API_KEY": secrets.tabstack_api_key,
             **secrets.referenced,
         }
         values += [(name, secret.reveal() if secret else "") for name, secret in known.items()]

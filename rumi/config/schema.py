@@ -253,7 +253,12 @@ class TasksSection(Section):
 
 
 class FetchSection(Section):
-    """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard."""
+    """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard.
+
+    With the `reader` `tabstack` the addresses of pages go to Tabstack, which reads them.
+    """
+
+    reader: Literal["own", "tabstack"] = "own"
 
     timeout_s: Positive = 10
     max_bytes: Count = 1_000_000

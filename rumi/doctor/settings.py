@@ -17,6 +17,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         model,
         _telegram(loaded, has_key, file),
         _search(loaded, file),
+        _reader(loaded, file),
         prompts(home),
     ]
 
@@ -73,3 +74,13 @@ def _search(loaded: Loaded, file: str) -> Check:
         return Check("search", "failure", found, fix)
     asked = [name for name, key in keys.items() if key and wanted in ("auto", name)]
     return Check("search", "ok", ", ".join([*asked, "ddgs"]))
+
+
+def _reader(loaded: Loaded, file: str) -> Check:
+    if loaded.settings.fetch.reader == "own":
+        return Check("pages", "ok", "Rumi reads the pages itself")
+    if loaded.secrets.tabstack_api_key is None:
+        found = "fetch.reader is tabstack, and its key is missing."
+        fix = f"Put TABSTACK_API_KEY=… into {file}, or set fetch.reader to own."
+        return Check("pages", "failure", found, fix)
+    return Check("pages", "ok", "Tabstack reads the pages, and gets their addresses")

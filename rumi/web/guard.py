@@ -52,6 +52,11 @@ class Guard:
         self._refuse(host, addresses, port)
         return addresses
 
+    async def is_public(self, host: str, port: int) -> bool:
+        """Return True if the host is allowed without any exception; see `check` for what is refused."""
+        addresses = await self.check(host, port)
+        return port in WEB_PORTS and all(why_refused(address) is None for address in addresses)
+
     async def judge(self, url: str) -> Verdict:
         """Return the result of `check` for a URL; a refusal or a failure is in the verdict, not raised."""
         addresses: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import trio
 
@@ -38,6 +38,8 @@ class WebSettings:
     tavily_key: str = field(default="", repr=False)
     kagi_key: str = field(default="", repr=False)
     kagi_session: str = field(default="", repr=False)
+    reader: Literal["own", "tabstack"] = "own"
+    tabstack_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,12 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
         from rumi.web.reading import Readers
         from rumi.web.resolver import SystemResolver
         from rumi.web.search import Searching
+        from rumi.web.tabstack import Tabstack
 
         resolver = SystemResolver(lookups, settings.timeout_s)
+        guard = Guard(resolver, settings.allow)
         return Fetcher(
-            GuardedNetwork(Guard(resolver, settings.allow)),
+            GuardedNetwork(guard),
             Readers(),
             Searching(
                 settings.provider,
@@ -97,6 +101,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
                 max_bytes=settings.max_bytes,
                 max_redirects=settings.max_redirects,
             ),
+            tabstack=Tabstack(settings.tabstack_key, guard) if settings.reader == "tabstack" else None,
         )
 
     # Outlives incarnations, as the threads do that lookups without an answer have left behind.

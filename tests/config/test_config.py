@@ -81,6 +81,7 @@ DEFAULTS = {
     "session.linger_s": "10",
     "chat.when_busy": '"reject"',
     "chat.max_queued": "5",
+    "fetch.reader": '"own"',
     "fetch.timeout_s": "10",
     "fetch.max_bytes": "1000000",
     "fetch.max_redirects": "5",

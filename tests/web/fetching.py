@@ -16,6 +16,7 @@ from rumi.web.guard import Guard
 from rumi.web.network import GuardedNetwork
 from rumi.web.reading import Readers
 from rumi.web.resolver import Resolver
+from rumi.web.tabstack import Tabstack
 
 BOUND_S = 30  # no fetch of a test takes longer, whatever is wrong with it
 Searching = Callable[[Search], Awaitable[SearchResults]]
@@ -69,6 +70,7 @@ async def fetcher(
     readers: Readers | None = None,
     search: Searching | None = None,
     guard: Guard | None = None,
+    tabstack: Tabstack | None = None,
     **limits: float,
 ) -> AsyncIterator[World]:
     """A fetcher that may go to `allow` besides the public web. Nothing of it is left afterwards."""
@@ -83,7 +85,7 @@ async def fetcher(
     ref = root.add(
         ChildSpec(
             "fetcher",
-            lambda: Fetcher(network, reading, search or no_search, chosen, tls=tls),
+            lambda: Fetcher(network, reading, search or no_search, chosen, tls=tls, tabstack=tabstack),
             capacity=10_000,
         )
     )

@@ -123,7 +123,7 @@ async def test_results_have_one_shape_whatever_stood_in_them() -> None:
         (Give(status=403), "Tavily refused the key (HTTP 403).", "TAVILY_API_KEY"),
         (Give(status=429), "Tavily has reached its limit (HTTP 429).", ""),
         (Give(status=432), "Tavily has reached its limit (HTTP 432).", ""),
-        (Give(status=400), "Tavily refused the search (HTTP 400).", ""),
+        (Give(status=400), "Tavily refused the request (HTTP 400).", ""),
         (Give(status=500), "Tavily failed (HTTP 500).", ""),
         (Give(b"<html>hello</html>"), "Tavily does not answer as its documentation says.", ""),
         (Give(b""), "Tavily does not answer as its documentation says.", ""),

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import httpcore
 import trio
@@ -19,6 +19,7 @@ from rumi.web.fetching.download import Download, Downloader, FetchLimits
 from rumi.web.fetching.headers import Headers
 from rumi.web.reading import Readers, Text
 from rumi.web.reading.kinds import SNIFFED_BYTES, looks_like
+from rumi.web.tabstack import Tabstack
 from rumi.web.types import Fetch, FetchError, Page, Search, SearchResults, WebMessage
 from rumi.web.url import parse_target
 
@@ -26,12 +27,16 @@ A = TypeVar("A")
 
 logger = logging.getLogger(__name__)
 
+ELSEWHERE_S: Final = 60.0
+"""How long a page that Tabstack read is kept."""
+
 
 class Fetcher(Actor[WebMessage]):
     """Fetches pages and searches; see `Fetch` and `Search`.
 
     `network` is a `GuardedNetwork`: nothing here checks addresses again. `tls` has the certificates to trust;
-    without it, they are those of httpx. Every failure of a fetch is a refusal to its asker.
+    without it, they are those of httpx. `tabstack` reads
+    pages in place of `readers`. Every failure of a fetch is a refusal to its asker.
     """
 
     concurrency = 100_000  # how many really run is what `FetchLimits` says
@@ -44,10 +49,12 @@ class Fetcher(Actor[WebMessage]):
         limits: FetchLimits | None = None,
         *,
         tls: ssl.SSLContext | None = None,
+        tabstack: Tabstack | None = None,
     ) -> None:
         self._limits = limits or FetchLimits()
         self._readers = readers
         self._search = search
+        self._tabstack = tabstack
         self._downloader = Downloader(network, Tls(tls).context, self._limits)
         at = self._limits
         self._fetching = self._turns(at.at_once, at.per_chat, at.per_host)
@@ -98,6 +105,11 @@ class Fetcher(Actor[WebMessage]):
             await trio.lowlevel.checkpoint()
             return page
         async with self._fetching.turn(message.chat, target.host) as turn:
+            if self._tabstack is not None and message.method == "GET":
+                page = await self._tabstack.page(target, self._most_chars(message))
+                if page is not None:
+                    self._cache.put(key, page, ELSEWHERE_S)
+                    return page
             to_host = partial(self._fetching.move, turn)
             download = await self._downloader.download(target, message.method, to_host, message.progress)
             self._fetching.leave_host(turn)
@@ -108,6 +120,9 @@ class Fetcher(Actor[WebMessage]):
             body = download.answer.body
             self._cache.put(key, page, 0 if body is None or body.broken_off else download.kept_s)
         return page
+
+    def _most_chars(self, message: Fetch) -> int:
+        return self._limits.whole_chars if message.whole else self._limits.text_chars
 
     async def _page(self, download: Download, message: Fetch) -> Page:
         answer, body = download.answer, download.answer.body
@@ -148,7 +163,7 @@ class Fetcher(Actor[WebMessage]):
                     media_type=headers.media_type,
                     charset=headers.charset,
                     url=download.target.href,
-                    max_chars=self._limits.whole_chars if message.whole else self._limits.text_chars,
+                    max_chars=self._most_chars(message),
                 )
         raise FetchError(
             f"The page came, but could not be read within {self._limits.reading_s:g} s.",

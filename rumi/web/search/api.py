@@ -140,7 +140,7 @@ class Api:
             return FetchError(
                 f"{self._provider} led elsewhere (HTTP {status}), where the key does not go.", answered=True
             )
-        verb = "failed" if status >= 500 else "refused the search"
+        verb = "failed" if status >= 500 else "refused the request"
         return FetchError(f"{self._provider} {verb} (HTTP {status}).", answered=True)
 
 

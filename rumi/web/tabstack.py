@@ -1,0 +1,73 @@
+"""Tabstack reads pages in place of Rumi's own readers, where the configuration wants it.
+
+Each page's address goes to Tabstack, which fetches it. The guard judges the address before, so that none of
+the inside is told. https://docs.tabstack.ai/api/resources/extract/methods/markdown
+"""
+
+from typing import Final
+
+from rumi.web.guard import Guard
+from rumi.web.links import links_in
+from rumi.web.reading.cleaning import clean, cut_to, one_line
+from rumi.web.search.api import Api
+from rumi.web.types import FetchError, Page
+from rumi.web.url import Target
+
+TIMEOUT_S: Final = 60.0
+"""Tabstack takes 3 to 15 seconds as a rule."""
+
+
+class Tabstack:
+    """Returns pages as Tabstack's API converts them to Markdown."""
+
+    TITLE = "Tabstack"
+    URL = "https://api.tabstack.ai/v1/extract/markdown"
+    KEY_NAME = "TABSTACK_API_KEY"
+
+    def __init__(
+        self,
+        key: str,
+        guard: Guard,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        url: str = "",
+        ca_file: str | None = None,
+    ) -> None:
+        self._key = key.strip()
+        self._guard = guard
+        self._api = Api(
+            self.TITLE, url or self.URL, self._key, self.KEY_NAME, timeout_s=timeout_s, ca_file=ca_file
+        )
+
+    async def page(self, target: Target, max_chars: int) -> Page | None:
+        """Return a page; None if it is one of the guard's exceptions, which only this machine can reach.
+
+        Cancelled, it closes its connection.
+
+        Raises:
+            FetchRefused: The guard refuses the address. Tabstack is not asked.
+            FetchError: There is no usable answer in time, or no key.
+        """
+        if not self._key:
+            raise FetchError(
+                "fetch.reader is tabstack, and its key is missing.",
+                "Put TABSTACK_API_KEY=… into .env in the home, or set fetch.reader to own.",
+            )
+        if not await self._guard.is_public(target.host, target.port):
+            return None
+        answer = await self._api.ask({"url": target.page, "metadata": True})
+        content, metadata = answer.get("content"), answer.get("metadata")
+        if not isinstance(content, str):
+            raise FetchError("Tabstack does not answer as its documentation says.", answered=True)
+        title = metadata.get("title") if isinstance(metadata, dict) else None
+        text, cut = cut_to(clean(content).strip("\n"), max_chars)
+        return Page(
+            target.page,
+            200,
+            "text/markdown",
+            one_line(title) if isinstance(title, str) else "",
+            text,
+            links_in(text),
+            cut,
+            "" if text else "Tabstack found no text in it.",
+        )
