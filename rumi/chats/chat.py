@@ -223,20 +223,17 @@ class Chat(Actor[ChatMessage]):
                     self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name, meant):
                 self._reply(message, texts.unknown_command(self._language(message), name, meant))
-            case ChatCommand(name, rest):
-                self._command(message, name, rest)
+            case ChatCommand(name, rest) as command:
+                if (about := command.about_tasks) is not None:
+                    do = self._services.tasks.command
+                    self._reply(message, partial(do, message, self._language(message), about))
+                else:
+                    self._command(message, name, rest)
 
     def _command(self, message: Incoming, name: CommandName, rest: str) -> None:
         match name:
             case "stop":
-                if ChatCommand(name, rest).of_task:
-                    self._about_tasks(message, f"stop {rest}")
-                else:
-                    self._stop(message)
-            case "research":
-                self._about_tasks(message, f"web {rest}")
-            case "tasks":
-                self._about_tasks(message, rest)
+                self._stop(message)
             case "reset":
                 self._reset(self._new_job("reset", message, rest))
             case "new" | "retry":
@@ -252,10 +249,6 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, partial(about_memory, self._chat, self._language(message), rest))
             case "skills":
                 self._reply(message, partial(self._context.about_skills, self._language(message), rest))
-
-    def _about_tasks(self, message: Incoming, rest: str) -> None:
-        """Have a command about tasks done, and reply with what came of it."""
-        self._reply(message, partial(self._services.tasks.command, message, self._language(message), rest))
 
     def _answers(self, message: Incoming) -> bool:
         """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.

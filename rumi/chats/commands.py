@@ -28,6 +28,15 @@ class ChatCommand:
         """Return True for a `/stop` of a task, which has its number behind it."""
         return self.name == "stop" and self.rest.removeprefix("#").isdecimal()
 
+    @property
+    def about_tasks(self) -> str | None:
+        """Return what a command about tasks wants, as `/tasks` takes it; None for every other command."""
+        if self.name == "tasks":
+            return self.rest
+        if self.name == "research":
+            return f"web {self.rest}"
+        return f"stop {self.rest}" if self.of_task else None
+
 
 @dataclass(frozen=True, slots=True)
 class UnknownCommand:

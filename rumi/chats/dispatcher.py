@@ -46,7 +46,9 @@ class Dispatcher:
         self._services = services
         self._whole_status = whole_status
         self.failed: dict[str, Failed] = {}
-        self._replies = CrashReplies(journal, services.publisher, pending, self.failed, language)
+        self._replies = CrashReplies(
+            journal, services.publisher, pending, self.failed, language, services.tasks
+        )
         self._recovery = root.add(
             ChildSpec("recovery", lambda: Recovery(self._replies, self.start), capacity=10_000)
         )

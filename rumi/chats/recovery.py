@@ -13,6 +13,7 @@ from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_c
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.outside import described, fetched, opening, result_entries
 from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.services import TaskCommands
 from rumi.chats.session import ending
 from rumi.journal import (
     ChatRecord,
@@ -53,6 +54,7 @@ class CrashReplies:
     pending: PendingMessages
     failed: dict[str, Failed]
     language: Language
+    tasks: TaskCommands
 
     async def recover(self, chat: str, record: ChatRecord) -> tuple[HistoryEntry, ...]:
         """Reply to what was judged and is open; return what the history has in the place of the answers.
@@ -83,7 +85,7 @@ class CrashReplies:
         reason: Reason = "crashed" if crashed else "interrupted"
         command = None if message.turn or fetched(message.attachments) else parse_chat_command(message.text)
         if command is not None:
-            text = _text_for_command(language, command)
+            text = await self._text_for_command(message, language, command)
             delivery = await self.journal.ask(Settle(chat, messages, text))
             told = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
             turn, finished = told
@@ -100,6 +102,14 @@ class CrashReplies:
         delivery = await self.journal.ask(Settle(chat, messages, text, reason, session, entries))
         self.publisher.reply(chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
         return () if message.apart else entries
+
+    async def _text_for_command(
+        self, message: Incoming, language: Language, command: ChatCommand | UnknownCommand
+    ) -> str:
+        """Return the reply to a command; one about tasks is done now: twice is as good as once."""
+        if isinstance(command, ChatCommand) and (about := command.about_tasks) is not None:
+            return await self.tasks.command(message, language, about)
+        return _text_for_command(language, command)
 
     async def tell_again(self, chat: str) -> None:
         """Publish replies that were stored just when the chat crashed, because no subscriber got them.

@@ -88,6 +88,7 @@ class Task(Actor[TaskMessage]):
         self._began = 0.0
         self._tainted = False
         self._step = ""
+        self._runs = False
         self._over = False
         self._report: Callable[[str], None] = lambda text: None
 
@@ -102,6 +103,7 @@ class Task(Actor[TaskMessage]):
         self._spent = self._record.spent
         self._tainted = any(entry.tainted for entry in entries)
         if not self._record.attached:
+            self._runs = True
             self.start_soon(self._run, self._record)
 
     @answers(RunTask)
@@ -109,7 +111,7 @@ class Task(Actor[TaskMessage]):
         """Run the task. Cancelled, it leaves when no call and no process of it is left; the rest is stored
         and removed behind."""
         assert self._record is not None, "who asks has just stored the task"
-        self._report = message.report
+        self._report, self._runs = message.report, True
         done = None
         try:
             done = await self._run(self._record)
@@ -119,8 +121,11 @@ class Task(Actor[TaskMessage]):
         return done
 
     async def receive(self, message: TaskMessage) -> None:
-        """Stop."""
+        """Stop; also a task that nobody runs, because who asked for it has left."""
         self._scope.cancel()
+        if self._record is not None and not (self._runs or self._over):
+            self._runs = True
+            self.start_soon(self._end, self._record, self._stopped(self._record))
 
     def busy(self) -> bool:
         """A task that has not ended is not idle."""
@@ -173,8 +178,7 @@ class Task(Actor[TaskMessage]):
     async def _work(self, record: TaskRecord) -> Outcome:
         services, key, language = self._services, self._key, record.language
         self._began = trio.current_time()
-        turn = self._turn
-        services.publisher.publish(key, turn, TurnStarted(record.question, 0, language))
+        services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
         try:
             model = services.model_for(key, language, record.model)
             left_s = lambda: services.limits.sandbox_s - self._spent.sandbox_s  # noqa: E731
@@ -193,7 +197,6 @@ class Task(Actor[TaskMessage]):
                 return await self._think(record, work, Metered(model, self._used_model))
         except RumiError as error:
             text = f"❌ {texts.told_error(language, error)}"
-            services.publisher.publish(key, turn, TurnFinished("model_error", text))
             failed = {"code": error.code, "message": error.message, "advice": error.advice}
             return Outcome("failed", text, json.dumps({"error": failed}, ensure_ascii=False))
 

@@ -2,17 +2,19 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
 from shutil import rmtree
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
 from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
 from rumi import texts
+from rumi.cancellation_grace import with_grace
 from rumi.chat_ids import ChatIds, task_key
 from rumi.errors import RumiError, UsageError
 from rumi.fair_limiter import Bounds, FairLimiter
@@ -40,6 +42,9 @@ SHUTDOWN_S: Final = 15.0
 
 IDLE_S: Final = 1.0
 
+WRITE_S: Final = 5.0
+"""How long one who leaves waits for the journal to write a task."""
+
 SWEEP_S: Final = 3600.0
 """How often to look for tasks that are older than they have to be kept."""
 
@@ -50,6 +55,23 @@ class GaveUp:
 
     id: int
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A task is stored, and is to be started."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """Who asked for an attached task has left."""
+
+    id: int
+
+
+RecoveryMessage: TypeAlias = GaveUp | Begun | Abandoned
 
 
 class Tasks:
@@ -67,7 +89,7 @@ class Tasks:
         self._open: dict[int, TaskRecord] = {}
         self._steps: dict[int, str] = {}
         self._changed = trio.Event()
-        self._recovery: ActorRef[GaveUp] = root.add(
+        self._recovery: ActorRef[RecoveryMessage] = root.add(
             ChildSpec("task_recovery", lambda: TaskRecovery(self, services, language), capacity=1000)
         )
         self._children = root.add_supervisor(DynamicSupervisor("tasks", self._spec, on_limit=self._give_up))
@@ -154,11 +176,7 @@ class Tasks:
             RumiError: Its owner has too many that have not ended, or it cannot be stored.
         """
         self._check_room(task.owner)
-        stored = await self._services.journal.ask(AddTask(task))
-        if not stored.ended:
-            self._open[stored.id] = stored
-            await self._children.get_or_start(str(stored.id))
-        return stored
+        return await self._add(task)
 
     async def run(self, task: TaskRecord, report: Callable[[str], None]) -> TaskRecord:
         """Run an attached task to its end, and return it.
@@ -170,17 +188,41 @@ class Tasks:
         """
         if not task.parent:
             self._check_room(task.owner)
-        stored = await self._services.journal.ask(AddTask(replace(task, attached=True)))
-        self._open[stored.id] = stored
+        stored = await self._add(replace(task, attached=True))
+        done = None
         try:
             child = await self._children.get_or_start(str(stored.id))
-            return await child.ask(RunTask(report))
+            done = await child.ask(RunTask(report))
         except ActorError as error:
             text = f"❌ {texts.told_error(task.language, error)}"
             await self._services.journal.ask(EndTask(stored.id, "failed", text))
             raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
         finally:
             self.ended(stored.id)
+            if done is None:
+                self._tell(Abandoned(stored.id))
+        return done
+
+    async def _add(self, task: TaskRecord) -> TaskRecord:
+        """Store a task, and have it started. Cancelled, both are done or neither is."""
+        added: list[TaskRecord] = []
+
+        async def add() -> None:
+            stored = await self._services.journal.ask(AddTask(task))
+            added.append(stored)
+            if not stored.ended:
+                self._open[stored.id] = stored
+                self._tell(Begun(stored.id))
+
+        try:
+            await with_grace(add, WRITE_S)
+        except trio.Cancelled:
+            for stored in added:
+                if stored.attached:
+                    self.ended(stored.id)
+                    self._tell(Abandoned(stored.id))
+            raise
+        return added[0]
 
     async def listed(self, owner: str = "", limit: int = 50) -> tuple[TaskRecord, ...]:
         """Return the latest tasks of an owner, or of all, the newest first."""
@@ -231,7 +273,13 @@ class Tasks:
     async def resume(self, task: TaskRecord) -> None:
         """Go on with a task of an earlier process."""
         self._open[task.id] = task
-        await self._children.get_or_start(str(task.id))
+        await self.start(task.id)
+
+    async def start(self, id: int, *, stop: bool = False) -> None:
+        """Have a task at work, or stop one that may be."""
+        child = await self._children.get_or_start(str(id))
+        if stop:
+            await child.tell(StopTask())
 
     def ended(self, id: int) -> None:
         """A task has ended."""
@@ -263,14 +311,15 @@ class Tasks:
         )
 
     def _give_up(self, key: str, error: BaseException) -> None:
-        try:
-            self._recovery.tell_nowait(GaveUp(int(key), texts.told_error("en", error)))
-        except ActorError as gone:  # the process ends: its next start goes on with the task
-            logger.info("task %s: %r", key, gone)
+        self._tell(GaveUp(int(key), texts.told_error("en", error)))
+
+    def _tell(self, message: RecoveryMessage) -> None:
+        with suppress(ActorError):  # the process ends: its next start looks at all tasks
+            self._recovery.tell_nowait(message)
 
 
-class TaskRecovery(Actor[GaveUp]):
-    """Goes on with the tasks of earlier processes, ends those that crash too often, deletes old ones."""
+class TaskRecovery(Actor[RecoveryMessage]):
+    """Starts tasks, also those of earlier processes; ends those that crash too often; deletes old ones."""
 
     def __init__(self, tasks: Tasks, services: TaskServices, language: Language) -> None:
         self._tasks = tasks
@@ -284,8 +333,18 @@ class TaskRecovery(Actor[GaveUp]):
         if self._services.limits.keep_s:
             self.start_soon(self._sweep)
 
-    async def receive(self, message: GaveUp) -> None:
-        """Say that the task has failed."""
+    async def receive(self, message: RecoveryMessage) -> None:
+        """Start a task, stop one that nobody waits for, or say that one has failed."""
+        match message:
+            case GaveUp():
+                await self._fail(message)
+            case Begun(id) | Abandoned(id):
+                try:
+                    await self._tasks.start(id, stop=isinstance(message, Abandoned))
+                except ActorError as error:
+                    logger.info("task %d is not started: %r", id, error)
+
+    async def _fail(self, message: GaveUp) -> None:
         loaded = await self._services.journal.ask(LoadTask(message.id))
         if loaded is None or loaded[0].ended:
             return
@@ -305,7 +364,7 @@ class TaskRecovery(Actor[GaveUp]):
                 return
             except Exception as error:  # one task's trouble must not become the others'
                 logger.error("task %d cannot be started", task.id, exc_info=error)
-                await self.receive(GaveUp(task.id, texts.told_error("en", error)))
+                await self._fail(GaveUp(task.id, texts.told_error("en", error)))
 
     async def _sweep(self) -> None:
         while True:

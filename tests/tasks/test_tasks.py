@@ -277,3 +277,40 @@ async def test_a_result_survives_stop_reset_and_a_crash_of_its_chat(
         assert "⏹ Stopped." in said[0]
         assert sum("is blue" in each for each in said) == 1
         assert sum("reset" in each.lower() for each in said) == 1
+
+
+async def test_whenever_who_waits_leaves_the_task_ends(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    kind = Looking(seconds=5)
+    async with house(tmp_path, looks(), kinds={"web": kind}) as home:
+        for steps in range(60):
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(home.tasks.run, TaskRecord("web", "local", "why?"), str)
+                    for _ in range(steps):
+                        await trio.lowlevel.checkpoint()
+                    scope.cancel()
+            assert (kind.running, kind.opened) == (0, 0)
+        await trio.sleep(1)
+        states = {task.state for task in await home.tasks.listed(limit=100)}
+        assert states == {"stopped"}
+        assert not home.tasks.at_work
+
+
+async def test_a_command_about_tasks_that_a_crash_cut_short_is_done_once(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with house(tmp_path, looks(), kinds={"web": Looking()}) as home:
+        await home.ask("hello")
+        real = home.tasks.command
+
+        async def crashing(*given: object) -> str:
+            await real(*given)  # type: ignore[arg-type]
+            home.tasks.command = real  # type: ignore[method-assign]
+            raise ZeroDivisionError
+
+        home.tasks.command = crashing  # type: ignore[method-assign]
+        assert "Task 1 has begun" in await home.ask("/research what?")
+        await ended(home, 1)
+        assert [task.id for task in await home.tasks.listed()] == [1]
