@@ -16,7 +16,7 @@ import trio
 from rumi.marked import opened
 from rumi.models.fitting import message_tokens, request_tokens, without_notes
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
-from rumi.models.offline_research import Research, is_research
+from rumi.models.offline_research import Research, fenced, is_research
 from rumi.models.types import (
     Emit,
     Message,
@@ -36,8 +36,6 @@ _FACT: Final = re.compile(r"^\s*([-+×])\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
 _VERBATIM: Final = frozenset({"bash", "edit_file", "web_fetch", "web_search"})
 """Tools whose results are others' words. They are shown verbatim, not as Markdown."""
-
-_FENCES: Final = re.compile(r"`{3,}")
 
 _TEXTS: Final[dict[Language, dict[str, str]]] = {
     "en": {
@@ -175,13 +173,13 @@ class _Work:
                 result = next(results, None)
                 if result is None:
                     break
-                shown = _fenced(result) if step.tool in _VERBATIM else result
+                shown = fenced(result) if step.tool in _VERBATIM else result
             parts.append(f"**{len(parts) + 1}. {_one_line(step.text)}**\n\n{shown}" if several else shown)
         return parts
 
     def _shown(self) -> list[str]:
         """Return the words of others in the message; no step is ever read from them."""
-        shown = [_fenced(f"{source}:\n\n{_clipped(text)}") for source, text in self._handed]
+        shown = [fenced(f"{source}:\n\n{_clipped(text)}") for source, text in self._handed]
         return [self._texts["handed"], *shown] if shown else []
 
     def _facts(self) -> str:
@@ -229,14 +227,6 @@ def _calling(calls: tuple[ToolCall, ...], request: ModelRequest, emit: Emit) -> 
 
 def _usage(request: ModelRequest, message: Message) -> Usage:
     return Usage(request_tokens(request), message_tokens(message))
-
-
-def _fenced(output: str) -> str:
-    """Return an output as a code block, verbatim: its fence is longer than any inside."""
-    longest = max((len(fence) for fence in _FENCES.findall(output)), default=2)
-    fence = "`" * (longest + 1)
-    end = "" if output.endswith("\n") else "\n"
-    return f"{fence}\n{output}{end}{fence}"
 
 
 def _clipped(text: str) -> str:

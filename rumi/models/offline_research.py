@@ -20,6 +20,8 @@ _QUERY_CHARS: Final = 400
 _SENTENCE_CHARS: Final = 300
 _LEAST_WORDS: Final = 4
 
+_FENCES: Final = re.compile(r"`{3,}")
+
 _WEB: Final = frozenset({"web_search", "web_fetch", "note"})
 _REPOSITORY: Final = frozenset({"git_log", "git_show", "note"})
 
@@ -81,7 +83,8 @@ class Research:
             intro = pick(
                 language, "Soy el modelo offline. La historia:", "I am the offline model. The history:"
             )
-            return f"{intro}\n\n{self._results[0]}"
+            block = opened(self._results[0])
+            return f"{intro}\n\n{fenced(block[1] if block is not None else self._results[0])}"
         return pick(language, "No encontré ninguna página con texto.", "I found no page with text.")
 
 
@@ -114,3 +117,11 @@ def _sentences(text: str) -> list[str]:
 
 def _call(name: str, **arguments: str) -> ToolCall:
     return ToolCall(f"call_{token_hex(6)}", name, dumps(arguments, ensure_ascii=False))
+
+
+def fenced(output: str) -> str:
+    """Return an output as a code block, verbatim: its fence is longer than any inside."""
+    longest = max((len(fence) for fence in _FENCES.findall(output)), default=2)
+    fence = "`" * (longest + 1)
+    end = "" if output.endswith("\n") else "\n"
+    return f"{fence}\n{output}{end}{fence}"

@@ -217,6 +217,10 @@ def commits_in(text: str) -> list[tuple[Span, str]]:
 
 # Sentences.
 
+WARNING: Final = "⚠"
+"""The sign with which the program's own warnings begin, such as that of a limit."""
+
+
 _HEADING: Final = re.compile(r"#{1,6}(?:\s|$)|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$")
 _RULE: Final = re.compile(r"(?:[-*_=] ?){3,}$")
 _ITEM: Final = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -276,7 +280,8 @@ def sentences_in(text: str) -> list[Sentence]:
             found.append(Sentence(start, end, says, (*head, *intro)))
             continue
         parts = list(_cut(text, start, end, closed))
-        found += [Sentence(*span, _states(text[slice(*span)]), intro) for span in parts]
+        warns = text[start:end].lstrip().startswith(WARNING)
+        found += [Sentence(*span, not warns and _states(text[slice(*span)]), intro) for span in parts]
         if kind == "text" and parts and _introduces(text[slice(*parts[-1])]):
             intro = (parts[-1],)
     return found

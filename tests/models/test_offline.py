@@ -336,3 +336,18 @@ def test_any_text_is_understood_or_not_but_never_an_error(text: str) -> None:
     steps = parse(text)
     assert steps
     assert all(isinstance(step, Step | Unclear) for step in steps)
+
+
+async def test_a_research_in_a_repository_shows_its_history() -> None:
+    tools = tuple(
+        ToolSpec(name, name, {"type": "object"}) for name in ("git_log", "git_show", "read", "note")
+    )
+    log = "abc1234 Ana 2026-01-01 Begin ``` here"
+
+    def run(call: ToolCall) -> str:
+        assert (call.name, call.arguments) == ("git_log", "{}")
+        return f"1 commit\n{block('git_log', log)}"
+
+    calls, reply = await work("Who began it?", run, tools=tools)
+    assert len(calls) == 1
+    assert reply.text == f"I am the offline model. The history:\n\n````\n{log}\n````"

@@ -191,6 +191,7 @@ def test_lines_and_commits_exist_or_are_marked(answer: str, missing: tuple[str, 
         ("It grew [1]… and it fell later.", []),
         ("The river is long [9].", ["The river is long."]),
         ("Dr. Smith came. Prof. Jones left [1].", ["Dr. Smith came."]),
+        ("It is large.\n\n⚠️ The answer is cut off: it is too long. Ask me to go on.", ["It is large."]),
     ],
 )  # fmt: skip
 def test_sentences_without_a_citation_are_listed(answer: str, unverified: list[str]) -> None:
