@@ -115,6 +115,8 @@ class RepositoryCache:
         for path in self.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 with contextlib.suppress(OSError):
+                    for draft in path.glob(".*"):  # of a process that was killed
+                        draft.unlink()
                     size = sum(file.stat().st_size for file in path.iterdir())
                     state = path / _STATE
                     entries.append((state.stat().st_mtime if state.exists() else 0, size, path))

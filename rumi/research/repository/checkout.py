@@ -23,7 +23,6 @@ git --work-tree=/workspace/tree.new checkout-index --all --force --quiet || echo
 git ls-files --format='%(objectmode)' | sort | uniq -c
 rm -rf tree .tree-index && mv tree.new tree
 """
-_CLEAR: Final = "cd /workspace && rm -rf tree.new .tree-index\n"
 _MOST_NAMED: Final = 10
 
 
@@ -36,7 +35,7 @@ async def written(git: Git, commit: str, most_files: int) -> str:
     try:
         result = await git.script(_WRITE, commit, str(most_files))
     except CloneError as error:
-        await git.script(_CLEAR)
+        await git.remove("tree.new", ".tree-index")
         return f"The files of {short} were not written: {error.message} Read them with git_show."
     said = result.stdout.text().split()
     wrong = result.stderr.text()

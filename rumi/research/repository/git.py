@@ -140,6 +140,10 @@ class Git:
         argv = ("sh", "-c", f"{PRELUDE}{script}", "sh", *words)
         return await self._run(Command(argv, stdin, reads=reads, timeout_s=timeout_s))
 
+    async def remove(self, *names: str) -> None:
+        """Remove files and folders of the workspace. This also works where it is full."""
+        await self._shell.run(Command(("rm", "-rf", *(f"/workspace/{name}" for name in names))))
+
     async def _run(self, command: Command) -> CommandResult:
         result = await self._shell.run(command)
         if result.exit_code == 127 and "no-git" in result.stderr.text():

@@ -26,7 +26,7 @@ MOST_REFS: Final = 100_000
 EVERYTHING: Final = 0x7FFFFFFF
 """The depth that git takes for the whole history."""
 
-_MOST_REF_BYTES: Final = 64 * 1024 * 1024
+_MOST_REF_BYTES: Final = 32 * 1024 * 1024
 _MOST_SHALLOW: Final = 100_000
 _MOST_CAPABILITIES: Final = 100
 _SILENCE_S: Final = 60.0
@@ -143,6 +143,8 @@ class Remote:
                 while (line := await answer.next()) is not Mark.FLUSH:
                     if isinstance(line, Mark):
                         raise not_git()
+                    if not _is_text(line):  # git allows any bytes in a name; nobody could ask for this one
+                        continue
                     oid, name, words = self._ref(line)
                     if name == "HEAD":
                         head_oid = oid
@@ -220,7 +222,8 @@ class Remote:
 
     def _ref(self, line: bytes) -> tuple[str, str, dict[str, str]]:
         _refuse_error(line)
-        oid, name, *words = _text(line).split(" ")
+        oid, _, rest = _text(line).partition(" ")
+        name, *words = rest.split(" ")
         if len(oid) != (64 if self.format == "sha256" else 40) or not is_oid(oid):
             raise not_git()
         if name != "HEAD" and (
@@ -317,6 +320,14 @@ def _text(line: bytes) -> str:
         return line.removesuffix(b"\n").decode()
     except UnicodeDecodeError:
         raise not_git() from None
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _refuse_error(line: bytes) -> None:

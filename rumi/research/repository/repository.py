@@ -63,7 +63,7 @@ mkdir -p repo.git/info && printf '%s\\n' '{_ATTRIBUTES}' >repo.git/info/attribut
 """
 _INDEX: Final = """\
 cd /workspace || exit
-hash=$(git index-pack "$1") || { rm -f "${1%.pack}".*; exit 1; }
+hash=$(git index-pack "$1") || exit
 for kind in pack idx rev; do
   [ ! -e "${1%.pack}.$kind" ] || mv -f "${1%.pack}.$kind" "repo.git/objects/pack/pack-$hash.$kind" || exit
 done
@@ -387,9 +387,15 @@ class Repository:
         """Put a pack into the workspace, and let git read it there."""
         name = await self._put("incoming.pack", pack)
         size = os.fstat(pack.fileno()).st_size
-        result = await self.git.script(_INDEX, name)
-        found = result.stdout.text().strip()
-        if result.exit_code or not is_oid(found):
+        found = ""
+        try:
+            result = await self.git.script(_INDEX, name)
+            found = result.stdout.text().strip() if result.exit_code == 0 else ""
+        finally:
+            if not found:
+                with trio.CancelScope(shield=True):  # a command's end is bounded
+                    await self.git.remove(*(name.replace(".pack", end) for end in (".pack", ".idx", ".rev")))
+        if not is_oid(found):
             raise CloneError("What the server sent is not a valid pack of git.", "Try again later.")
         self._packs[f"pack-{found}.pack"] = size
 

@@ -21,6 +21,10 @@ _MORE: Final = 4_000_000
 _BLAME_HEAD: Final = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
 _SEPARATOR: Final = "\x1f"
 
+_FOLDER: Final = "040000"
+_LINK: Final = "120000"
+_MODULE: Final = "160000"
+
 _REF: Final = {"type": "string", "description": "Commit, branch, tag, or HEAD~3; HEAD if left out"}
 _PATH: Final = {"type": "string", "description": "Path in the repository"}
 _NUMBER: Final = {"type": "integer"}
@@ -251,22 +255,21 @@ class GitShow(GitTool):
     async def _path(self, commit: str, path: str, offset: int, limit: int) -> ToolResult:
         name = f"{commit}:{path}"
         about = f"{commit[:12]}:{path}"
-        kind = await self._git.read("cat-file", "-t", name)
-        if not kind.ok:
-            if (
-                self._repository.filtered
-                and (await self._git.read("rev-parse", "--verify", "--quiet", name)).ok
-            ):
-                raise NothingToShow(f"{path} is larger than 5 MB, so the clone left it out.")
+        mode = await self._mode(commit, path)
+        if not mode:
             raise NothingToShow(
                 f"There is no {path} in {commit[:12]}. git_show of its folder shows the names."
             )
-        if kind.text.strip() == "tree":
+        if mode == _MODULE:
+            raise NothingToShow(f"{path} is a submodule: its files are in another repository.")
+        if mode == _FOLDER:
             output = await self._git.read("ls-tree", "--format=%(objecttype) %(path)", name, first=offset)
             return self.result(about, output.text, output, cut=output.cut)
-        if kind.text.strip() != "blob":
-            raise NothingToShow(f"{path} is a submodule: its files are in another repository.")
         output = await self._git.read("cat-file", "blob", name, first=offset, lines=limit)
+        if not output.ok:
+            if self._repository.filtered:
+                raise NothingToShow(f"{path} is larger than 5 MB, so the clone left it out.")
+            raise self.failed(output)
         if "\0" in output.text:
             return self.result(about, "(not text)", output)
         lines = [
@@ -275,7 +278,15 @@ class GitShow(GitTool):
             if output.text
         ]
         more = f"There are more lines: go on with offset={offset + len(lines)}." if output.cut else ""
-        return self.result(about, "\n".join(lines) or "(no lines)", output, more)
+        link = "This is a link; it holds the path of its target." if mode == _LINK else ""
+        return self.result(about, "\n".join(lines) or "(no lines)", output, link, more)
+
+    async def _mode(self, commit: str, path: str) -> str:
+        """Return the mode of a path at a commit, "" if there is none."""
+        if not path:
+            return _FOLDER
+        entry = await self._git.read("ls-tree", "--format=%(objectmode)", commit, "--", path, lines=1)
+        return entry.text.strip() if entry.ok else ""
 
 
 class GitBlame(GitTool):
