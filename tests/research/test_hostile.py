@@ -254,7 +254,7 @@ async def test_a_repository_over_the_limit_is_refused(bwrap: Room, tmp_path: Pat
     blob = written_object(repo, "blob", secrets.token_bytes(2_000_000))
     repository_with(repo, tree(repo, ("100644", "a", blob)))
     error = await bwrap.refusal("/r", limits=CloneLimits(most_bytes=1_000_000))
-    assert error.message == "The repository is larger than 1.0 MB."
+    assert error.message == "The server sends more than the 1.0 MB that the repository may take."
     assert list(bwrap.cache.folder.glob("*/*")) == []
 
 

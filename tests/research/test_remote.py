@@ -265,7 +265,7 @@ async def test_a_pack_ends_at_its_limit(tmp_path: Path) -> None:
     endless = streams(
         lambda: itertools.chain([line("packfile\n")], itertools.repeat(piece * 10)), media_type=RESULT
     )
-    with pytest.raises(CloneError, match=r"larger than 1\.0 MB"):
+    with pytest.raises(CloneError, match=r"more than the 1\.0 MB"):
         await pack_of(endless, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -270,7 +270,8 @@ async def _read_pack(
             if line[0] == 1:
                 await landing.add(line[1:])
                 if landing.size > most_bytes:
-                    raise CloneError(f"The repository is larger than {short_size(most_bytes)}.")
+                    most = short_size(most_bytes)
+                    raise CloneError(f"The server sends more than the {most} that the repository may take.")
             elif line[0] == 3:
                 raise CloneError("The server broke off: it could not make the pack.")
             elif line[0] != 2:

@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 import trio
 
 from rumi.landing import Landing, let_cancellation_through
-from rumi.marked import one_line
+from rumi.marked import block, one_line
 from rumi.offload import Threads
 from rumi.research.repository.address import Address, parse_address
 from rumi.research.repository.cache import Known, RepositoryCache
@@ -118,6 +118,7 @@ class Repository:
         self._filtered = False
         self._packs: dict[str, int] = {}
         self._stuck = False
+        self._has_tree = False
         self._changing = trio.Lock()
         self._offload = Threads()
 
@@ -152,27 +153,26 @@ class Repository:
 
     def facts(self) -> str:
         """Return what a prompt says about the repository."""
-        return "\n".join(self._facts())
-
-    def _facts(self) -> Iterator[str]:
-        yield f"Repository: {self.address.text}"
-        yield f"HEAD, which the question is about: {self.head}"
-        if self.refs.head:
-            yield f"Default branch: {one_line(self.refs.head.removeprefix('refs/heads/'), 200)}"
         tags = [
             name.removeprefix("refs/tags/") for name in self.refs.by_name if name.startswith("refs/tags/")
         ]
         branches = len(self.refs.by_name) - len(tags)
         newest = ", ".join(one_line(tag, 100) for tag in sorted(tags, key=by_number)[: -_TAGS - 1 : -1])
-        yield f"Branches: {branches}. Tags: {len(tags)}{': ' if tags else ''}{newest}"
+        theirs = [
+            f"HEAD, which the question is about: {self.head}",
+            f"Default branch: {one_line(self.refs.head.removeprefix('refs/heads/'), 200) or 'none'}",
+            f"Branches: {branches}. Tags: {len(tags)}{': ' if tags else ''}{newest}",
+            self.tree,
+        ]
+        ours = [f"The repository {self.address.text} is cloned."]
         if self._shallow:
-            yield (
+            ours.append(
                 "The clone is shallow: older history is fetched when a tool needs it. A result says so where "
-                "history is cut."
+                "the history is cut."
             )
         if self._filtered:
-            yield "Files over 5 MB are left out of the clone."
-        yield self.tree
+            ours.append("Files over 5 MB are left out of the clone.")
+        return "\n".join((*ours, block(self.address.text, "\n".join(theirs))))
 
     async def commit(self, text: str) -> str | None:
         """Return the full name of the commit that a revision means, None if there is none in the clone."""
@@ -180,12 +180,18 @@ class Repository:
 
     async def exists(self, path: str, line: int = 1, rev: str = "HEAD") -> bool:
         """Return True if a file has such a line at a revision."""
-        path = path.removeprefix("/workspace/").removeprefix("tree/").strip("/")
+        path = self.inside(path).strip("/")
         commit = await self.commit(rev)
         if commit is None or not path or "\0" in path or line < 1:
             return False
         read = await self.git.read("cat-file", "blob", f"{commit}:{path}", first=line, lines=1, most=64)
         return read.ok and bool(read.text)
+
+    def inside(self, path: str) -> str:
+        """Return the path in the repository of a path in the workspace; other paths are left as they are."""
+        if path.startswith("/workspace/tree/"):
+            return path.removeprefix("/workspace/tree/")
+        return path if self._has_tree else path.removeprefix("tree/")
 
     async def resolve(self, text: str) -> str:
         """Return the full name of the commit that a model means; fetch it if only the remote has it.
@@ -220,7 +226,7 @@ class Repository:
             self._progress("fetching more of the history")
             try:
                 await self._fetch(self._tips, depth)
-            except (CloneError, FetchError, WorkspaceError) as error:
+            except (CloneError, FetchError) as error:
                 self._stuck = True
                 self.cut_because = f"More of the history could not be fetched: {error.message}"
                 return False
@@ -302,7 +308,7 @@ class Repository:
             self._progress(f"fetching {name} of the repository")
             try:
                 await self._fetch(tips, self._depth)
-            except (FetchError, WorkspaceError) as error:
+            except FetchError as error:
                 raise CloneError(error.message, error.advice) from error
             return True
 
@@ -310,9 +316,8 @@ class Repository:
         """Fetch these tips, and make them references.
 
         Raises:
-            CloneError: See `Remote.fetch`; or git refuses what came.
+            CloneError: See `Remote.fetch`; or git refuses what came, or the workspace has no room.
             FetchError: The server does not answer.
-            WorkspaceError: The workspace has no room.
         """
         assert self._remote is not None
         wish = Wish(
@@ -322,7 +327,7 @@ class Repository:
             depth,
             small_files_only=not self.full,
         )
-        left = self.limits.most_bytes - sum(self._packs.values())
+        left = max(0, self.limits.most_bytes - sum(self._packs.values()))
         with Landing(self._workspace.parent, self._offload) as landing:
             fetched = await self._remote.fetch(
                 wish, landing, most_bytes=left, time_s=self.limits.time_s, progress=self._progress
@@ -401,19 +406,21 @@ class Repository:
 
     async def _put(self, name: str, source: BinaryIO) -> str:
         owner = self._workspace.stat()
-        return await trio.to_thread.run_sync(
-            partial(
-                put_file,
-                self._workspace,
-                name,
-                source,
-                uid=owner.st_uid,
-                gid=owner.st_gid,
-                limits=self._sandbox_limits,
-                max_bytes=self.limits.most_bytes,
-                checkpoint=let_cancellation_through,
-            )
+        put = partial(
+            put_file,
+            self._workspace,
+            name,
+            source,
+            uid=owner.st_uid,
+            gid=owner.st_gid,
+            limits=self._sandbox_limits,
+            max_bytes=self.limits.most_bytes,
+            checkpoint=let_cancellation_through,
         )
+        try:
+            return await self._offload(put)
+        except WorkspaceError as error:  # its advice is for people's own workspaces
+            raise CloneError(error.message) from error
 
     async def _set_shallow(self, shallow: set[str]) -> None:
         lines = "".join(f"{oid}\n" for oid in sorted(shallow))
@@ -436,6 +443,7 @@ class Repository:
         await self._must(_REFS, stdin=f"update HEAD {commit}\n".encode())
         about = await self.git.read("show", "--no-patch", "--format=%H of %cs: %s", commit)
         self.head = one_line(about.text, 300)
+        self._has_tree = await self._resolved(f"{commit}:tree") is not None
 
     async def _resolved(self, revision: str) -> str | None:
         result = await self.git.script(_RESOLVE, revision, reads=True)
@@ -498,7 +506,7 @@ async def open_repository(
             await repository.clone(network, ref)
         else:
             await repository.copy(address.folder, ref)
-    except (FetchError, WorkspaceError) as error:
+    except FetchError as error:
         raise CloneError(error.message, error.advice) from error
     await repository.check_out("HEAD")
     yield repository

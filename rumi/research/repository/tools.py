@@ -1,7 +1,7 @@
 """The tools that read a repository: its history, its commits, its files at any revision."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
@@ -44,6 +44,7 @@ class _Given:
 
     tool: str
     arguments: Mapping[str, object]
+    inside: Callable[[str], str]
 
     def text(self, name: str, default: str = "") -> str:
         value = self.arguments.get(name)
@@ -54,7 +55,7 @@ class _Given:
         return value
 
     def path(self, *, needed: bool = False) -> str:
-        path = self.text("path").removeprefix("/workspace/").removeprefix("tree/").removeprefix("./")
+        path = self.inside(self.text("path")).removeprefix("./")
         if path.startswith("-"):
             raise BadInput(f"{self.tool} takes no path that begins with -")
         if path.startswith("/") or ".." in path.split("/"):
@@ -95,7 +96,7 @@ class GitTool(Tool):
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the repository. What it says comes from outside, so the result is tainted."""
-        given = _Given(self.spec.name, arguments)
+        given = _Given(self.spec.name, arguments, self._repository.inside)
         try:
             return await self.answer(given)
         except BadInput as error:
@@ -180,38 +181,48 @@ class GitLog(GitTool):
                 words.append(f"{option}={value}")
         if changed := given.text("changed"):
             words.append(f"-S{changed}")
-        start = await self._start(ref)
         form = "--format=" + "%x1f".join(("%H", "%ad", "%an", "%s"))
         while True:
+            start, around = await self._start(ref)
             output = await self._git.read(
                 "log", *_PLAIN, "--fixed-strings", "--regexp-ignore-case", "--date=short", form,
                 f"--max-count={count}", *words, *start, "--", *([path] if path else []),
             )  # fmt: skip
             if not output.ok:
                 raise self.failed(output)
-            rows = [
-                line.split(_SEPARATOR, 3) for line in output.text.splitlines() if line.count(_SEPARATOR) >= 3
-            ]
-            boundary = self._repository.boundary
+            lines = output.text.splitlines()
+            rows = [line.split(_SEPARATOR, 3) for line in lines if line.count(_SEPARATOR) >= 3]
             if path or changed:
-                rows = [row for row in rows if row[0] not in boundary]
-            cut = bool(boundary) and (len(rows) < count or any(row[0] in boundary for row in rows))
+                rows = [row for row in rows if row[0] not in self._repository.boundary]
+            enough = len(rows) == count and start == [around] and "..." not in around
+            cut = not enough and await self._reaches_boundary(around, given.text("since"))
             if not cut or not await self._repository.deepen():
                 break
-            start = await self._start(ref)
         text = "\n".join(f"{oid[:12]} {date} {author}: {subject}" for oid, date, author, subject in rows)
         more = "There may be more: raise `count`." if len(rows) == count else ""
         about = " ".join(filter(None, ("log", ref, path)))
         note = self.history_is_cut() if cut else ""
         return self.result(about, text or "(no commit)", output, note, more, cut=output.cut)
 
-    async def _start(self, ref: str) -> list[str]:
+    async def _start(self, ref: str) -> tuple[list[str], str]:
+        """Return the commits to begin at, and those on which the list depends, as git takes them."""
         before, dots, after = ref.partition("..")
         if not dots:
-            return [await self._repository.resolve(ref)]
+            start = await self._repository.resolve(ref)
+            return [start], start
         first = await self._repository.resolve(before or "HEAD")
         last = await self._repository.resolve(after.removeprefix(".") or "HEAD")
-        return [f"^{first}", last] if not after.startswith(".") else [f"{first}...{last}"]
+        both = f"{first}...{last}"
+        return ([both] if after.startswith(".") else [f"^{first}", last]), both
+
+    async def _reaches_boundary(self, around: str, since: str) -> bool:
+        """Return True if the history of these commits ends where the clone ends."""
+        boundary = self._repository.boundary
+        if not boundary:
+            return False
+        words = [f"--since={since}"] if since else []
+        roots = await self._git.read("rev-list", "--max-parents=0", *words, around, "--", most=_MORE)
+        return not boundary.isdisjoint(roots.text.split())
 
 
 class GitShow(GitTool):
@@ -246,7 +257,9 @@ class GitShow(GitTool):
             "show", *_PLAIN, *_NO_PROGRAMS, "--format=fuller", *how, commit, "--", first=offset
         )
         if output.missing_file:
-            output = await self._git.read("show", *_PLAIN, "--format=fuller", "--name-status", commit, "--")
+            output = await self._git.read(
+                "show", *_PLAIN, "--format=fuller", "--name-status", "--no-renames", commit, "--"
+            )
         if not output.ok:
             raise self.failed(output)
         note = "" if known else f"Its changes are not known. {self.history_is_cut()}"

@@ -19,6 +19,7 @@ REPOSITORIES: Final[dict[str, str]] = {
     "The disk of this machine has no room for the repository.": "El disco de esta máquina no tiene lugar para el repositorio.",
     "The sandbox ended while git ran.": "El sandbox terminó mientras git trabajaba.",
     "The repository is larger than {size}.": "El repositorio ocupa más de {size}.",
+    "The server sends more than the {size} that the repository may take.": "El servidor manda más que los {size} que puede ocupar el repositorio.",
     "The folder is not a git repository.": "La carpeta no es un repositorio de git.",
     "Give the folder that has .git in it.": "Dá la carpeta que tiene .git adentro.",
     "The repository is empty.": "El repositorio está vacío.",
