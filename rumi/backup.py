@@ -19,9 +19,11 @@ COPY_S = 300.0
 """How long copying a database may take."""
 
 DATABASES = ("state.db", "memory.db")
-FILES = ("config.toml", "skills-trusted.json", "skills", "prompts")
+TASKS = "tasks"
+FILES = ("config.toml", "skills-trusted.json", "skills", "prompts", TASKS)
 KEYS = ".env"
 WORKSPACE = "workspace"
+FOLDERS = ("skills", "prompts", TASKS, WORKSPACE)
 
 
 class BackupError(RumiError):
@@ -81,7 +83,12 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         size = sum(size_of_entry(home.root / name) for name in there)
         require_room(target, size + (size_of_files(home.workspaces) if files else 0))
         for name in there:
-            (copy_database if name in DATABASES else copy_entry)(home.root / name, draft / name)
+            if name in DATABASES:
+                copy_database(home.root / name, draft / name)
+            elif name == TASKS:
+                copy_files(home.tasks, draft / name)  # what vanishes meanwhile is skipped
+            else:
+                copy_entry(home.root / name, draft / name)
         holds = [(name, size_of_entry(draft / name)) for name in there]
         left_out = 0
         if files:

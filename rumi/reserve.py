@@ -109,13 +109,13 @@ class Large:
 
 
 def largest(home: Path, most: int = 3) -> list[Large]:
-    """Return the largest things that could be deleted: chats' files, old logs, copies of databases.
+    """Return the largest things that could be deleted: chats' files, clones, old logs, copies of databases.
 
     Links are not followed. After `LOOK_S`, partial sizes are returned.
     """
     deadline = time.monotonic() + LOOK_S
     found: list[Large] = []
-    for folder in _folders(home / "workspace"):
+    for folder in (*_folders(home / "workspace"), *_folders(home / "cache")):
         command = f"find {shlex.quote(str(folder))} -mindepth 1 -delete"
         found.append(Large(folder, sum(_entries(folder, deadline)), command))
     for folder, pattern in ((home / "logs", "*.jsonl.*"), (home, "*.before-*"), (home, "*.damaged*")):

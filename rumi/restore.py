@@ -13,6 +13,7 @@ from typing import Final
 from rumi.backup import (
     DATABASES,
     FILES,
+    FOLDERS,
     KEYS,
     WORKSPACE,
     BackupError,
@@ -29,7 +30,6 @@ from rumi.sandbox import clear_workspace, copy_files, size_of_files
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 ANOTHER: Final = "Use another backup."
-_FOLDERS: Final = ("skills", WORKSPACE)
 _LOGS: Final = tuple(f"{name}-{end}" for name in DATABASES for end in ("wal", "shm"))
 """SQLite would play an old database's log into the restored one, so they go away together."""
 
@@ -127,7 +127,7 @@ def _entries(home: Home, path: Path) -> list[str]:
     for name in (*DATABASES, *FILES, KEYS, WORKSPACE):
         entry = path / name
         if os.path.lexists(entry):
-            if entry.is_symlink() or not (entry.is_dir() if name in _FOLDERS else entry.is_file()):
+            if entry.is_symlink() or not (entry.is_dir() if name in FOLDERS else entry.is_file()):
                 raise UsageError(f"{entry} is not what a backup has there.", ANOTHER)
             found.append(name)
     if not set(found) & set(DATABASES):

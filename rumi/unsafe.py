@@ -14,12 +14,12 @@ writes; a file belongs to another user.
 """
 
 WRITTEN = (
-    *("workspace", "logs", "run", "rootfs", "installation", "sandbox-user", "terminal_history", "reserve"),
-    *("restoring", "before-restore"),
+    *("workspace", "tasks", "cache", "logs", "run", "rootfs", "installation", "sandbox-user"),
+    *("terminal_history", "reserve", "restoring", "before-restore"),
 )
 DATABASES = ("state.db", "memory.db")
 """These names, and names that begin with them: logs, copies."""
-LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json")
+LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "prompts")
 """A user may keep these elsewhere: a link is followed, if the link and its target belong to the user."""
 
 

@@ -183,7 +183,8 @@ def test_a_folder_with_other_things_in_it_is_not_closed_to_those_who_use_them(ho
     "name",
     [
         *("state.db", "state.db-wal", "memory.db", "installation", "sandbox-user", "terminal_history"),
-        *("logs", "run", "workspace", "rootfs", "logs/audit.jsonl", "logs/rumi.jsonl.1", "run/lock"),
+        *("logs", "run", "workspace", "tasks", "cache", "rootfs", "logs/audit.jsonl", "logs/rumi.jsonl.1"),
+        "run/lock",
     ],
 )
 def test_a_link_where_rumi_writes_is_refused_and_not_followed(home: Home, tmp_path: Path, name: str) -> None:
@@ -198,7 +199,7 @@ def test_a_link_where_rumi_writes_is_refused_and_not_followed(home: Home, tmp_pa
     assert path.is_symlink()
 
 
-@pytest.mark.parametrize("name", ["config.toml", ".env", "skills", "skills-trusted.json"])
+@pytest.mark.parametrize("name", ["config.toml", ".env", "skills", "skills-trusted.json", "prompts"])
 def test_what_a_person_keeps_elsewhere_may_be_a_link_of_their_own(
     home: Home, tmp_path: Path, name: str
 ) -> None:

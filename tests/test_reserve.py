@@ -61,12 +61,20 @@ def test_what_is_large_is_named_with_a_command_that_deletes_it(tmp_path: Path) -
         folder.mkdir(parents=True)
         (folder / "file").write_bytes(os.urandom(size))
     (tmp_path / "workspace" / "tg5" / "link").symlink_to("/")
+    (tmp_path / "cache" / "repositories").mkdir(parents=True)
+    (tmp_path / "cache" / "repositories" / "pack").write_bytes(os.urandom(1_500_000))
     (tmp_path / "logs").mkdir()
     for number in (1, 2):
         (tmp_path / "logs" / f"audit.jsonl.{number}").write_bytes(os.urandom(400_000))
     (tmp_path / "state.db.before-4").write_bytes(os.urandom(900_000))
     found = largest(tmp_path, most=10)
-    assert [each.path.name for each in found] == ["a b", "tg5", "state.db.before-4", "*.jsonl.*"]
+    assert [each.path.name for each in found] == [
+        "a b",
+        "tg5",
+        "repositories",
+        "state.db.before-4",
+        "*.jsonl.*",
+    ]
     for each in found:
         subprocess.run(each.command, shell=True, check=True)
     assert largest(tmp_path) == []

@@ -205,7 +205,8 @@ COMMANDS = [
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),
     ("doctor",), ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
     ("config", "set"), ("setup",), ("chats",), ("chats", "list"), ("chats", "show"), ("chats", "search"),
-    ("chats", "export"), ("chats", "delete"),
+    ("chats", "export"), ("chats", "delete"), ("research",), ("research", "web"), ("research", "repo"),
+    ("tasks",), ("tasks", "list"), ("tasks", "show"), ("tasks", "stop"), ("tasks", "delete"),
 ]  # fmt: skip
 
 

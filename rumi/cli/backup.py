@@ -13,6 +13,8 @@ WHAT = {
     "memory.db": "facts",
     "config.toml": "the configuration",
     "skills": "skills",
+    "prompts": "words of prompts",
+    "tasks": "what tasks have read",
     "skills-trusted.json": "which skills' code is trusted",
     "workspace": "the chats' files",
     ".env": "keys and tokens: keep this file secret",

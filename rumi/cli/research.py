@@ -52,7 +52,7 @@ def web(
 @click.option(
     "-u", "--uri", required=True, metavar="URI", help="The repository: an https address, or a folder."
 )
-@click.option("--ref", default="", help="A branch, tag or commit.  [default: the default branch]")
+@click.option("--ref", default="", help="A branch, tag or commit; otherwise the default branch.")
 @click.option("--full", is_flag=True, help="Clone the whole history and large files.")
 @MODEL
 @JSON

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import stat
 import threading
@@ -14,6 +15,7 @@ from rumi.databases import DatabaseFault
 from rumi.errors import UsageError
 from rumi.home import Home
 from rumi.journal.store import Store
+from rumi.replacing import replace_file
 from rumi.restore import restorable
 from tests.cli.program import BOUND_S, Program
 
@@ -78,6 +80,50 @@ def test_it_holds_what_cannot_be_made_again_for_its_owner_alone(home: Home, tmp_
     assert not (tmp_path / "again/.env").exists()
     assert stat.S_IMODE((tmp_path / "again/skills/tea").stat().st_mode) == 0o700
     assert (back_up(home, tmp_path / "keys", keys=True).path / ".env").exists()
+
+
+def test_sources_and_prompts_are_in_it_and_clones_are_not(home: Home, tmp_path: Path) -> None:
+    for name in ("prompts/identity.md", "tasks/7/1.json", "cache/repositories/a/pack"):
+        (home.root / name).parent.mkdir(parents=True)
+        (home.root / name).write_text(name)
+    said = Program(home.root).run("backup", str(tmp_path / "b"), "--without-files").stdout
+    assert "what tasks have read" in said
+    assert {path.name for path in (tmp_path / "b").iterdir()} == {
+        *("state.db", "config.toml", "skills", "prompts", "tasks")
+    }
+    (home.tasks / "7/1.json").write_text("another task's, of the same number")
+    (home.tasks / "8").mkdir()
+    Program(home.root).run("restore", str(tmp_path / "b"), "--yes")
+    assert (home.root / "prompts/identity.md").read_text() == "prompts/identity.md"
+    assert [path.name for path in home.tasks.rglob("*")] == ["7", "1.json"]
+    assert (home.tasks / "7/1.json").read_text() == "tasks/7/1.json"
+    assert (home.root / "before-restore/tasks/8").is_dir()
+
+
+def test_sources_that_come_and_go_meanwhile_do_not_break_it(home: Home, tmp_path: Path) -> None:
+    enough = threading.Event()
+
+    def research() -> None:
+        number = 0
+        while not enough.is_set():
+            number += 1
+            folder = home.tasks / str(number % 5)
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            for source in range(20):
+                replace_file(folder / f"{source}.json", b"{}")
+
+    home.tasks.mkdir()
+    at_work = threading.Thread(target=research)
+    at_work.start()
+    try:
+        made = [back_up(home, tmp_path / f"copy-{number}") for number in range(20)]
+    finally:
+        enough.set()
+        at_work.join()
+    found = [path for each in made for path in (each.path / "tasks").rglob("[0-9]*.json")]
+    assert found
+    assert {path.read_bytes() for path in found} == {b"{}"}
 
 
 def test_it_is_of_one_moment_while_another_writes(home: Home, tmp_path: Path) -> None:

@@ -25,6 +25,13 @@ RUNNING: Final[dict[str, str]] = {
     "This task has used up its time in the sandbox.": "Esta tarea usó todo su tiempo en el sandbox.",
     "Answer with what is found.": "Respondé con lo que hay.",
     "The model gave no answer.": "El modelo no dio ninguna respuesta.",
+    "The request names no task.": "El pedido no nombra ninguna tarea.",
+    "The tasks do not know this request.": "Las tareas no conocen ese pedido.",
+    "They can list, show, stop, delete and begin.": "Pueden list, show, stop, delete y begin.",
+    "Unknown kind of task {kind}.": "No existe la clase de tarea {kind}.",
+    "There are: web, repo.": "Hay: web, repo.",
+    "The question is empty.": "La pregunta está vacía.",
+    "Write what you want to know.": "Escribí qué querés saber.",
     # What a chat does.
     "answering": "respondiendo",
     "waiting for a yes or a no": "esperando un sí o un no",
