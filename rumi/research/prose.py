@@ -247,13 +247,15 @@ _ALWAYS_INSIDE: Final = re.compile(
 """Abbreviations that end no sentence, whatever follows."""
 
 _ABOUT_ITSELF: Final = re.compile(
-    r"(?:i|i['’]m|i['’]ve|we|my|our|let me|in short|in summary|to summari[sz]e|summary|here (?:is|are))\b"
+    r"(?:i|i['’]m|i['’]ve|we (?:found|could|did|searched|read)|let me|here (?:is|are)|what i|see)\b"
     r"|(?:none|neither|nothing|no one) (?:of|in) (?:the|these|my) (?:sources?|pages?|results?)\b"
     r"|(?:the|these|my) (?:sources?|pages?|results?|searche?s?)(?: (?:that )?i [a-z]+)? (?:do|does|did)\b"
-    r"|no (?:sources?|pages?|results?) |(?:it|this|that) (?:was|is|could) not (?:be )?(?:found|verified)"
-    r"|(?:no )?(?:encontr[ée]|pude|busqu[ée]|le[íi]|hall[ée]|verifiqu[ée]|revis[ée]|consult[ée]|logr[ée])\b"
-    r"|en (?:resumen|s[íi]ntesis)\b|resumen\b|no se (?:encontr|pudo|hall)"
-    r"|ning(?:una?|ún) (?:de las )?(?:fuentes?|p[áa]ginas?|resultados?)\b"
+    r"|(?:there (?:is|are) )?no (?:sources?|pages?|results?|data|information) "
+    r"|(?:it|this|that) (?:was|is|could) not (?:be )?(?:found|verified)"
+    r"|(?:lo que )?(?:no |tampoco )?(?:encontr[ée]|pude|busqu[ée]|le[íi]|hall[ée]|verifiqu[ée]|revis[ée]"
+    r"|consult[ée]|logr[ée])\b"
+    r"|(?:no|tampoco) (?:se (?:encontr|pudo|hall)|hay (?:datos|informaci[óo]n|fuentes?|p[áa]ginas?)\b)"
+    r"|(?:ver|v[ée]ase)\b|ning(?:una?|ún) (?:de las )?(?:fuentes?|p[áa]ginas?|resultados?)\b"
     r"|(?:las|estas|mis) (?:fuentes|p[áa]ginas|b[úu]squedas)(?: que [a-zé]+)? no\b",
     re.IGNORECASE,
 )
@@ -423,4 +425,4 @@ def _states(sentence: str) -> bool:
         return False
     if len(_WORD.findall(plain.replace("'", ""))) < LEAST_WORDS:
         return False
-    return not _ABOUT_ITSELF.match(plain.lstrip("\"'“«(*_¡ "))
+    return bool(CITATION.search(sentence)) or not _ABOUT_ITSELF.match(plain.lstrip("\"'“«(*_¡ "))

@@ -178,6 +178,11 @@ def test_lines_and_commits_exist_or_are_marked(answer: str, missing: tuple[str, 
         ("The sources do not say how old it is.", []),
         ("Las fuentes no dicen qué edad tiene.", []),
         ("En resumen, la ciudad tiene mucha gente [2].", []),
+        ("En resumen, la ciudad tiene mucha gente.", ["En resumen, la ciudad tiene mucha gente."]),
+        ("What I could not find: its age. See https://example.org/ for more.", []),
+        ("There is no information about its age. Tampoco hay datos sobre su edad.", []),
+        ("Las páginas web son muchas.", ["Las páginas web son muchas."]),
+        ("The source is a lake. Our galaxy is large.", ["The source is a lake.", "Our galaxy is large."]),
         ("He said “It is so. It stays so here” of it [1].", []),
         ("The function is in src/x.py:3. It was changed in 3f2a9bc by Ana.", []),
         ("The function is in src/x.py:99.", ["The function is in src/x.py:99 (no such line)."]),
@@ -196,6 +201,11 @@ def test_lines_and_commits_exist_or_are_marked(answer: str, missing: tuple[str, 
 )  # fmt: skip
 def test_sentences_without_a_citation_are_listed(answer: str, unverified: list[str]) -> None:
     assert list(checked(answer).unverified) == unverified
+
+
+def test_what_cites_a_source_is_a_claim_however_it_begins() -> None:
+    report = checked("I read that Lima is large [1]. No source says how old it is [2].")
+    assert [claim.sources for claim in report.claims] == [(1,), (2,)]
 
 
 def test_claims_have_the_numbers_that_they_cite() -> None:
