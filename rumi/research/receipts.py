@@ -4,8 +4,10 @@ The program decides from the stored texts; the model's opinion of its own answer
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from rumi import texts
@@ -253,12 +255,16 @@ class _Checking:
         claims: list[Claim] = []
         unverified: list[str] = []
         citing = _Citing(text)
+        named = [(start, name) for (start, _), name, there in self._places(text) if there]
+        named.sort(key=itemgetter(0))
+        starts = [start for start, _ in named]
         for sentence in sentences_in(text):
             if not sentence.says:
                 continue
             part = text[sentence.start : sentence.end]
             cited = tuple(citing.by(sentence))
-            places = tuple(dict.fromkeys(name for _, name, there in self._places(part) if there))
+            first, last = bisect_left(starts, sentence.start), bisect_left(starts, sentence.end)
+            places = tuple(dict.fromkeys(name for _, name in named[first:last]))
             if cited or places:
                 claims.append(Claim(bare(part), cited, places))
             else:
@@ -299,8 +305,9 @@ class _Citing:
     """Which numbers the sentences of a text cite."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._numbers: dict[Span, list[int]] = {}
+        found = citations_in(text)
+        self._starts = [each.start() for each in found]
+        self._numbers = [numbers_of(each) for each in found]
 
     def by(self, sentence: Sentence) -> list[int]:
         """Return the numbers that a sentence cites, or what it inherits from if it cites nothing."""
@@ -308,9 +315,8 @@ class _Citing:
         return own or [number for span in sentence.inherits for number in self._in(span)]
 
     def _in(self, span: Span) -> list[int]:
-        if span not in self._numbers:
-            self._numbers[span] = cited_in(self._text[slice(*span)])
-        return self._numbers[span]
+        first, last = bisect_left(self._starts, span[0]), bisect_left(self._starts, span[1])
+        return list(dict.fromkeys(number for numbers in self._numbers[first:last] for number in numbers))
 
 
 def _in_order(parts: Sequence[str], words: str) -> bool:

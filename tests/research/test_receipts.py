@@ -5,7 +5,7 @@ import string
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rumi.research import Report, Source, Text, check
@@ -325,6 +325,7 @@ ANSWERS = st.one_of(
 
 
 @given(ANSWERS)
+@example("# `~~~\n| a | b |\n[2[3]`")
 def test_any_text_is_checked_and_a_second_check_changes_nothing(answer: str) -> None:
     report = checked(answer)
     assert set(cited_in(report.answer)) <= {1, 2, 5}
