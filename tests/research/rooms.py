@@ -17,7 +17,7 @@ from rumi.web.network import GuardedNetwork
 from tests.fakes.web_server import Answering, WebServer, certificate, serving, trusting
 from tests.web.fetching import Names
 
-LIMITS = SandboxLimits(workspace_bytes=256 * 1024 * 1024, output_limit=1000)
+LIMITS = SandboxLimits(workspace_bytes=64 * 1024 * 1024, output_limit=1000)
 
 
 @dataclass

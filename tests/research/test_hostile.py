@@ -230,7 +230,7 @@ async def test_a_tree_of_trees_that_are_the_same_ends(bwrap: Room, tmp_path: Pat
 
 
 async def test_a_huge_file_is_left_out_or_ends_at_the_limit(bwrap: Room, tmp_path: Path) -> None:
-    size = 400 * 1024 * 1024
+    size = 100 * 1024 * 1024
     repo = empty(tmp_path)
     head = b"commit refs/heads/main\ncommitter A <a@b> 1600000000 +0000\ndata 3\none"
     head += b"\nM 100644 inline small\ndata 3\nok\n\nM 100644 inline huge\ndata %d\n" % size

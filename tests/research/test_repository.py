@@ -187,7 +187,7 @@ async def test_a_second_question_uses_what_is_stored(here: Room, served: Path, t
 async def test_what_a_task_does_to_its_copy_stays_there(here: Room) -> None:
     async with here.opened("/big.git"):
         await here.shells[-1].sh(
-            "chmod -R u+w repo.git; for f in repo.git/objects/pack/*; do echo x >$f; done; rm repo.git/shallow"
+            "chmod -R u+w repo.git; rm repo.git/shallow; for f in repo.git/*/pack/*; do echo x >$f; done"
         )
     asked = len(here.server.asked)
     async with here.opened("/big.git") as repository:
@@ -272,6 +272,7 @@ async def test_arguments_that_no_tool_takes(here: Room, arguments: dict[str, obj
 
 async def test_a_checkout_replaces_the_files(here: Room) -> None:
     async with here.opened("/big.git") as repository:
+        assert not await repository.exists("docs/notes.md", 4)
         said = await call(repository, "git_checkout", ref="v2")
         assert "2 files of" in said.content
         assert await here.shells[-1].sh("cat tree/docs/notes.md; ls -A /workspace") == (
@@ -357,7 +358,7 @@ async def test_results_are_bounded_and_cannot_leave_their_block(here: Room, serv
             ("git_log", {}),
         ):
             result = await call(repository, tool, **given)
-            assert result.ok, result
+            assert result.ok, (result, await repository.git.read("cat-file", "blob", "HEAD:odd"))
             assert len(result.content.encode()) < 51_000, (tool, given)
             assert result.content.count("\n") < 2010, (tool, given)
             assert result.content.count("</page>") == 1, (tool, given)

@@ -67,7 +67,7 @@ PRELUDE: Final = (
 
 _READ: Final = (
     f'{PRELUDE}first=$1 lines=$2 bytes=$3; shift 3\n{{ git "$@"; echo "ended $?" >&2; }} '
-    '| tail -n "+$first" | head -n "$lines" | head -c "$bytes"\n'
+    '| { tail -n "+$first" | head -n "$lines" | head -c "$bytes"; } 2>/dev/null\n'
 )
 _ENDED: Final = re.compile(r"ended (\d{1,3})\n\Z")
 _CUT_OFF: Final = 141

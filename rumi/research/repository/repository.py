@@ -119,6 +119,7 @@ class Repository:
         self._packs: dict[str, int] = {}
         self._stuck = False
         self._has_tree = False
+        self._written = "HEAD"
         self._changing = trio.Lock()
         self._offload = Threads()
 
@@ -143,6 +144,7 @@ class Repository:
         async with self._changing:
             self._progress("writing the files of the repository")
             self.tree = await written(self.git, commit, self.limits.most_files)
+            self._written = commit
         return self.tree
 
     def tools(self) -> tuple[Tool, ...]:
@@ -178,14 +180,20 @@ class Repository:
         """Return the full name of the commit that a revision means, None if there is none in the clone."""
         return await self._resolved(f"{text}^{{commit}}") if _REVISION.fullmatch(text) else None
 
-    async def exists(self, path: str, line: int = 1, rev: str = "HEAD") -> bool:
-        """Return True if a file has such a line at a revision."""
+    async def exists(self, path: str, line: int = 1, rev: str = "") -> bool:
+        """Return True if a file has such a line at a revision; by default at HEAD or among the written files.
+
+        Nothing is fetched for this.
+        """
         path = self.inside(path).strip("/")
-        commit = await self.commit(rev)
-        if commit is None or not path or "\0" in path or line < 1:
+        commits = {await self.commit(each) for each in ((rev,) if rev else ("HEAD", self._written))}
+        if not path or "\0" in path or line < 1:
             return False
-        read = await self.git.read("cat-file", "blob", f"{commit}:{path}", first=line, lines=1, most=64)
-        return read.ok and bool(read.text)
+        for commit in commits - {None}:
+            read = await self.git.read("cat-file", "blob", f"{commit}:{path}", first=line, lines=1, most=64)
+            if read.ok and read.text:
+                return True
+        return False
 
     def inside(self, path: str) -> str:
         """Return the path in the repository of a path in the workspace; other paths are left as they are."""

@@ -221,7 +221,9 @@ class GitLog(GitTool):
         if not boundary:
             return False
         words = [f"--since={since}"] if since else []
-        roots = await self._git.read("rev-list", "--max-parents=0", *words, around, "--", most=_MORE)
+        roots = await self._git.read(
+            "rev-list", "--max-parents=0", *words, around, "--", lines=50 * MOST_LINES, most=_MORE
+        )
         return not boundary.isdisjoint(roots.text.split())
 
 
