@@ -17,7 +17,7 @@ from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import build_image
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
-from tests.fakes.git_server import RESULT, body_of, git, imported, line, serves
+from tests.fakes.git_server import RESULT, body_of, git, history, imported, line, serves
 from tests.fakes.web_server import Answering, Asked, gives, until_gone
 from tests.research.rooms import LIMITS, Room, call, room
 from tests.web.fetching import children, open_sockets
@@ -247,6 +247,35 @@ async def test_a_huge_file_is_left_out_or_ends_at_the_limit(bwrap: Room, tmp_pat
         assert await bwrap.shells[-1].sh("ls -A /workspace") == "repo.git\n"
         shown = await call(repository, "git_show", path="huge")
         assert "(not text)" in shown.content
+
+
+async def test_a_server_that_leaves_no_file_out_is_used_all_the_same(bwrap: Room, tmp_path: Path) -> None:
+    repo = empty(tmp_path)
+    git(repo, "config", "uploadpack.allowFilter", "false")
+    blob = written_object(repo, "blob", secrets.token_bytes(6_000_000))
+    repository_with(repo, tree(repo, ("100644", "large", blob)))
+    async with bwrap.opened("/r") as repository:
+        assert "1 files of" in repository.facts()
+        assert "5 MB" not in repository.facts()
+        assert await bwrap.shells[-1].sh("wc -c <tree/large") == "6000000\n"
+
+
+async def test_a_repository_of_sha256_is_read_like_others(bwrap: Room, tmp_path: Path) -> None:
+    folder = tmp_path / "served" / "r"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "--object-format=sha256", ".")
+    git(folder, "fast-import", "--quiet", stdin=history(30))
+    head = git(folder, "rev-parse", "main")
+    for _ in range(2):  # the second time from the cache
+        async with bwrap.opened("/r") as repository:
+            assert f"{head} of 2017-07-15: Change 30" in repository.facts()
+            assert (
+                "Dev 1\tvalue_1 = 1\n"
+                in (await call(repository, "git_blame", path="src/code.py", end=3)).content
+            )
+            assert len(head) == 64
+    async with bwrap.opened(str(folder), local_allowed=True) as repository:
+        assert "Change 1\n" in (await call(repository, "git_log", count=50)).content
 
 
 async def test_a_repository_over_the_limit_is_refused(bwrap: Room, tmp_path: Path) -> None:

@@ -170,6 +170,11 @@ async def test_a_redirect_of_the_first_request_holds_for_the_next_ones() -> None
         ]
 
 
+async def test_a_server_may_name_its_service_first() -> None:
+    first = advertises(line("# service=git-upload-pack\n") + b"0000" + CAPABILITIES + b"0000")
+    assert (await refs_of(at(lists(HEAD, MAIN), first=first))).head == "refs/heads/main"
+
+
 async def test_a_redirect_of_a_post_is_not_followed() -> None:
     with pytest.raises(CloneError, match="HTTP 307"):
         await refs_of(at(redirects("/elsewhere", 307)) | {"/elsewhere": lists(HEAD, MAIN)})
