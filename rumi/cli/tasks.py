@@ -140,7 +140,13 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing runs there."""
+    from functools import partial
+    from shutil import rmtree
+
+    from rumi.chat_ids import task_key
+    from rumi.chats import Workspaces
     from rumi.journal import DeleteTask, ListTasks, LoadTask, open_journal
+    from rumi.offload import Threads
     from rumi.tasks import as_json, id_of
 
     with home.hold("rumi tasks"):
@@ -151,10 +157,15 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
             found = await ask(LoadTask(id))
             if found is None:
                 raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
+            if request["do"] == "stop" and found[0].ended:
+                raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
             if request["do"] == "stop":
                 raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
-            if request["do"] == "delete" and not await ask(DeleteTask(id)):
-                raise UsageError(f"Task {id} has not ended.", "Stop it first.")
+            if request["do"] == "delete":
+                if not await ask(DeleteTask(id)):
+                    raise UsageError(f"Task {id} has not ended.", "Stop it first.")
+                await Workspaces(home.workspaces, Threads()).remove(task_key(id))
+                await Threads()(partial(rmtree, home.tasks / str(id), ignore_errors=True))
             return as_json(found[0])
 
 

@@ -20,6 +20,7 @@ from rumi.channels.page.serving import MOST_CONNECTIONS
 from rumi.channels.page.view import TOOLS
 from rumi.chats import ChatView
 from rumi.errors import UsageError
+from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls, last_user_text
 from tests.page.served import Served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -457,6 +458,26 @@ def test_of_turns_of_other_owners_the_board_shows_that_they_run_and_no_words(ser
     assert (theirs["tool"], theirs["phase"], theirs["working"]) == ("bash", "turn", True)
     for chat in ("tg6", "run"):
         served.run(served.app.inbox.command, chat, "/stop")
+
+
+def test_of_tasks_of_other_owners_the_board_shows_that_they_run_and_no_words(tmp_path: Path) -> None:
+    def notes(body: Body) -> Behaviour:
+        if answered_calls(body):
+            return Answer("words " * 40, pieces=8, pause_s=10)
+        return Answer(calls=[("note", json.dumps({"text": last_user_text(body)}))])
+
+    def known() -> str:
+        return json.dumps(served.page.board.dump()["tree"])
+
+    with Served(tmp_path, model=notes) as served:
+        for chat, word in (("tg6", "zebra"), ("run", "lion")):
+            served.say(chat, f"/research {word}")
+        served.until(lambda: all(word in known() for word in ("zebra", "lion")))
+        served.do(served.page.board.look)
+        shown = json.dumps(served.do(lambda: served.page.board.topics))
+    assert "lion" in shown
+    assert "zebra" not in shown
+    assert '"doing": "running"' in shown
 
 
 def test_talks_that_nobody_looks_at_are_forgotten(served: Served, client: httpx.Client) -> None:

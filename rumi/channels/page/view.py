@@ -18,7 +18,7 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
     """Return the rows for the page. Only rows of what is at work have values that change by themselves, such
     as an age; so a quiet process looks the same twice.
 
-    Of chats that are not the visitor's `own` they say that they work, and not what on.
+    Of chats that are not the visitor's `own`, and of their tasks, they say that they work, and not what on.
     """
     failed = {
         chat: each if own(chat) else {**each, "error": "rumi status"}
@@ -48,14 +48,25 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
 
 
 def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:
-    """Return the node; of other owners' chats below it without anything that the turn says or reads."""
-    if node["id"] != "chats":
-        return node
-    children = [each if own(each["id"]) else _others(each) for each in node["children"]]
+    """Return the node; of other owners' chats and tasks below it without anything that they say or read."""
+    children = node["children"]
+    match node["id"]:
+        case "chats":
+            children = [each if own(each["id"]) else _others_chat(each) for each in children]
+        case "tasks":
+            children = [
+                each if own(each["figures"].get("owner", "")) else _others_task(each) for each in children
+            ]
     return {**node, "children": children}
 
 
-def _others(chat: Mapping[str, Any]) -> Mapping[str, Any]:
+def _others_task(task: Mapping[str, Any]) -> Mapping[str, Any]:
+    state = task["figures"].get("state", "")
+    error = (task["last_error"] or "").partition(":")[0]
+    return {**task, "doing": state, "last_error": error, "figures": {}}
+
+
+def _others_chat(chat: Mapping[str, Any]) -> Mapping[str, Any]:
     metrics = chat["figures"]
     names = [each["name"] for each in metrics.get("tools") or ()]
     ages = [each["age_s"] for each in metrics.get("tools") or ()]
