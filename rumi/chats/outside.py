@@ -65,9 +65,17 @@ def handed_on(attachment: Attachment, text: str) -> Kept:
 
 
 def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
-    """Return what the history has of a task's result: it counts as read from outside."""
+    """Return what the history has of a task's result: it counts as read from outside.
+
+    A note stands before it, so that no answer stands without what it answers: some servers refuse that.
+    """
+    turn, note = (
+        f"t{message.id}",
+        Message("user", f"[The task {message.task} has ended. Its result follows.]"),
+    )
     links = tuple(link for link in links_in(message.text) if "?" not in link)
-    return (HistoryEntry(f"t{message.id}", Message("assistant", message.text), tainted=True, links=links),)
+    result = HistoryEntry(turn, Message("assistant", message.text), tainted=True, links=links)
+    return (HistoryEntry(turn, note, tainted=True), result)
 
 
 def described(said: Incoming) -> str:

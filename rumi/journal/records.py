@@ -217,9 +217,9 @@ class Lesson:
 
 
 TaskState: TypeAlias = Literal[
-    "queued", "running", "succeeded", "failed", "out_of_budget", "stopped", "interrupted"
+    "queued", "running", "stopping", "succeeded", "failed", "out_of_budget", "stopped", "interrupted"
 ]
-"""What a task is at; all but the first two are ends."""
+"""What a task is at; all but the first three are ends."""
 
 
 @dataclass(frozen=True, slots=True)

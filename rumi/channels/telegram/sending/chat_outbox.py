@@ -215,7 +215,9 @@ class ChatOutbox:
         """Send the replies up to a delivery."""
         stored = await self._ask(Undelivered(self.chat))
         self._told = 0
-        self._replies.extend(each for each in stored if each.delivery <= up_to and each.origin is not None)
+        for each in stored:
+            if each.delivery <= up_to and (each.origin is not None or each.task):
+                self._replies.append(each)
         try:
             while self._replies:
                 await self._deliver(self._replies[0])
