@@ -434,6 +434,13 @@ class BeginTask(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class MarkStopping(Request[bool]):
+    """Note that a task is to stop, whatever becomes of its process. Returns False if it has ended."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
 class KeepTask(Request[None]):
     """Append to a task's history, and note what it has spent so far, in one transaction."""
 
@@ -535,6 +542,7 @@ JournalMessage: TypeAlias = (
     | AddTask
     | LoadTask
     | BeginTask
+    | MarkStopping
     | KeepTask
     | EndTask
     | OpenTasks

@@ -19,6 +19,7 @@ from rumi.journal.messages import (
     KeepTask,
     ListTasks,
     LoadTask,
+    MarkStopping,
     OldTasks,
     OpenTasks,
 )
@@ -73,8 +74,19 @@ def load_task(
 def begin_task(request: BeginTask, transaction: Transaction) -> None:
     """Note that a task runs."""
     transaction.db.execute(
-        "UPDATE tasks SET state = 'running', started = coalesce(started, ?) WHERE id = ? AND ended IS NULL",
+        "UPDATE tasks SET state = 'running', started = coalesce(started, ?)"
+        " WHERE id = ? AND state = 'queued'",
         (transaction.now(), request.id),
+    )
+
+
+@steps.of(MarkStopping)
+def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
+    """Note that a task is to stop."""
+    return bool(
+        transaction.db.execute(
+            "UPDATE tasks SET state = 'stopping' WHERE id = ? AND ended IS NULL", (request.id,)
+        ).rowcount
     )
 
 

@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import trio
@@ -18,7 +18,6 @@ from rumi import texts
 from rumi.agent import (
     Kept,
     Reason,
-    Thinking,
     ToolFinished,
     ToolStarted,
     TurnEvent,
@@ -50,8 +49,18 @@ STATE_OF: Final[Mapping[Reason, TaskState]] = {
 }
 """How a task ends when its turn ends for that reason; for all others it has failed."""
 
+SPARE_CALLS: Final = 2
+"""So many model calls more than its budget a task may make for its last answer, also if it began again."""
+
 LEAST_LEFT_S: Final = 30.0
 """A task that goes on after a restart has at least so long for its answer."""
+
+
+@dataclass(slots=True)
+class Costs:
+    """What a task has spent. It outlives the incarnations of its actor: calls before a crash count too."""
+
+    spent: Spent = field(default_factory=Spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +86,14 @@ class Task(Actor[TaskMessage]):
 
     concurrency = 4  # a stop finds the task at work
 
-    def __init__(self, id: int, services: TaskServices) -> None:
+    def __init__(self, id: int, services: TaskServices, costs: Costs) -> None:
         self._id = id
         self._key = task_key(id)
         self._services = services
+        self._costs = costs
         self._scope = trio.CancelScope()
         self._record: TaskRecord | None = None
         self._entries: list[HistoryEntry] = []
-        self._spent = Spent()
         self._began = 0.0
         self._tainted = False
         self._step = ""
@@ -94,14 +103,19 @@ class Task(Actor[TaskMessage]):
 
     async def started(self) -> None:
         """Read what is stored, and go on with it, unless somebody has to wait for it."""
+        self._services.publisher.hub.nothing_runs(self._key)
         loaded = await self._services.journal.ask(LoadTask(self._id))
         if loaded is None or loaded[0].ended:
             self._over = True
+            self._services.ended(self._id)
             return
         self._record, entries = loaded
         self._entries = list(entries)
-        self._spent = self._record.spent
+        if self._record.spent.calls >= self._spent.calls:
+            self._spent = self._record.spent
         self._tainted = any(entry.tainted for entry in entries)
+        if self._record.state == "stopping":
+            self._scope.cancel()
         if not self._record.attached:
             self._runs = True
             self.start_soon(self._run, self._record)
@@ -159,6 +173,7 @@ class Task(Actor[TaskMessage]):
 
     async def stopped(self, reason: str) -> None:
         """Take the sandbox along, whatever the reason."""
+        self._services.publisher.hub.nothing_runs(self._key)
         await self._services.sandboxes.stop(self._key)
 
     # The work
@@ -177,6 +192,10 @@ class Task(Actor[TaskMessage]):
 
     async def _work(self, record: TaskRecord) -> Outcome:
         services, key, language = self._services, self._key, record.language
+        most = services.limits.turn.max_turns
+        if self._spent.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
+            warning = texts.breaker(language, "max_turns", most)
+            return Outcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         self._began = trio.current_time()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
         try:
@@ -194,7 +213,7 @@ class Task(Actor[TaskMessage]):
                 report=self._say,
             )
             async with services.kinds[record.kind].open(room) as work:
-                return await self._think(record, work, Metered(model, self._used_model))
+                return await self._think(record, work, Metered(model, self._calls_model, self._used_model))
         except RumiError as error:
             text = f"❌ {texts.told_error(language, error)}"
             failed = {"code": error.code, "message": error.message, "advice": error.advice}
@@ -252,8 +271,6 @@ class Task(Actor[TaskMessage]):
 
     def _watch(self, event: TurnEvent) -> None:
         match event:
-            case Thinking():
-                self._spent = replace(self._spent, calls=self._spent.calls + 1)
             case ToolStarted():
                 self._say(title_of(event, one_line))
             case ToolFinished(_, result):
@@ -267,6 +284,9 @@ class Task(Actor[TaskMessage]):
         self._step = one_line(step, 200)
         self._services.stepped(self._id, self._step)
         self._report(self._step)
+
+    def _calls_model(self) -> None:
+        self._spent = replace(self._spent, calls=self._spent.calls + 1)
 
     def _used_model(self, reply: Reply) -> None:
         usage, spent = reply.usage, self._spent
@@ -343,6 +363,14 @@ class Task(Actor[TaskMessage]):
         self.stop()
 
     @property
+    def _spent(self) -> Spent:
+        return self._costs.spent
+
+    @_spent.setter
+    def _spent(self, spent: Spent) -> None:
+        self._costs.spent = spent
+
+    @property
     def _turn(self) -> str:
         return f"r{self._id}"
 
@@ -353,16 +381,18 @@ def keeps_files(task: TaskRecord) -> bool:
 
 
 class Metered:
-    """A model whose replies are counted."""
+    """A model whose calls are counted when they begin, and whose replies when they are there."""
 
-    def __init__(self, model: Model, used: Callable[[Reply], None]) -> None:
+    def __init__(self, model: Model, calls: Callable[[], None], used: Callable[[Reply], None]) -> None:
         self._model = model
+        self._calls = calls
         self._used = used
         self.name = model.name
         self.context_tokens = getattr(model, "context_tokens", None)
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Return the model's reply."""
+        self._calls()
         reply = await self._model.reply(request, emit)
         self._used(reply)
         return reply

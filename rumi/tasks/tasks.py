@@ -1,7 +1,7 @@
 """Tasks for those who ask for them: chats, tools, and other processes."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,7 @@ import trio
 from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
 from rumi import texts
 from rumi.cancellation_grace import with_grace
-from rumi.chat_ids import ChatIds, task_key
+from rumi.chat_ids import TASK, ChatIds, task_key
 from rumi.errors import RumiError, UsageError
 from rumi.fair_limiter import Bounds, FairLimiter
 from rumi.journal import (
@@ -26,13 +26,15 @@ from rumi.journal import (
     InterruptTasks,
     ListTasks,
     LoadTask,
+    MarkStopping,
     OldTasks,
     OpenTasks,
+    Spent,
     TaskRecord,
 )
 from rumi.offload import Offload
 from rumi.tasks.services import TaskServices
-from rumi.tasks.task import RunTask, StopTask, Task, TaskMessage
+from rumi.tasks.task import Costs, RunTask, StopTask, Task, TaskMessage, keeps_files
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,9 @@ SHUTDOWN_S: Final = 15.0
 """How long a task waits at the end of its process for the removal of its sandbox."""
 
 IDLE_S: Final = 1.0
+
+MOST_ID: Final = 2**63 - 1
+"""The file cannot hold a larger number."""
 
 WRITE_S: Final = 5.0
 """How long one who leaves waits for the journal to write a task."""
@@ -87,6 +92,7 @@ class Tasks:
         self._ids = ids
         self._offload = offload
         self._open: dict[int, TaskRecord] = {}
+        self._costs: dict[int, Costs] = {}
         self._steps: dict[int, str] = {}
         self._changed = trio.Event()
         self._recovery: ActorRef[RecoveryMessage] = root.add(
@@ -114,7 +120,7 @@ class Tasks:
                     rows = [(t.id, t.kind, t.state, t.question) for t in await self.listed(owner)]
                     return texts.task_list(language, rows)
                 case "stop" if said.removeprefix("#").isdecimal():
-                    task = await self.stop(int(said.removeprefix("#")), owner)
+                    task = await self.stop(_number(said.removeprefix("#")), owner)
                     return texts.task_stops(language, task.id)
                 case kind if kind in self._services.kinds and said:
                     task = TaskRecord(
@@ -195,7 +201,7 @@ class Tasks:
             done = await child.ask(RunTask(report))
         except ActorError as error:
             text = f"❌ {texts.told_error(task.language, error)}"
-            await self._services.journal.ask(EndTask(stored.id, "failed", text))
+            await self._services.journal.ask(EndTask(stored.id, "failed", text, spent=self.spent(stored.id)))
             raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
         finally:
             self.ended(stored.id)
@@ -234,7 +240,7 @@ class Tasks:
         Raises:
             UsageError: There is none of that number, or it is another owner's.
         """
-        loaded = await self._services.journal.ask(LoadTask(id))
+        loaded = await self._services.journal.ask(LoadTask(id)) if 0 < id <= MOST_ID else None
         if loaded is None or owner not in ("", loaded[0].owner):
             raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
         return loaded[0]
@@ -246,10 +252,9 @@ class Tasks:
             UsageError: There is none of that number, it is another owner's, or it has ended.
         """
         task = await self.show(id, owner)
-        child = self._children.lookup(str(id))
-        if task.ended or child is None:
+        if not await self._services.journal.ask(MarkStopping(id)):
             raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
-        await child.tell(StopTask())
+        await self.start(id, stop=True)
         return task
 
     async def delete(self, id: int, owner: str = "") -> None:
@@ -281,9 +286,31 @@ class Tasks:
         if stop:
             await child.tell(StopTask())
 
+    def open_are(self, tasks: Sequence[TaskRecord]) -> None:
+        """Note which tasks have not ended, as the journal knows them."""
+        for id in self._open.keys() - {task.id for task in tasks}:
+            self.ended(id)
+        self._open = {task.id: task for task in tasks}
+
+    def spent(self, id: int) -> Spent | None:
+        """Return what a task has spent, where it worked in this process."""
+        costs = self._costs.get(id)
+        return None if costs is None else costs.spent
+
+    async def remove_left_files(self) -> None:
+        """Delete the workspaces of tasks that have ended, which a killed process has left."""
+        for path in await self._offload(lambda: sorted(self._services.workspaces.folder.glob(f"{TASK}*"))):
+            number = path.name.removeprefix(TASK)
+            if not number.isdecimal():
+                continue
+            loaded = await self._services.journal.ask(LoadTask(_number(number)))
+            if loaded is None or (loaded[0].ended and not keeps_files(loaded[0])):
+                await self._services.workspaces.remove(path.name)
+
     def ended(self, id: int) -> None:
         """A task has ended."""
         self._open.pop(id, None)
+        self._costs.pop(id, None)
         self._steps.pop(id, None)
         self._changed.set()
         self._changed = trio.Event()
@@ -304,7 +331,7 @@ class Tasks:
     def _spec(self, key: str) -> ChildSpec[TaskMessage]:
         return ChildSpec(
             key,
-            lambda: Task(int(key), self._services),
+            lambda: Task(int(key), self._services, self._costs.setdefault(int(key), Costs())),
             restart="transient",
             shutdown=SHUTDOWN_S,
             idle_s=IDLE_S,
@@ -329,7 +356,9 @@ class TaskRecovery(Actor[RecoveryMessage]):
     async def started(self) -> None:
         """Note that nobody waits for the attached ones any more, and begin to go on with the others."""
         await self._services.journal.ask(InterruptTasks())
-        self.start_soon(self._resume)
+        tasks = await self._services.journal.ask(OpenTasks())
+        self._tasks.open_are(tasks)
+        self.start_soon(self._resume, tasks)
         if self._services.limits.keep_s:
             self.start_soon(self._sweep)
 
@@ -351,13 +380,15 @@ class TaskRecovery(Actor[RecoveryMessage]):
         task = loaded[0]
         text = texts.task_gave_up(task.language)
         told = texts.task_result(task.language, task.id, "failed", task.question, text)
-        stored = await self._services.journal.ask(EndTask(task.id, "failed", text, message=told))
+        stored = await self._services.journal.ask(
+            EndTask(task.id, "failed", text, spent=self._tasks.spent(task.id), message=told)
+        )
         self._tasks.ended(task.id)
         if stored is not None:
             self._services.wake(stored)
 
-    async def _resume(self) -> None:
-        for task in await self._services.journal.ask(OpenTasks()):
+    async def _resume(self, tasks: Sequence[TaskRecord]) -> None:
+        for task in tasks:
             try:
                 await self._tasks.resume(task)
             except ActorStopped:
@@ -365,6 +396,10 @@ class TaskRecovery(Actor[RecoveryMessage]):
             except Exception as error:  # one task's trouble must not become the others'
                 logger.error("task %d cannot be started", task.id, exc_info=error)
                 await self._fail(GaveUp(task.id, texts.told_error("en", error)))
+        try:
+            await self._tasks.remove_left_files()
+        except (RumiError, OSError) as error:
+            logger.warning("files of tasks are left: %s", error)
 
     async def _sweep(self) -> None:
         while True:
@@ -375,6 +410,11 @@ class TaskRecovery(Actor[RecoveryMessage]):
                 except RumiError as error:
                     logger.warning("task %d is left: %s", id, error)
             await trio.sleep(SWEEP_S)
+
+
+def _number(digits: str) -> int:
+    """Return the number of a task, 0 for one that is too large for any."""
+    return int(digits) if len(digits) < len(str(MOST_ID)) else 0
 
 
 def places(max_running: int, per_owner: int) -> FairLimiter:

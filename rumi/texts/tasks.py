@@ -12,6 +12,7 @@ def task_state(language: Language, state: str) -> str:
     return {
         "queued": pick(language, "en espera", "queued"),
         "running": pick(language, "en curso", "running"),
+        "stopping": pick(language, "deteniéndose", "stopping"),
         "succeeded": pick(language, "terminada", "succeeded"),
         "failed": pick(language, "falló", "failed"),
         "out_of_budget": pick(language, "sin presupuesto", "out of budget"),

@@ -173,7 +173,7 @@ async def test_a_limit_gives_what_was_found_and_is_no_success(
         async with house(path, looks(1000), kinds={"web": Looking(2)}, task_limits=limits) as home:
             done = await home.tasks.run(TaskRecord("web", "local", "why?"), str)
             assert done.state == "out_of_budget"
-            assert done.spent.calls <= 4, place  # with the closing answer
+            assert done.spent.calls <= 5, place  # with the closing answer, for which it is asked twice
             assert "⚠️" in done.answer
 
 
@@ -256,6 +256,64 @@ async def test_old_tasks_are_deleted(tmp_path: Path, autojump_clock: trio.testin
         assert await home.tasks.listed("local")
         await trio.sleep(20_000)
         assert not await home.tasks.listed("local")
+
+
+async def test_a_number_that_no_task_can_have_is_unknown(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with house(tmp_path, looks(), kinds={"web": Looking()}) as home:
+        for number in (0, 2**63 - 1, 2**63, 10**18, 10**20, "9" * 4000, "٣"):
+            assert (await home.ask(f"/stop {number}")).startswith("❌ Unknown task"), number
+        assert await home.ask("/tasks") == "There are no tasks."
+
+
+async def test_every_model_call_is_counted(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async def answer(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        return Reply("and so on", finish_reason="length")
+
+    async with house(tmp_path, answer, kinds={"web": Looking()}) as home:
+        assert (await home.tasks.run(TaskRecord("web", "local", "why?"), str)).spent.calls == 4
+
+
+async def test_a_task_that_crashes_slowly_comes_to_the_end_of_its_budget(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    called = 0
+
+    async def answer(request: ModelRequest, emit: Emit) -> Reply:
+        nonlocal called
+        called += 1
+        await trio.sleep(60)  # so that no limit of restarts is reached
+        raise ZeroDivisionError
+
+    limits = TaskLimits(TurnLimits(max_turns=5))
+    async with house(tmp_path, answer, kinds={"web": Looking()}, task_limits=limits) as home:
+        await home.tasks.begin(TaskRecord("web", "cli", "why?", "cli"))
+        done = await ended(home, 1)
+        assert (done.state, done.spent.calls, called) == ("out_of_budget", 7, 7)
+
+
+async def test_a_stop_reaches_a_task_behind_the_end_of_its_process(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    kind = Looking(seconds=1e5)
+    async with house(tmp_path, looks(2), kinds={"web": kind}) as home:
+        await home.ask("/research what?")
+        await trio.sleep(5)
+        with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:  # as a killed process leaves it
+            db.execute(
+                "CREATE TRIGGER killed BEFORE UPDATE OF ended ON tasks BEGIN SELECT raise(ignore); END"
+            )
+        assert await home.ask("/stop 1") == "⏹ Stopping task 1."
+    with closing(sqlite3.connect(tmp_path / "state.db")) as db, db:
+        db.execute("DROP TRIGGER killed")
+        db.execute("DELETE FROM messages WHERE task = 1")
+    assert rows(tmp_path, "SELECT state FROM tasks") == [("stopping",)]
+    async with house(tmp_path, looks(2), kinds={"web": kind}) as home:
+        with home.services.hub.listening("cli") as events:
+            assert await next_reply(events) == "⏹ Task 1 (stopped): what?"
+    assert kind.done == ["thing0"]
 
 
 async def test_a_result_survives_stop_reset_and_a_crash_of_its_chat(
