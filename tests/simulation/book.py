@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """A reply in the outbox. `known`: one of its messages came from Telegram."""
+    """A reply in the outbox. `known`: one of its messages came from Telegram, or brings a task's result."""
 
     delivery: int
     text: str
@@ -45,7 +45,7 @@ class Book:
     def replies(self, chat: str) -> list[Row]:
         """A chat's replies, in order."""
         rows = self.ask(
-            "SELECT outbox.id, outbox.text, created, delivered, parts, failure, count(origin)"
+            "SELECT outbox.id, outbox.text, created, delivered, parts, failure, count(origin) + count(task)"
             " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?"
             " GROUP BY outbox.id ORDER BY outbox.id",
             chat,
@@ -67,9 +67,11 @@ class Book:
         open_ = self.ask("SELECT id FROM messages WHERE reply IS NULL")
         waiting = self.ask(
             "SELECT DISTINCT outbox.id FROM outbox JOIN messages ON reply = outbox.id"
-            " WHERE delivered IS NULL AND origin IS NOT NULL"
+            " WHERE delivered IS NULL AND (origin IS NOT NULL OR task IS NOT NULL)"
         )
+        tasks = self.ask("SELECT id, state FROM tasks WHERE ended IS NULL")
         found = [f"the message {number} has no reply" for (number,) in open_]
+        found += [f"the task {number} has not ended, it is {state}" for number, state in tasks]
         return found + [f"the reply {number} is not delivered" for (number,) in waiting]
 
     def answered(self, chat: str) -> bool:

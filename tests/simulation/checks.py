@@ -15,6 +15,7 @@ from tests.simulation.ledger import NOT_STORED
 from tests.simulation.places import STRANGE, STRANGERS, Said, chat_of_moved, strays
 from tests.simulation.ports import room_of
 from tests.simulation.process import Process
+from tests.simulation.tasks import left_of
 from tests.simulation.witness import BUSY
 from tests.simulation.world import EPOCH
 
@@ -73,6 +74,7 @@ class Checks:
             "permits": process.models.activity() if process.models.busy() else "",
             "lessons": list(process.extractor._tries),
             "sessions": self._unlearned(),
+            **({} if process.tasks is None else left_of(process.tasks)),
         }
         for what, found in kept.items():
             if found:
@@ -102,6 +104,7 @@ class Checks:
         self._check_waits()
         self._check_facts()
         self._check_questions()
+        self._history.doings.check(undisturbed=self._undisturbed)
 
     @property
     def _undisturbed(self) -> bool:
@@ -254,7 +257,7 @@ class Checks:
     def _check_boxes(self) -> None:
         """Commands stay with their chat."""
         for box in self._history.daemon.made:
-            place = self._history.setting.places[box.chat]
+            place = self._history.doings.place_of(box.chat)
             if place.mark == STRANGE:
                 self._complain(f"a box was made for a stranger: {box.chat}")
             for command in box.commands:

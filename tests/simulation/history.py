@@ -27,6 +27,7 @@ from tests.simulation.people import People
 from tests.simulation.places import BASIC_GROUP, Place, by_chat, settle_places
 from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
+from tests.simulation.tasks import Doings
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
 
@@ -109,11 +110,13 @@ class History:
         self.ledger = Ledger(world, self.api, self.all_places, self.book)
         places = by_chat(self.all_places)
         self.asking = Asking(world, places)
+        self.doings = Doings(world, self.book, places, lambda *work: self._nursery.start_soon(*work))
         self.witness = Witness(
             world,
             self.book,
             self.daemon,
             self.asking,
+            self.doings,
             lambda asked: self._nursery.start_soon(self.answering.react, asked),
         )
         self.setting = Setting(
@@ -126,6 +129,7 @@ class History:
             self.ledger,
             self.latency,
             self.asking,
+            self.doings,
         )
         self.starts: list[float] = []
         """When processes began."""
@@ -164,7 +168,14 @@ class History:
 
     async def _live(self) -> None:
         deeds = self.world.random.randint(5, 14)
-        await self.people.live(self.places, 2 * deeds if self.world.stuck is not None else deeds)
+        if self.world.stuck is not None:
+            deeds *= 2
+        if self.world.tasks:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.people.live, self.places, deeds)
+                nursery.start_soon(self.doings.live, self.people, self.places)
+        else:
+            await self.people.live(self.places, deeds)
         self._done.set()
 
     async def _gap(self) -> None:
@@ -203,6 +214,8 @@ class History:
                 "moment",
                 (random.choice(("asks editMessageText", "write")), random.choice((1, 2, 5))),
             )
+        if early and self.world.tasks and (about_tasks := self.doings.draw_death()) is not None:
+            end, death = "moment", about_tasks
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())
@@ -242,7 +255,7 @@ class History:
         while True:
             await trio.sleep(BOX_WITHOUT_CHAT_S if self.daemon.live else 3 * BOX_WITHOUT_CHAT_S)
             live = [box for box in self.daemon.live.values() if box.client is process.client]
-            now = {box.id for box in live if process.inbox.lookup(box.chat) is None}
+            now = {box.id for box in live if not process.has(box.chat)}
             if alone & now and not process.shaken and not self.world.boxes_fail:
                 self.world.complain(f"boxes without a chat: {sorted(alone & now)}")
             alone = now

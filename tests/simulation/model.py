@@ -145,13 +145,14 @@ class Model:
 
 
 class Attempt:
-    """One of the models of a chain, as one chat asks it."""
+    """One of the models of a chain, as one chat asks it, or a task of it that is called `chat`."""
 
-    def __init__(self, server: ModelServer, place: Place, name: str) -> None:
+    def __init__(self, server: ModelServer, place: Place, name: str, chat: str = "") -> None:
         self.name = name
         self._server = server
         self._world = server.world
         self._place = place
+        self._chat = chat or place.chat
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         return await self.metered_reply(request, emit, lambda limits: None)
@@ -159,7 +160,7 @@ class Attempt:
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         """Answer, or say that it was too much: then nobody may ask this model for a while."""
         world = self._world
-        with self._server.call(self._place.chat):
+        with self._server.call(self._chat):
             if world.dice("model", 0.02):
                 seconds = world.random.choice(RETRY_AFTER_S)
                 world.note("model", f"{self.name} wants to be left alone for {seconds} s")
@@ -255,6 +256,8 @@ class Attempt:
                 return Reply("", self._from_outside(request.messages))
             case "obey" if steps < 2:
                 return Reply("", self._deeds())
+            case "delegate" if steps < 1:
+                return Reply("", (delegate(said),))
             case "nothing":
                 return Reply("   ")
         return Reply(f"{mark}# you said {said}")
@@ -284,6 +287,12 @@ class Attempt:
             (f"echo {mark}#{random.random()}", f"echo {mark}#", "sleep 3", "sleep 0.1")
         )
         return ToolCall(id, "bash", json.dumps({"command": command, **({"stdin": stdin} if stdin else {})}))
+
+
+def delegate(said: str) -> ToolCall:
+    """The call with which a turn has a task do what it was asked for."""
+    named, _, wish = said.split()[:3]
+    return ToolCall("e", "delegate", json.dumps({"question": f"{named}e {wish}"}))
 
 
 def last_said(request: ModelRequest) -> int:

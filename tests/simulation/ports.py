@@ -1,6 +1,7 @@
 """What one process reaches the world through. Once the process is dead, nothing gets through any more."""
 
 from collections.abc import Callable
+from math import inf
 from random import Random
 from typing import Any, TypeVar, cast
 
@@ -67,6 +68,8 @@ class Life:
     def __init__(self, world: World, death: tuple[str, int] | None, end: Callable[[], None]) -> None:
         self.world = world
         self.dead = False
+        self.died_at = inf
+        """When it died, in seconds since 1970."""
         self._kind, self._left = death or ("", 0)
         self._end = end
 
@@ -79,7 +82,7 @@ class Life:
 
     def die(self, why: str) -> None:
         if not self.dead:
-            self.dead = True
+            self.dead, self.died_at = True, self.world.now()
             self.world.note("process", f"is killed: {why}")
             self.world.counts["kills"] += 1
             self._end()

@@ -17,6 +17,7 @@ from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.room import Telegram
+from rumi.chat_ids import TASK
 from rumi.chats import (
     ChatContext,
     ChatEvent,
@@ -31,11 +32,14 @@ from rumi.chats import (
     add_lessons,
 )
 from rumi.home import Home
-from rumi.journal import Journal
+from rumi.journal import Incoming, Journal
 from rumi.memory import Memory, asking, extract
 from rumi.models import ModelSet
 from rumi.sandbox import SandboxLimits, add_sandboxes
 from rumi.sandbox.disk import Disk as FileSystem
+from rumi.tasks import Tasks, TaskServices
+from rumi.tasks import places as places_of
+from rumi.texts import Language
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.containers import roomy
 from tests.simulation.asking import CONFIRM_S, Asking
@@ -45,6 +49,7 @@ from tests.simulation.model import AT_ONCE, Model, ModelServer
 from tests.simulation.outside import tools_of
 from tests.simulation.places import WHO, WHOLE_STATUS, Place
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
+from tests.simulation.tasks import KIND, LIMITS, Delegate, Doings, Looking, TaskModel
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
 
@@ -104,6 +109,7 @@ class Setting:
     ledger: Ledger
     latency: tuple[float, float]
     asking: Asking
+    doings: Doings
     begun: Counter[str] = field(default_factory=Counter)
 
 
@@ -168,9 +174,7 @@ class Process:
         self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
         self.pending = PendingMessages()
         context = ChatContext(
-            model_for=lambda chat, language, chosen: Model(
-                self.model_server, places[chat], self.calls, setting.begun, permits
-            ),
+            model_for=self._model_for,
             limits=ChatLimits(
                 TurnLimits(timeout_s=TURN_S),
                 SESSION_S,
@@ -186,23 +190,69 @@ class Process:
             tools_for=lambda view: (
                 *self.telegram.tools_for(view.chat),
                 *tools_of(self.life, places[view.chat], setting.asking),
+                *self._delegates(places[view.chat]),
             ),
             memory=asking(memory),
             thinks=True,
         )
         audit, container_id = cast(AuditLog, NoAudit()), self.sandboxes.container_id
+        publisher = Publisher(hub, audit, self.pending, world.now, container_id)
+        workspaces = Workspaces(home.workspaces, disk)
+        lessons = add_lessons(self.root, journal, context, extract)
+        self.tasks: Tasks | None = None
+        if world.tasks:
+            task_services = TaskServices(
+                journal=journal,
+                sandboxes=self.sandboxes,
+                workspaces=workspaces,
+                publisher=publisher,
+                model_for=self._model_for,
+                kinds={KIND: Looking(self.life, setting.doings)},
+                limits=LIMITS,
+                places=places_of(LIMITS.max_running, LIMITS.per_owner),
+                files=home.tasks,
+                now=world.now,
+                wake=self._wake,
+                ended=lambda id: self.tasks.ended(id) if self.tasks is not None else None,
+                stepped=lambda id, step: None,
+            )
+            self.tasks = Tasks(self.root, task_services, BUILT_IN, disk, "en")
         self.services = ChatServices(
             journal=journal,
             sandboxes=self.sandboxes,
-            workspaces=Workspaces(home.workspaces, disk),
+            workspaces=workspaces,
             hub=hub,
-            publisher=Publisher(hub, audit, self.pending, world.now, container_id),
+            publisher=publisher,
             pending=self.pending,
             context=context,
-            lessons=add_lessons(self.root, journal, context, extract),
+            lessons=lessons,
+            **({} if self.tasks is None else {"tasks": self.tasks}),
         )
         self.inbox: Inbox = add_chats(self.root, self.services, whole_status=lambda: WHOLE_STATUS)
         self.telegram.add_receiver(self.root, self.inbox, journal, hub)
+
+    def _model_for(self, chat: str, language: Language, chosen: str) -> Model | TaskModel:
+        setting = self._setting
+        if chat.startswith(TASK):
+            return TaskModel(self.model_server, setting.doings, chat, self.life, self._permits)
+        return Model(self.model_server, setting.places[chat], self.calls, setting.begun, self._permits)
+
+    def _delegates(self, place: Place) -> tuple[Delegate, ...]:
+        if self.tasks is None:
+            return ()
+        return (Delegate(self.life, place, self._setting.doings, self.tasks),)
+
+    def _wake(self, message: Incoming) -> None:
+        """A task has ended, and its result is stored."""
+        self.life.moment("task result")
+        if not self.life.dead:
+            self.inbox.wake(message)
+
+    def has(self, chat: str) -> bool:
+        """Whether a chat, or a task, is there."""
+        if chat.startswith(TASK):
+            return self.tasks is not None and chat.removeprefix(TASK) in set(self.tasks._children.keys())
+        return self.inbox.lookup(chat) is not None
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -246,6 +296,8 @@ class Process:
             self.world.counts["restart limits"] += 1
         if event.kind == "crashed" and event.path == "rumi/journal":
             self._setting.witness.lose_sight()
+            if not self.world.counts["disk"] and not self.life.dead:
+                self.world.complain(f"the journal crashed: {event.error!r}")
         if event.path == "rumi/sender" and event.kind == "restarted":
             self._setting.ledger.sender_lost()
             self._lines[0].sender_lost()

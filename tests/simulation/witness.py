@@ -16,11 +16,13 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.channels.telegram.address import Address
+from rumi.chat_ids import TASK
 from rumi.chats import ChatEvent, Queued, Replied, TurnStarted
 from rumi.models import Waiting
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
+from tests.simulation.tasks import Doings
 from tests.simulation.world import World
 
 LANGUAGES: tuple[texts.Language, ...] = ("es", "en")
@@ -40,10 +42,17 @@ class Witness:
     turn_s = 60.0
 
     def __init__(
-        self, world: World, book: Book, daemon: Daemon, asking: Asking, react: Callable[[Asked], None]
+        self,
+        world: World,
+        book: Book,
+        daemon: Daemon,
+        asking: Asking,
+        doings: Doings,
+        react: Callable[[Asked], None],
     ) -> None:
         self._world = world
         self._asking = asking
+        self._doings = doings
         self._react = react
         self._book = book
         self._daemon = daemon
@@ -94,6 +103,9 @@ class Witness:
         process = self._process
         assert process is not None
         if process.life.dead:
+            return
+        self._doings.see(event)
+        if event.chat.startswith(TASK):
             return
         chat, turn = event.chat, event.turn
         complain = self._world.complain
@@ -191,6 +203,7 @@ class Witness:
         box = self._daemon.live.get(chat)
         if box is not None and box.client is process.client and box.running and not box.doubtful:
             self._world.complain(f"{chat} {turn}: said to be over, and {box.running} still runs")
+        self._doings.nothing_runs(chat, turn)
 
     def _is_stored(self, chat: str, delivery: int, messages: tuple[int, ...]) -> None:
         found = self._book.ask("SELECT chat FROM outbox WHERE id = ?", delivery)

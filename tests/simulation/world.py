@@ -14,6 +14,9 @@ EPOCH = 1.0e9
 QUEUEING = 0.3
 """In so many histories messages wait for the turn that runs; in the others they are told that it is busy."""
 
+TASKING = 0.25
+"""In so many histories people ask for tasks."""
+
 Theme: TypeAlias = Literal["stuck", "storm", "late", "move"]
 
 THEMES: tuple[Theme, ...] = ("stuck", "storm", "late", "move")
@@ -65,9 +68,11 @@ class World:
             self.counts[f"theme {self.theme}"] += 1
         # Drawn apart: a history of the others is the same with and without this.
         self.max_queued = 5 if Random(f"queue {seed}").random() < QUEUEING else 0
+        self.tasks = Random(f"tasks {seed}").random() < TASKING
         self.note("measures", self.measure)
         self.note("theme", self.theme)
         self.note("max_queued", self.max_queued)
+        self.note("tasks", self.tasks)
 
     def now(self) -> float:
         """Seconds since 1970."""
