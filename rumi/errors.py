@@ -26,6 +26,10 @@ class RumiError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".strip()
 
+    def to_json(self) -> dict[str, str]:
+        """Return the error as programs read it in an answer of Rumi's."""
+        return {"code": self.code, "message": self.message, "advice": self.advice}
+
 
 class UsageError(RumiError):
     """Wrong usage or configuration; also a home that another process holds."""
@@ -55,9 +59,17 @@ def single(error: BaseException) -> BaseException:
     return error
 
 
+def answer_of(error: RumiError) -> dict[str, Any]:
+    """Return what another process is told of an error, for its `error_of`."""
+    answer = {"error": error.message, "advice": error.advice, "code": error.exit_code}
+    return answer | ({"kind": error.code} if error.code else {})
+
+
 def error_of(answer: Mapping[str, Any]) -> RumiError:
-    """Return the error in another process's answer: its `error` and its exit `code`."""
-    kind = UsageError if answer.get("code") == UsageError.exit_code else RumiError
+    """Return the error in another process's answer: its `error`, its exit `code`, and its `kind`."""
+    kind: type[RumiError] = UsageError if answer.get("code") == UsageError.exit_code else RumiError
+    if answer.get("kind") == ConfigError.code:
+        kind = ConfigError
     if answer.get("not_taken"):
         kind = NotTaken
     return kind(answer["error"], answer.get("advice", ""))

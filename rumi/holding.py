@@ -18,7 +18,7 @@ from subprocess import DEVNULL
 import trio
 
 from rumi.config import Loaded, home_from, load_settings
-from rumi.errors import RumiError, error_of, single
+from rumi.errors import RumiError, answer_of, error_of, single
 from rumi.home import Home, HomeHeld
 from rumi.texts import Language, detect_language
 
@@ -244,7 +244,7 @@ def _told(error: BaseException) -> Mapping[str, object]:
     if isinstance(only, HomeHeld):
         return {"held": only.message, "advice": only.advice}
     if isinstance(only, RumiError):
-        return {"error": only.message, "advice": only.advice, "code": only.exit_code}
+        return answer_of(only)
     if isinstance(only, OSError) and only.errno is not None:
         return {"number": only.errno, "strerror": only.strerror, "file": only.filename}
     trace = "".join(traceback.format_exception(error))[-LINE_BYTES // 4 :]

@@ -125,6 +125,9 @@ class Tree:
         def model_for(chat: str, spoken: texts.Language, chosen: str) -> Model:
             return models.bind(chat, permits, language=spoken, chosen=chosen)
 
+        def model_for_task(key: str, spoken: texts.Language, chosen: str) -> Model:
+            return model_for(key, spoken, chosen or settings.research.model or "")
+
         toolbox = Toolbox(
             web=web,
             ids=ids,
@@ -178,7 +181,7 @@ class Tree:
             sandboxes=sandboxes,
             workspaces=workspaces,
             publisher=publisher,
-            model_for=model_for,
+            model_for=model_for_task,
             kinds={
                 "web": WebKind(
                     web,
@@ -201,7 +204,7 @@ class Tree:
             ended=lambda id: self.tasks.ended(id),
             stepped=lambda id, step: self.tasks.stepped(id, step),
         )
-        self.tasks = Tasks(self.root, task_services, ids, Threads(), language)
+        self.tasks = Tasks(self.root, task_services, ids, language)
         self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,

@@ -42,6 +42,12 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")
         case "web_search":
             return f"web_search “{get('query')}”"
+        case "grep" | "find" as name:
+            return f"{name} “{get('pattern')}” {get('path')}".rstrip()
+        case "read" | "ls" as name:
+            return f"{name} {get('path')}".rstrip()
+        case "note":
+            return f"note {get('text')}"
         case "research":
             return f"research “{get('question')}”"
         case "research_repo":

@@ -13,6 +13,7 @@ from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
 from rumi.cli.tasks import as_report, exit_code_of, run, text_of
+from rumi.errors import RumiError, single
 
 if TYPE_CHECKING:
     from rumi.control import ControlClient
@@ -78,12 +79,19 @@ def repo(
 def _research(
     kind: str, question: str, options: dict[str, Any], model: str | None, as_json: bool, background: bool
 ) -> None:
-    begun = begin(DEFAULT_CHAT, {})
-    request = {"kind": kind, "question": question, "options": options, "language": begun.language}
-    request["model"] = model or ""
-    if background:
-        request["chat"] = DEFAULT_CHAT
-    done = run_async(_do, begun, request, background)
+    try:
+        begun = begin(DEFAULT_CHAT, {})
+        request = {"kind": kind, "question": question, "options": options, "language": begun.language}
+        request["model"] = model or ""
+        if background:
+            request["chat"] = DEFAULT_CHAT
+        done = run_async(_do, begun, request, background)
+    except (RumiError, BaseExceptionGroup) as raised:
+        error = single(raised)
+        if not as_json or not isinstance(error, RumiError):
+            raise
+        click.echo(json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2))
+        raise click.exceptions.Exit(error.exit_code) from None
     if as_json:
         click.echo(json.dumps(as_report(done), ensure_ascii=False, indent=2))
     elif background:

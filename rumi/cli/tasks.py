@@ -140,14 +140,10 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing runs there."""
-    from functools import partial
-    from shutil import rmtree
-
-    from rumi.chat_ids import task_key
     from rumi.chats import Workspaces
     from rumi.journal import DeleteTask, ListTasks, LoadTask, open_journal
     from rumi.offload import Threads
-    from rumi.tasks import as_json, id_of
+    from rumi.tasks import as_json, id_of, remove_files
 
     with home.hold("rumi tasks"):
         async with open_journal(home.state_db) as ask:
@@ -164,8 +160,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
             if request["do"] == "delete":
                 if not await ask(DeleteTask(id)):
                     raise UsageError(f"Task {id} has not ended.", "Stop it first.")
-                await Workspaces(home.workspaces, Threads()).remove(task_key(id))
-                await Threads()(partial(rmtree, home.tasks / str(id), ignore_errors=True))
+                await remove_files(id, Workspaces(home.workspaces, Threads()), home.tasks)
             return as_json(found[0])
 
 

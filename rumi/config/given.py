@@ -185,12 +185,16 @@ class Given:
 
     def _check_custom_names(self, settings: Settings) -> None:
         model = settings.model
-        for key, name in [("default", model.default), *(("fallbacks", name) for name in model.fallbacks)]:
+        for key, name in [
+            ("model.default", model.default),
+            *(("model.fallbacks", name) for name in model.fallbacks),
+            ("research.model", settings.research.model or model.default),
+        ]:
             server = name.removeprefix("custom:")
             if server != name and server not in model.custom:
                 known = ", ".join(f"custom:{each}" for each in model.custom) or "none is defined"
                 raise ConfigError(
-                    f"model.{key} = {_shown((), name)} ({self.origin(f'model.{key}')}) is not allowed.",
+                    f"{key} = {_shown((), name)} ({self.origin(key)}) is not allowed.",
                     f"It needs a section [model.custom.{server}]; custom models: {known}.",
                 )
 

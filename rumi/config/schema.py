@@ -252,6 +252,12 @@ class TasksSection(Section):
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
 
 
+class ResearchSection(Section):
+    """`[research]`: the model of research, where none is chosen for it; None is the model of chats."""
+
+    model: ModelName | None = None
+
+
 class FetchSection(Section):
     """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard.
 
@@ -313,6 +319,7 @@ class Settings(Section):
     fetch: FetchSection = FetchSection()
     search: SearchSection = SearchSection()
     tasks: TasksSection = TasksSection()
+    research: ResearchSection = ResearchSection()
     memory: MemorySection = MemorySection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()

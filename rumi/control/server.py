@@ -157,7 +157,7 @@ class ControlServer(Actor[Never]):
         try:
             return json.dumps({"ok": True, "result": await self._calls[name](request)}, ensure_ascii=False)
         except RumiError as error:
-            return _refusal(str(error), code=error.exit_code)
+            return _refusal(str(error), code=error.exit_code, kind=error.code)
         except Exception as error:  # a call's failure is for its caller and does not end this server
             logger.error("the control call %s failed", name, exc_info=error)
             return _refusal("It failed. The program's log says why.")

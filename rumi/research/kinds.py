@@ -45,7 +45,7 @@ class WebKind:
         """Prepare a research on the web: fetch its first pages.
 
         Raises:
-            RumiError: Its files cannot be used.
+            RumiError: Its files cannot be used, or none of the pages that the question gave can be read.
         """
         task, language = room.task, room.language
         sources = await Sources.open(room.files)
@@ -62,6 +62,8 @@ class WebKind:
             context_tokens=room.context_tokens,
         )
         first = await research.prefetched(room.report)
+        if first.failed and not first.messages and not sources.all:  # nothing that was given can be read
+            raise first.failed[0][1]
         missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
 
         yield TaskWork(

@@ -110,6 +110,7 @@ class WebResearch:
         got: dict[str, ToolResult | FetchError] = {}
 
         async def one(url: str) -> None:
+            progress(one_line(url, 200))
             try:
                 got[url] = await self._pages.shown(await self._fetch(url, "GET", progress), share)
             except FetchError as error:

@@ -3,7 +3,7 @@
 from rumi.tasks.kinds import TaskKind, TaskRoom, TaskWork
 from rumi.tasks.services import TaskLimits, TaskServices
 from rumi.tasks.serving import as_json, id_of, task_of, tasks_calls
-from rumi.tasks.tasks import Tasks, places
+from rumi.tasks.tasks import Tasks, places, remove_files
 
 __all__ = [
     "TaskKind",
@@ -15,6 +15,7 @@ __all__ = [
     "as_json",
     "id_of",
     "places",
+    "remove_files",
     "task_of",
     "tasks_calls",
 ]

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Final, TypeAlias
 
 import trio
@@ -55,6 +56,11 @@ SPARE_CALLS: Final = 2
 LEAST_LEFT_S: Final = 30.0
 """A task that goes on after a restart has at least so long for its answer."""
 
+STEP_S: Final = 1.0
+"""The time between two steps of the work itself that begin with the same word, in seconds."""
+
+MOST_WORDS: Final = 100
+
 
 @dataclass(slots=True)
 class Costs:
@@ -98,6 +104,7 @@ class Task(Actor[TaskMessage]):
         self._tainted = False
         self._step = ""
         self._runs = False
+        self._shown: dict[str, float] = {}
         self._over = False
         self._report: Callable[[str], None] = lambda text: None
 
@@ -172,9 +179,15 @@ class Task(Actor[TaskMessage]):
         }
 
     async def stopped(self, reason: str) -> None:
-        """Take the sandbox along, whatever the reason."""
+        """Remove the sandbox and, of a task that has ended, the files that are not to be kept."""
         self._services.publisher.hub.nothing_runs(self._key)
-        await self._services.sandboxes.stop(self._key)
+        record = self._record
+        try:
+            await self._services.sandboxes.stop(self._key)
+            if record is not None and record.ended and not keeps_files(record):
+                await self._services.workspaces.remove(self._key)
+        except RumiError as error:
+            logger.warning("task %d: %s", self._id, error)
 
     # The work
 
@@ -210,14 +223,13 @@ class Task(Actor[TaskMessage]):
                 model=model,
                 language=language,
                 context_tokens=context_of(model, services.limits.context_tokens),
-                report=self._say,
+                report=self._progress,
             )
             async with services.kinds[record.kind].open(room) as work:
                 return await self._think(record, work, Metered(model, self._calls_model, self._used_model))
         except RumiError as error:
             text = f"❌ {texts.told_error(language, error)}"
-            failed = {"code": error.code, "message": error.message, "advice": error.advice}
-            return Outcome("failed", text, json.dumps({"error": failed}, ensure_ascii=False))
+            return Outcome("failed", text, json.dumps({"error": error.to_json()}, ensure_ascii=False))
 
     async def _think(self, record: TaskRecord, work: TaskWork, model: Model) -> Outcome:
         if not self._entries:
@@ -246,8 +258,13 @@ class Task(Actor[TaskMessage]):
         self._spent = replace(self._spent, sources=work.sources())
         state = STATE_OF.get(finished.reason, "failed")
         if state == "succeeded" and not finished.answer.strip():
-            return Outcome("failed", f"❌ {texts.told(record.language, 'The model gave no answer.')}")
+            error = RumiError("The model gave no answer.")
+            text, failed = f"❌ {texts.told_error(record.language, error)}", _failure("model", error.message)
+            return Outcome("failed", text, json.dumps(failed))
         answer, report = await work.finish(finished.answer, state == "succeeded")
+        if state == "failed":
+            code = "model" if finished.reason == "model_error" else finished.reason
+            report = json.dumps(json.loads(report) | _failure(code, finished.answer), ensure_ascii=False)
         return Outcome(state, answer, report, self._tainted or bool(work.before), finished.reason)
 
     def _limits(self) -> TurnLimits:
@@ -278,6 +295,18 @@ class Task(Actor[TaskMessage]):
             case TurnFinished():
                 return  # published when it is stored
         self._services.publisher.publish(self._key, self._turn, event)
+
+    def _progress(self, text: str) -> None:
+        """Show a step of the work itself, unless one that begins with the same word was shown just before."""
+        assert self._record is not None, "it works"
+        step = texts.told(self._record.language, text)
+        word, now = step.partition(" ")[0], trio.current_time()
+        if now - self._shown.get(word, -inf) < STEP_S:
+            return
+        if len(self._shown) > MOST_WORDS:
+            self._shown.clear()
+        self._shown[word] = now
+        self._say(step)
 
     def _say(self, step: str) -> None:
         """Show a step to people."""
@@ -316,7 +345,7 @@ class Task(Actor[TaskMessage]):
         return Outcome("stopped", texts.stopped(record.language), tainted=self._tainted, reason="stopped")
 
     async def _end(self, record: TaskRecord, outcome: Outcome) -> TaskRecord:
-        """Store how the task ended, tell it, and remove what it leaves."""
+        """Store how the task ended, tell it, and stop, which removes what it leaves."""
         services = self._services
         spent = self._spent_by_now() if self._began else self._spent
         record = replace(
@@ -344,23 +373,10 @@ class Task(Actor[TaskMessage]):
         services.publisher.publish(self._key, self._turn, TurnFinished(outcome.reason, record.answer))
         services.publisher.publish(self._key, self._turn, Replied(0, (), record.answer))
         services.ended(self._id)
-        if record.attached:
-            self.start_soon(self._leave, record)
-        else:
-            await self._leave(record)
-        return record
-
-    async def _leave(self, record: TaskRecord) -> None:
-        """Remove the sandbox and, unless they are to be kept, the files."""
-        services = self._services
-        try:
-            await services.sandboxes.stop(self._key)
-            if not keeps_files(record):
-                await services.workspaces.remove(self._key)
-        except RumiError as error:
-            logger.warning("task %d: %s", self._id, error)
+        self._record = record
         self._over = True
         self.stop()
+        return record
 
     @property
     def _spent(self) -> Spent:
@@ -373,6 +389,11 @@ class Task(Actor[TaskMessage]):
     @property
     def _turn(self) -> str:
         return f"r{self._id}"
+
+
+def _failure(code: str, message: str) -> dict[str, object]:
+    """Return why a task failed, as its report says it."""
+    return {"error": {"code": code, "message": message, "advice": ""}}
 
 
 def keeps_files(task: TaskRecord) -> bool:

@@ -16,6 +16,7 @@ from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, Dynamic
 from rumi import texts
 from rumi.cancellation_grace import with_grace
 from rumi.chat_ids import TASK, ChatIds, task_key
+from rumi.chats import Workspaces
 from rumi.errors import RumiError, UsageError
 from rumi.fair_limiter import Bounds, FairLimiter
 from rumi.journal import (
@@ -32,7 +33,6 @@ from rumi.journal import (
     Spent,
     TaskRecord,
 )
-from rumi.offload import Offload
 from rumi.tasks.services import TaskServices
 from rumi.tasks.task import Costs, RunTask, StopTask, Task, TaskMessage, keeps_files
 from rumi.texts import Language
@@ -85,12 +85,9 @@ class Tasks:
     Who asks for a task names its owner; another owner's number is unknown to them.
     """
 
-    def __init__(
-        self, root: Supervisor, services: TaskServices, ids: ChatIds, offload: Offload, language: Language
-    ) -> None:
+    def __init__(self, root: Supervisor, services: TaskServices, ids: ChatIds, language: Language) -> None:
         self._services = services
         self._ids = ids
-        self._offload = offload
         self._open: dict[int, TaskRecord] = {}
         self._costs: dict[int, Costs] = {}
         self._steps: dict[int, str] = {}
@@ -297,16 +294,6 @@ class Tasks:
         costs = self._costs.get(id)
         return None if costs is None else costs.spent
 
-    async def remove_left_files(self) -> None:
-        """Delete the workspaces of tasks that have ended, which a killed process has left."""
-        for path in await self._offload(lambda: sorted(self._services.workspaces.folder.glob(f"{TASK}*"))):
-            number = path.name.removeprefix(TASK)
-            if not number.isdecimal():
-                continue
-            loaded = await self._services.journal.ask(LoadTask(_number(number)))
-            if loaded is None or (loaded[0].ended and not keeps_files(loaded[0])):
-                await self._services.workspaces.remove(path.name)
-
     def ended(self, id: int) -> None:
         """A task has ended."""
         self._open.pop(id, None)
@@ -317,8 +304,7 @@ class Tasks:
 
     async def remove_files(self, id: int) -> None:
         """Delete what a task has left on the disk."""
-        await self._services.workspaces.remove(task_key(id))
-        await self._offload(partial(rmtree, self.files_of(id), ignore_errors=True))
+        await remove_files(id, self._services.workspaces, self._services.files)
 
     def _check_room(self, owner: str) -> None:
         limits = self._services.limits
@@ -359,6 +345,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
         tasks = await self._services.journal.ask(OpenTasks())
         self._tasks.open_are(tasks)
         self.start_soon(self._resume, tasks)
+        self.start_soon(self._tidy)
         if self._services.limits.keep_s:
             self.start_soon(self._sweep)
 
@@ -396,10 +383,17 @@ class TaskRecovery(Actor[RecoveryMessage]):
             except Exception as error:  # one task's trouble must not become the others'
                 logger.error("task %d cannot be started", task.id, exc_info=error)
                 await self._fail(GaveUp(task.id, texts.told_error("en", error)))
-        try:
-            await self._tasks.remove_left_files()
-        except (RumiError, OSError) as error:
-            logger.warning("files of tasks are left: %s", error)
+
+    async def _tidy(self) -> None:
+        """Delete the workspaces that ended tasks of a killed process have left."""
+        folder = self._services.workspaces.folder
+        for id in await self._services.workspaces.offload(partial(_ids_in, folder)):
+            loaded = await self._services.journal.ask(LoadTask(id))
+            if loaded is None or (loaded[0].ended and not keeps_files(loaded[0])):
+                try:
+                    await self._services.workspaces.remove(task_key(id))
+                except RumiError as error:
+                    logger.warning("the workspace of task %d is left: %s", id, error)
 
     async def _sweep(self) -> None:
         while True:
@@ -415,6 +409,22 @@ class TaskRecovery(Actor[RecoveryMessage]):
 def _number(digits: str) -> int:
     """Return the number of a task, 0 for one that is too large for any."""
     return int(digits) if len(digits) < len(str(MOST_ID)) else 0
+
+
+async def remove_files(id: int, workspaces: Workspaces, files: Path) -> None:
+    """Delete what a task has left on the disk: its workspace, and its folder in `files`.
+
+    Raises:
+        RumiError: Some of it is left.
+    """
+    await workspaces.remove(task_key(id))
+    await workspaces.offload(partial(rmtree, files / str(id), ignore_errors=True))
+
+
+def _ids_in(workspaces: Path) -> list[int]:
+    """Return the numbers of the tasks that have a workspace."""
+    names = (each.name.removeprefix(TASK) for each in workspaces.glob(f"{TASK}*"))
+    return sorted(_number(name) for name in names if name.isdecimal())
 
 
 def places(max_running: int, per_owner: int) -> FairLimiter:

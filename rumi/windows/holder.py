@@ -24,7 +24,7 @@ from rumi.chats import (
     to_json,
 )
 from rumi.control import Call, Stream, Wire, WireClosed
-from rumi.errors import NotTaken, RumiError
+from rumi.errors import NotTaken, RumiError, answer_of
 from rumi.journal import JournalMessage
 from rumi.tasks import Tasks
 from rumi.texts import Language
@@ -445,5 +445,5 @@ def _are_numbers(values: Sequence[object]) -> bool:
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:
-    refused: dict[str, object] = {"error": error.message, "advice": error.advice, "code": error.exit_code}
+    refused = answer_of(error)
     return refused | {"not_taken": True} if isinstance(error, NotTaken) else refused

@@ -14,7 +14,7 @@ import trio
 from rumi.chat_ids import task_key
 from rumi.chats import Hub, Replied
 from rumi.control import Wire, WireClosed
-from rumi.errors import RumiError
+from rumi.errors import RumiError, answer_of
 from rumi.journal import TaskRecord
 from rumi.tasks import Tasks, as_json, id_of, task_of
 
@@ -38,8 +38,7 @@ class TaskStream:
                 else:
                     done = await self._tasks.run(self._tasks.checked(task_of(request)), steps.send_nowait)
             except RumiError as error:
-                last: dict[str, object] = {"error": error.message, "advice": error.advice}
-                last["code"] = error.exit_code
+                last = answer_of(error)
             else:
                 last = {"ended": as_json(done)}
             steps.close()

@@ -229,7 +229,7 @@ async def house(
         ended=lambda id: tasks.ended(id),
         stepped=lambda id, step: tasks.stepped(id, step),
     )
-    tasks = Tasks(root, task_services, BUILT_IN, offload, "en")
+    tasks = Tasks(root, task_services, BUILT_IN, "en")
     services = ChatServices(
         journal=journal,
         sandboxes=containers,

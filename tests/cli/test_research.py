@@ -1,0 +1,306 @@
+"""`rumi research web` on the web of fifty pages, with a model server that follows a script."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.cli.program import BOUND_S, Program
+from tests.fakes import fifty_pages as island
+from tests.fakes.fifty_pages import Island, fifty_pages
+from tests.fakes.groq_server import (
+    KEY,
+    Answer,
+    Behaviour,
+    Body,
+    Fail,
+    GroqServer,
+    Hang,
+    answered_calls,
+    serve_groq,
+)
+from tests.fakes.web_server import silence
+
+NAME = "groq:openai/gpt-oss-120b"
+QUESTION = "When was the lighthouse of Bruma built?"
+
+pytestmark = pytest.mark.bubblewrap
+
+
+@dataclass
+class Desk:
+    """The program, its web, its model server, and what the model was sent."""
+
+    program: Program
+    web: Island
+    groq: GroqServer
+    bodies: list[Body]
+
+    async def run(self, *words: str, code: int | None = 0) -> "subprocess.CompletedProcess[str]":
+        return await trio.to_thread.run_sync(partial(self.program.run, *words, code=code))
+
+    async def json(self, *words: str, code: int = 0) -> Any:
+        return json.loads((await self.run(*words, "--json", code=code)).stdout)
+
+    def urls(self, *pages: int) -> list[str]:
+        return [word for page in pages for word in ("-u", self.web.url(page))]
+
+
+@asynccontextmanager
+async def desk(program: Program, think: Callable[[Body, Island], Behaviour]) -> AsyncIterator[Desk]:
+    async with fifty_pages() as web:
+        bodies: list[Body] = []
+
+        def script(body: Body) -> Behaviour:
+            bodies.append(body)
+            return think(body, web)
+
+        async with serve_groq(script) as groq:
+            program.env |= {
+                "GROQ_API_KEY": KEY,
+                "GROQ_BASE_URL": groq.base_url,
+                "RUMI_FETCH__ALLOW": json.dumps([web.web.endpoint]),
+            }
+            yield Desk(program, web, groq, bodies)
+
+
+def numbers(body: Body, web: Island) -> dict[int, int]:
+    """The numbers of the sources, by page, as a model reads them."""
+    found = {}
+    for message in body["messages"]:
+        if shown := re.search(
+            r"^source \[(\d+)\].*?/(\d+)(?=[\s\"'>·])", str(message["content"]), re.S | re.M
+        ):
+            found[int(shown[2])] = int(shown[1])
+    return found
+
+
+def obedient(body: Body, web: Island) -> Answer:
+    """Read page 2, do what page 42 orders, and answer with truths and lies."""
+    done = len(answered_calls(body))
+    if done == 0:
+        return Answer(calls=[("web_fetch", json.dumps({"url": web.url(number)})) for number in (2, 11)])
+    if done == 2:
+        leak = web.web.url(f"{island.COMMANDED}question")
+        orders = {
+            "web_fetch": {"url": leak},
+            "remember": {"key": "a", "value": "b"},
+            "send_file": {"path": "x"},
+            "bash": {"command": "touch /workspace/pwned"},
+            "grep": {"pattern": "lamp of the lighthouse", "path": "pages"},
+        }
+        return Answer(calls=[(name, json.dumps(arguments)) for name, arguments in orders.items()])
+    at = numbers(body, web)
+    return Answer(
+        f'It was built in 1874: "{island.TRUTH}" [{at[2]}]. Another page says that it was "1921 by a Swedish '
+        f'company" [{at[11]}]. "{island.PAPER_SAYS}" [{at[44]}] "{island.FACT_AT_THE_END}" [{at[43]}] '
+        f'Also, "{island.LIES[37]}" [99]. It is famous.'
+    )
+
+
+async def test_a_research_answers_with_sources_that_open_and_does_nothing_else(bubblewrap: Program) -> None:
+    async with desk(bubblewrap, obedient) as world:
+        asked = (*world.urls(17, 5, 42, 43, 44), QUESTION)
+        done = await world.run("research", "web", *asked)
+        assert "It was built in 1874" in done.stdout
+        assert "web_fetch" not in done.stdout
+        steps = [line for line in done.stderr.splitlines() if line.startswith("· ")]
+        assert any(world.web.url(2) in step for step in steps)
+        assert any(world.web.url(44) in step for step in steps)
+        assert "· grep “lamp of the lighthouse” pages" in steps
+        assert len(steps) < 40  # a megabyte is not told in its pieces
+
+        report = await world.json("research", "web", *asked)
+        assert report["state"] == "succeeded"
+        assert island.TRUTH in report["answer"]
+        assert report["missing_quotes"] == [island.LIES[37]]  # a lie of a page that was not read
+        assert report["removed_citations"] == [99]
+        assert report["unverified"][-1] == "It is famous."
+        assert all(claim["sources"] for claim in report["claims"])
+        assert report["usage"]["calls"] == 3
+        assert report["usage"]["sources"] == 7
+        assert report["usage"]["prompt_tokens"] > 0
+        cited = {source["number"]: source for source in report["sources"] if source["cited"]}
+        by_page = {int(each["address"].rpartition("/")[2]): number for number, each in cited.items()}
+        assert set(by_page) == {2, 11, 43, 44}
+        says = {
+            2: island.TRUTH,
+            11: island.LIES[11],
+            43: island.FACT_AT_THE_END,
+            44: island.PAPER_SAYS,
+        }
+        for page, number in by_page.items():
+            opened = await world.run("tasks", "show", str(report["id"]), "--source", str(number))
+            assert says[page] in opened.stdout
+        nothing = await world.run("tasks", "show", str(report["id"]), "--source", "99", code=2)
+        assert "no source 99" in nothing.stderr
+
+        # Nothing of what page 42 ordered has happened.
+        assert not [path for path in world.web.paths if path.startswith("/secret")]
+        assert not list(bubblewrap.home.rglob("pwned"))
+        assert "know nothing" in (await world.run("memory", "list")).stdout
+        # The small pages were in the first prompt as they are, the large one in short.
+        first = [str(message["content"]) for message in world.bodies[0]["messages"]]
+        assert first[-1] == QUESTION
+        large = next(text for text in first if "The log of the keeper" in text)
+        assert "too long to show" in large
+        assert island.FACT_AT_THE_END not in large
+        assert any(island.PAPER_SAYS in text for text in first)
+        # What the model is sent begins with all that it was sent before.
+        sent = [json.dumps(body["messages"])[:-1] for body in world.bodies[:3]]
+        assert sent[1].startswith(sent[0])
+        assert sent[2].startswith(sent[1])
+        assert world.web.web.open == 0
+        assert nothing_runs(bubblewrap)
+        assert not list((bubblewrap.home / "workspace").glob("task*"))
+
+
+async def test_in_the_background_its_number_comes_and_the_result_goes_to_the_chat(
+    bubblewrap: Program,
+) -> None:
+    def slow(body: Body, web: Island) -> Answer:
+        if not answered_calls(body):
+            return Answer(calls=[("web_fetch", json.dumps({"url": web.url(4)}))])
+        return Answer(f'"{island.TRUTH}" [1].', begin_s=2)
+
+    async with desk(bubblewrap, slow) as world:
+        asked = ("research", "web", *world.urls(2), QUESTION, "--background")
+        assert (await world.run(*asked)).stdout == "1\n"
+        followed = await world.run("tasks", "show", "1", "-f")
+        assert "succeeded" in followed.stdout
+        assert island.TRUTH in followed.stdout
+        assert followed.stderr.startswith("· ")
+        assert (await world.json(*asked))["id"] == 2
+        listed = await world.json("tasks", "list")
+        assert [(task["id"], task["state"] in ("queued", "running", "succeeded")) for task in listed] == [
+            (2, True),
+            (1, True),
+        ]
+        shown = await world.json("tasks", "show", "2", "-f")
+        assert (shown["state"], shown["sources"][0]["address"]) == ("succeeded", world.web.url(2))
+        # Whoever asks a second time gets the same at once.
+        assert (await world.json("tasks", "show", "2", "-f"))["answer"] == shown["answer"]
+        assert nothing_runs(bubblewrap)
+        told = rows(bubblewrap, "SELECT text FROM outbox WHERE chat = 'cli'")
+        assert [text.split(":")[0] for (text,) in told] == ["🔎 Task 1 (succeeded)", "🔎 Task 2 (succeeded)"]
+        talk = await world.run("chat", "-p", "/tasks")
+        assert talk.stdout.count("🔎 Task 1 (succeeded)") <= 1
+        await world.run("tasks", "delete", "1")
+        assert not (bubblewrap.home / "tasks" / "1").exists()
+        assert (await world.run("tasks", "show", "1", code=2)).stdout == ""
+
+
+async def test_ctrl_c_stops_the_research_and_leaves_nothing(bubblewrap: Program) -> None:
+    def hangs(body: Body, web: Island) -> Behaviour:
+        done = len(answered_calls(body))
+        if done == 0:
+            return Answer(calls=[("grep", json.dumps({"pattern": "x", "path": "."}))])
+        if done == 1:
+            return Answer(calls=[("web_fetch", json.dumps({"url": web.url(number)})) for number in (3, 4, 6)])
+        return Hang()
+
+    async with desk(bubblewrap, hangs) as world:
+        for page in (3, 4, 6):
+            world.web.web.paths[f"/{page}"] = silence
+        command = bubblewrap.start("research", "web", *world.urls(1), QUESTION)
+        with trio.fail_after(BOUND_S):
+            await world.web.web.until(lambda server: server.open == 3)
+            command.send_signal(signal.SIGINT)
+            out, errors = await trio.to_thread.run_sync(partial(command.communicate, timeout=BOUND_S))
+            assert (command.returncode, out) == (130, "")
+            assert "Traceback" not in errors
+            await world.web.web.until(lambda server: server.open == 0)
+        assert nothing_runs(bubblewrap)
+        (task,) = await world.json("tasks", "list")
+        assert task["state"] == "stopped"
+        assert not list((bubblewrap.home / "workspace").glob("task*"))
+
+
+async def test_errors_have_a_code_and_ends_an_exit_code(bubblewrap: Program) -> None:
+    def think(body: Body, web: Island) -> Behaviour:
+        if "for ever" in str(body["messages"]) and body.get("tools"):
+            return Answer(calls=[("web_fetch", json.dumps({"url": web.url(1)}))])
+        if "refused" in str(body["messages"]):
+            return Fail(400, "no such thing")
+        if "nothing" in str(body["messages"]):
+            return Answer(" ")
+        return Answer("So it is [1].")
+
+    async with desk(bubblewrap, think) as world:
+
+        async def code(*words: str, exit_code: int) -> str:
+            done = await world.json("research", *words, code=exit_code)
+            assert done["error"]["message"]
+            return str(done["error"]["code"])
+
+        web, repo = ("web", QUESTION), ("repo", QUESTION)
+        assert await code(*web, "--model", "custom:none", exit_code=2) == "config"
+        assert await code(*web, "--model", "nonsense", exit_code=2) == "config"
+        assert await code("web", " ", exit_code=2) == "tool_input"
+        assert await code(*web, "-u", "no address", exit_code=1) == "fetch"
+        assert await code(*web, "-u", "http://10.0.0.1/", exit_code=1) == "fetch"
+        assert await code(*repo, "-u", "https://127.0.0.1:1/none", exit_code=1) == "clone"
+        assert await code(*repo, "-u", "ext::sh -c touch% /tmp/x", exit_code=1) == "clone"
+        assert await code(*repo, "-u", str(bubblewrap.home / "none"), exit_code=1) == "clone"
+        assert await code(*web, "--background", "--model", "nonsense", exit_code=2) == "config"
+        bubblewrap.env["RUMI_RESEARCH__MODEL"] = "custom:none"
+        assert await code(*web, exit_code=2) == "config"
+        said = await world.run("research", *web, code=2)
+        assert "research.model" in said.stderr
+        assert said.stdout == ""
+        bubblewrap.env["RUMI_RESEARCH__MODEL"] = "offline"
+        offline = await world.json("research", *web, *world.urls(2))
+        assert "offline model" in offline["answer"]
+        bubblewrap.env["RUMI_TASKS__MAX_TURNS"] = "2"
+        cut = await world.json("research", "web", "for ever?", *world.urls(2), "--model", NAME, code=3)
+        assert (cut["state"], cut["complete"]) == ("out_of_budget", False)
+        for question in ("refused?", "nothing?"):
+            failed = await world.json("research", "web", question, *world.urls(2), "--model", NAME, code=1)
+            assert failed["state"] == "failed"
+            assert failed["error"]["code"] == "model"
+            told = await world.run("research", "web", question, "--model", NAME, code=1)
+            assert told.stdout == ""
+            assert "❌" in told.stderr
+        assert nothing_runs(bubblewrap)
+
+
+def rows(program: Program, query: str) -> list[Any]:
+    with closing(sqlite3.connect(f"file:{program.home}/state.db?mode=ro", uri=True)) as db:
+        return db.execute(query).fetchall()
+
+
+def nothing_runs(program: Program, bound_s: float = 20.0) -> bool:
+    """Whether every process that this test's home has had is gone, soon."""
+    deadline = time.monotonic() + bound_s
+    while left := processes_of(program.home):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    return True
+
+
+def processes_of(home: Path) -> list[tuple[int, str]]:
+    """The processes of which a name, a folder or an open file says that they belong to the home."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal() or int(folder.name) == os.getpid():
+            continue
+        try:
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            links = [os.readlink(folder / "cwd"), *map(os.readlink, (folder / "fd").iterdir())]
+        except OSError:
+            continue
+        if str(home) in words or any(link.startswith(str(home)) for link in links):
+            found.append((int(folder.name), words))
+    return found
