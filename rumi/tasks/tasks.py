@@ -294,6 +294,9 @@ class Tasks:
         costs = self._costs.get(id)
         return None if costs is None else costs.spent
 
+    def _costs_of(self, id: int) -> Costs:
+        return self._costs.setdefault(id, Costs()) if id in self._open else Costs()
+
     def ended(self, id: int) -> None:
         """A task has ended."""
         self._open.pop(id, None)
@@ -317,7 +320,7 @@ class Tasks:
     def _spec(self, key: str) -> ChildSpec[TaskMessage]:
         return ChildSpec(
             key,
-            lambda: Task(int(key), self._services, self._costs.setdefault(int(key), Costs())),
+            lambda: Task(int(key), self._services, self._costs_of(int(key))),
             restart="transient",
             shutdown=SHUTDOWN_S,
             idle_s=IDLE_S,
@@ -367,9 +370,8 @@ class TaskRecovery(Actor[RecoveryMessage]):
         task = loaded[0]
         text = texts.task_gave_up(task.language)
         told = texts.task_result(task.language, task.id, "failed", task.question, text)
-        stored = await self._services.journal.ask(
-            EndTask(task.id, "failed", text, spent=self._tasks.spent(task.id), message=told)
-        )
+        spent = self._tasks.spent(task.id)
+        stored = await self._services.journal.ask(EndTask(task.id, "failed", text, spent=spent, message=told))
         self._tasks.ended(task.id)
         if stored is not None:
             self._services.wake(stored)
