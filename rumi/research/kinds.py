@@ -28,6 +28,10 @@ HELPERS: Final = 3
 """How many researchers a research may have at work for it."""
 
 
+MOST_PLACES: Final = 200
+"""How many lines of files, and commits, of an answer are looked up; others count as not there."""
+
+
 class WebKind:
     """Research on the web. Its options: `urls`, the pages with which it begins.
 
@@ -127,8 +131,9 @@ class RepositoryKind:
 async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Repository) -> tuple[str, str]:
     """Check an answer about a repository against it and against what was read."""
     lines = {(place.path, line) for place in places_in(answer) for line in (place.first, place.last)}
-    there = {each for each in sorted(lines) if await repository.exists(*each)}
-    commits = {name for _, name in commits_in(answer) if await repository.commit(name) is not None}
+    there = {each for each in sorted(lines)[:MOST_PLACES] if await repository.exists(*each)}
+    named = sorted({name for _, name in commits_in(answer)})[:MOST_PLACES]
+    commits = {name for name in named if await repository.commit(name) is not None}
     texts = await sources.texts()
     report = await Threads()(
         lambda: check(

@@ -5,25 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from actors import Supervisor
 from rumi.research import Sources
-from rumi.sandbox import Engine, SandboxLimits, add_sandboxes
-from rumi.sandbox.workspace import prepare_workspace
+from rumi.sandbox import Engine, SandboxLimits
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.research.desk import Desk
 from tests.sandbox.conftest import make_bubblewrap, make_docker, new_installation
+from tests.sandbox.desk import ENGINES, sandbox_desk
 
 __all__ = ["make_bubblewrap", "make_docker", "new_installation"]
 
 LIMITS = SandboxLimits(workspace_bytes=64 * 1024 * 1024, workspace_files=5000, output_limit=1000)
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("docker", marks=pytest.mark.docker),
-        pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
-    ]
-)
+@pytest.fixture(params=ENGINES)
 def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
     make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
     return make
@@ -37,8 +31,5 @@ async def engine(make_engine: MakeEngine, new_installation: str) -> AsyncIterato
 
 @pytest.fixture
 async def desk(engine: Engine, tmp_path: Path) -> AsyncIterator[Desk]:
-    root, home = Supervisor("root"), tmp_path / "home"
-    workspace = prepare_workspace(home, "one", *engine.user)
-    sandboxes = add_sandboxes(root, engine, LIMITS, home)
-    async with root.running():
-        yield Desk(sandboxes, workspace, await Sources.open(tmp_path / "sources"))
+    async with sandbox_desk(engine, LIMITS, tmp_path / "home") as desk:
+        yield Desk(desk.sandboxes, desk.workspace, await Sources.open(tmp_path / "sources"))

@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import shutil
-import subprocess
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
@@ -14,12 +13,12 @@ from rumi.research.repository import CloneLimits
 from rumi.sandbox import Engine
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.docker.image import build_image
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
 from tests.fakes.git_server import RESULT, body_of, git, history, imported, line, serves
 from tests.fakes.web_server import Answering, Asked, gives, until_gone
 from tests.research.rooms import LIMITS, Room, call, room
+from tests.sandbox.desk import image_of
 from tests.web.fetching import children, open_sockets
 
 SELECTION = Selection("core", extra=("git", "chmod"))
@@ -34,15 +33,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def image_with_git() -> Iterator[str]:
-    name = f"rumi-runner-tests-{secrets.token_hex(4)}:git"
-
-    async def build() -> None:
-        with trio.fail_after(60):
-            await build_image(name, lambda _: None, sources=("host",), selection=SELECTION)
-
-    trio.run(build)
-    yield name
-    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=True)
+    with image_of("git", SELECTION) as name:
+        yield name
 
 
 @pytest.fixture(

@@ -2,18 +2,16 @@
 
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import trio
 
-from actors import Supervisor
-from rumi.sandbox import Command, CommandResult, Engine, Sandboxes, SandboxLimits, add_sandboxes
-from rumi.sandbox.workspace import prepare_workspace
+from rumi.sandbox import Command, Engine, SandboxLimits
 from rumi.tools import EditFile, ReadFile, ToolResult, WriteFile
 from rumi.tools.file_access import _PUT
 from tests.fakes.engines import MakeEngine, cleaned_up
+from tests.sandbox.desk import ENGINES, SandboxDesk, sandbox_desk
 
 LIMITS = SandboxLimits(workspace_bytes=24 * 1024 * 1024, workspace_files=200, output_limit=1000)
 NEW = ".rumi-new"
@@ -32,24 +30,10 @@ ODD_NAMES = (
 )
 
 
-@dataclass
-class Desk:
-    """A chat's sandbox with its file tools, and its workspace as the host sees it."""
+class Desk(SandboxDesk):
+    """A chat's sandbox with its file tools."""
 
-    sandboxes: Sandboxes
-    workspace: Path
-    tainted: bool = False
-
-    async def prepare(self) -> None:
-        await self.sandboxes.prepare("one")
-
-    async def run(self, command: Command) -> CommandResult:
-        return await self.sandboxes.run("one", command)
-
-    async def sh(self, script: str) -> str:
-        result = await self.run(Command(("sh", "-c", script)))
-        assert (result.ended, result.exit_code) == ("exited", 0), result
-        return result.stdout.text()
+    tainted = False
 
     async def read(self, path: object, **more: object) -> ToolResult:
         return await ReadFile(self).call({"path": path, **more})
@@ -65,17 +49,10 @@ class Desk:
         path = self.workspace / os.fsdecode(name)
         path.write_bytes(content)
         path.chmod(mode)
-        owner = self.workspace.stat()
-        os.chown(path, owner.st_uid, owner.st_gid)
-        return path
+        return self.owned(path)
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("docker", marks=pytest.mark.docker),
-        pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
-    ]
-)
+@pytest.fixture(params=ENGINES)
 def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
     make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
     return make
@@ -89,11 +66,8 @@ async def engine(make_engine: MakeEngine, new_installation: str) -> AsyncIterato
 
 @pytest.fixture
 async def desk(engine: Engine, tmp_path: Path) -> AsyncIterator[Desk]:
-    root, home = Supervisor("root"), tmp_path / "home"
-    workspace = prepare_workspace(home, "one", *engine.user)
-    sandboxes = add_sandboxes(root, engine, LIMITS, home)
-    async with root.running():
-        yield Desk(sandboxes, workspace)
+    async with sandbox_desk(engine, LIMITS, tmp_path / "home") as desk:
+        yield Desk(desk.sandboxes, desk.workspace)
 
 
 async def test_a_file_is_written_read_and_edited(desk: Desk) -> None:

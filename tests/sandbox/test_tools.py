@@ -4,21 +4,19 @@ import base64
 import hashlib
 import io
 import secrets
-import subprocess
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import trio
 
 from rumi.sandbox import Command, Container, SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.docker.image import build_image
 from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
+from tests.sandbox.desk import image_of
 
 SELECTION = Selection("work", ("sha1sum", "there-is-none"))
 ENGINES = [
@@ -35,15 +33,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def work_image() -> Iterator[str]:
-    name = f"rumi-runner-tests-{secrets.token_hex(4)}:work"
-
-    async def build() -> None:
-        with trio.fail_after(60):
-            await build_image(name, lambda _: None, sources=("host",), selection=SELECTION)
-
-    trio.run(build)
-    yield name
-    subprocess.run(["docker", "rmi", "--force", name], capture_output=True, check=True)
+    with image_of("work", SELECTION) as name:
+        yield name
 
 
 class Box:
