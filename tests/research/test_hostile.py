@@ -229,13 +229,14 @@ async def test_a_huge_file_is_left_out_or_ends_at_the_limit(bwrap: Room, tmp_pat
     git(repo, "fast-import", "--quiet", stdin=head + bytes(size) + b"\ndone\n")
     async with bwrap.opened("/r") as repository:
         facts = repository.facts()
+        assert "1 files of" in facts
         assert "Left out, because the clone does not have them: " in facts
         assert "huge" in facts
         assert await bwrap.shells[-1].sh("ls tree; cat tree/small") == "small\nok\n"
         shown = await call(repository, "git_show", path="huge")
         assert "larger than 5 MB, so the clone left it out" in shown.content
     async with bwrap.opened("/r", full=True) as repository:
-        assert "were not written: The repository is larger than the workspace" in repository.facts()
+        assert "were not written" in repository.facts()
         assert await bwrap.shells[-1].sh("ls -A /workspace") == "repo.git\n"
         shown = await call(repository, "git_show", path="huge")
         assert "(not text)" in shown.content

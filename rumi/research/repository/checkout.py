@@ -19,7 +19,13 @@ count=$(git ls-tree -r -z --name-only "$1" | tr -dc '\\000' | head -c "$(($2 + 1
 mkdir tree.new && export GIT_INDEX_FILE=/workspace/.tree-index || exit
 end() { rm -rf tree.new .tree-index; echo "$1"; exit 0; }
 git read-tree "$1" || end refused
-git --work-tree=/workspace/tree.new checkout-index --all --force --quiet || echo incomplete
+wrong=$(git --work-tree=/workspace/tree.new checkout-index --all --force --quiet 2>&1)
+code=$?
+printf '%s\\n' "$wrong" >&2
+# Files that the clone lacks are left out. With any other failure a file may be there in part.
+[ $code -le 128 ] || end failed
+! printf '%s\\n' "$wrong" | grep -qv -e 'unable to read' -e '^$' || end failed
+[ $code = 0 ] || echo incomplete
 git ls-files --format='%(objectmode)' | sort | uniq -c
 rm -rf tree .tree-index && mv tree.new tree
 """
@@ -46,17 +52,19 @@ async def written(git: Git, commit: str, most_files: int) -> str:
     if "refused" in said or result.exit_code:
         why = one_line(next(iter(wrong.splitlines()), ""), 200)
         return f"The files of {short} were not written: git refuses a name in it ({why})."
+    if "failed" in said:
+        why = one_line(next(iter(wrong.splitlines()), "") or "a file is too large", 200)
+        return f"The files of {short} were not written: git could not ({why}). Read them with git_show."
     incomplete = "incomplete" in said
     numbers = [word for word in said if word != "incomplete"]
     modes = {mode: int(count) for count, mode in zip(numbers[::2], numbers[1::2], strict=True)}
-    told = [
-        f"{sum(count for mode, count in modes.items() if mode in _PLAIN)} files of {short} are below tree/."
-    ]
+    left_out = [one_line(line, 200) for line in wrong.splitlines() if "unable to read" in line]
+    files = sum(count for mode, count in modes.items() if mode in _PLAIN) - len(left_out)
+    told = [f"{files} files of {short} are below tree/."]
     if _LINK in modes:
         told.append(f"{modes[_LINK]} links are written as files that hold their target.")
     if _MODULE in modes:
         told.append(f"{modes[_MODULE]} submodules are empty folders.")
     if incomplete:
-        left_out = [one_line(line, 200) for line in wrong.splitlines() if "unable to read" in line]
-        told.append(f"Left out, because the clone does not have them: {'; '.join(left_out[:_MOST_NAMED])}")
+        told.append(f"Left out, because the clone does not have them: {'; '.join(left_out[:_MOST_NAMED])}.")
     return " ".join(told)
