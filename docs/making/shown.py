@@ -40,6 +40,8 @@ HARMLESS = {
     ("skills", "list"): (0,),
     ("status",): (1,),  # nothing runs there
     ("stop",): (0,),
+    ("tasks", "list"): (0,),
+    ("tasks", "show"): (2,),  # there is none of that number
 }
 """Commands that change nothing except their home, with their possible exit codes on a new one."""
 
