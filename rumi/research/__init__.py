@@ -1,15 +1,22 @@
 """Research: what was read is numbered and kept, and an answer is checked against it.
 
 A task uses this. It gives a model the instructions and the tools, and what the model answers to `check`.
+
+What it exports is imported when it is first asked for: commands that research nothing start without it.
 """
 
-from rumi.research.kinds import RepositoryKind, WebKind
-from rumi.research.receipts import Claim, Report, check
-from rumi.research.repository import RepositoryCache
-from rumi.research.sources import Source, Sources, SourcesFull, Text
-from rumi.research.tool import RepositoryTool, ResearchTool
-from rumi.research.web import PROMPTS, Note, Prefetched, WebResearch
-from rumi.research.workspace import bounded, workspace_tools
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rumi.research.kinds import RepositoryKind, WebKind
+    from rumi.research.receipts import Claim, Report, check
+    from rumi.research.repository import RepositoryCache
+    from rumi.research.sources import Source, Sources, SourcesFull, Text
+    from rumi.research.tool import RepositoryTool, ResearchTool
+    from rumi.research.web import Note, Prefetched, WebResearch
+    from rumi.research.workspace import bounded, workspace_tools
 
 __all__ = [
     "PROMPTS",
@@ -31,3 +38,32 @@ __all__ = [
     "check",
     "workspace_tools",
 ]
+
+PROMPTS: Final = Path(__file__).parent / "prompts"
+"""The words of prompts for research, a file each, which a home may replace."""
+
+_PLACES = {
+    "Claim": "receipts",
+    "Note": "web",
+    "Prefetched": "web",
+    "Report": "receipts",
+    "RepositoryCache": "repository",
+    "RepositoryKind": "kinds",
+    "RepositoryTool": "tool",
+    "ResearchTool": "tool",
+    "Source": "sources",
+    "Sources": "sources",
+    "SourcesFull": "sources",
+    "Text": "sources",
+    "WebKind": "kinds",
+    "WebResearch": "web",
+    "bounded": "workspace",
+    "check": "receipts",
+    "workspace_tools": "workspace",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _PLACES:
+        return getattr(import_module(f"rumi.research.{_PLACES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,6 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -31,9 +30,6 @@ from rumi.tools import (
     page_result,
 )
 from rumi.web import FetchError, Method, Page, SearchResults, Topic
-
-PROMPTS: Final = Path(__file__).parent / "prompts"
-"""The words of prompts for research, a file each, which a home may replace."""
 
 PAGE_SHARE: Final = 1 / 8
 """The share of a prompt that one page may take."""
