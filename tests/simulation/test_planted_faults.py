@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import pytest
 import trio
 
+from rumi import texts
 from rumi.agent import acting, gate
 from rumi.agent.events import ToolProgress
 from rumi.agent.gate import Gate
@@ -36,13 +37,32 @@ from rumi.chats.learning import FactExtractor
 from rumi.chats.publishing import Cursor
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
-from rumi.journal import Delivered, Journal, OpenChats, Settle, Undelivered, Unwritable, forgetting
+from rumi.journal import (
+    Accept,
+    Delivered,
+    EndTask,
+    Incoming,
+    Journal,
+    OpenChats,
+    Settle,
+    Spent,
+    TaskRecord,
+    Undelivered,
+    Unwritable,
+    forgetting,
+)
 from rumi.journal import inbox as journal_inbox
-from rumi.models import limits
+from rumi.journal import tasks as journal_tasks
+from rumi.journal.inbox import insert_message
+from rumi.models import Message, limits
 from rumi.models.limits import CallLimits as PermitLimits
 from rumi.sandbox import registry
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
+from rumi.steps import Transaction
+from rumi.tasks import Tasks, task
+from rumi.tasks.task import Task
+from rumi.tasks.tasks import TaskRecovery
 from tests.simulation.play import play
 from tests.simulation.world import Theme, World
 
@@ -428,6 +448,64 @@ def runs_the_last_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(JobQueue, "next", last)
 
 
+def stores_a_result_before_its_tasks_end(patch: pytest.MonkeyPatch) -> None:
+    end = Task._end
+
+    async def brought_first(self: Task, record: TaskRecord, outcome: Any) -> TaskRecord:
+        state, answer = outcome.state, outcome.answer
+        text = texts.task_result(record.language, record.id, state, record.question, answer)
+        if not record.attached:
+            result = Incoming(chat=record.chat, text=text, language=record.language, task=record.id)
+            stored = await self._services.journal.ask(Accept((result,)))
+            if isinstance(stored, tuple) and stored[0] is not None:
+                self._services.wake(stored[0])
+        return await end(self, record, outcome)
+
+    patch.setattr(Task, "_end", brought_first)
+    patch.setattr(task, "EndTask", lambda *fields: EndTask(*fields[:6]))
+
+
+def brings_a_result_twice(patch: pytest.MonkeyPatch) -> None:
+    def twice(message: Incoming, transaction: Transaction) -> Incoming:
+        insert_message(message, transaction)
+        return insert_message(message, transaction)
+
+    patch.setattr(journal_tasks, "insert_message", twice)
+
+
+def forgets_tasks_at_a_restart(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TaskRecovery, "_resume", nothing)
+
+
+def begins_a_new_budget_in_each_process(patch: pytest.MonkeyPatch) -> None:
+    started = Task.started
+
+    async def afresh(self: Task) -> None:
+        await started(self)
+        self._spent = Spent()
+
+    patch.setattr(Task, "started", afresh)
+
+
+def stops_no_task(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Task, "receive", nothing)
+
+
+def stops_tasks_of_others(patch: pytest.MonkeyPatch) -> None:
+    show = Tasks.show
+    patch.setattr(Tasks, "show", lambda self, id, owner="": show(self, id))
+
+
+def repeats_calls_of_tasks(patch: pytest.MonkeyPatch) -> None:
+    """The model does not learn of a call without a result, and asks for it again."""
+
+    def without_them(messages: Sequence[Message]) -> tuple[Message, ...]:
+        known = {message.tool_call_id for message in messages if message.role == "tool"}
+        return tuple(each for each in messages if all(call.id in known for call in each.tool_calls))
+
+    patch.setattr(task, "complete", without_them)
+
+
 pytestmark = pytest.mark.long
 
 
@@ -500,6 +578,24 @@ def test_a_planted_fault_is_found_in_a_history_about_it(
     plant: Plant, complaint: str, theme: Theme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find(plant, complaint, [seed for seed in THEMED if World(seed).theme == theme], monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (stores_a_result_before_its_tasks_end, "brings 2 results"),
+        (brings_a_result_twice, "brings 2 results"),
+        (forgets_tasks_at_a_restart, "has not ended"),
+        (begins_a_new_budget_in_each_process, "of them lost, and says"),
+        (stops_no_task, "was stopped, and still looks"),
+        (stops_tasks_of_others, "reached the task"),
+        (repeats_calls_of_tasks, "and its model was not told"),
+    ],
+)
+def test_a_planted_fault_is_found_in_a_history_with_tasks(
+    plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find(plant, complaint, [seed for seed in SEEDS if World(seed).tasks], monkeypatch)
 
 
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:
