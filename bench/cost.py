@@ -12,11 +12,16 @@ from itertools import takewhile
 
 from bench import house
 from bench.rounds import row, spread
+from rumi.journal import TaskRecord
 from rumi.models import text_tokens
+from rumi.tasks import Tasks
+from tests.fakes.fifty_pages import LARGE, PAGES, Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, serve_groq
 
 TURNS = 200
 CALLS = 20
+READ = 30
+AT_ONCE = 3
 SMALL = 8192
 SUMMARY = "no longer fits into your memory"
 """What only the instructions for a summary say."""
@@ -83,6 +88,41 @@ def many(body: Body) -> Answer:
     return Answer(calls=[("bash", json.dumps({"command": f"seq {done * 1000} {done * 1000 + 999}"}))])
 
 
+class Reader:
+    """Reads pages that lead from one to the next, some of them in each call, and cites them all."""
+
+    def __init__(self, web: Island) -> None:
+        self._web = web
+        self._order = [1]
+        for page in self._order:  # it grows while it is read
+            linked = (page * step % PAGES + 1 for step in (2, 3, 5))
+            self._order += [each for each in dict.fromkeys(linked) if each not in (*self._order, LARGE)]
+        assert len(self._order) >= READ
+
+    def __call__(self, body: Body) -> Answer:
+        done = len(answered_calls(body))
+        if done == READ:
+            cited = " ".join(f"Page {number} says nothing [{number}]." for number in range(1, READ + 1))
+            return Answer(cited)
+        following = self._order[done : min(done + AT_ONCE, READ) if done else 1]
+        return Answer(calls=[("web_fetch", json.dumps({"url": self._web.url(page)})) for page in following])
+
+
+async def research() -> Counted:
+    """One research with the real program, on a web of fifty pages."""
+    async with fifty_pages() as web:
+        counted = Counted(Reader(web))
+        async with serve_groq(counted) as server:
+            settings = {"sandbox.backend": "bubblewrap", "fetch.allow": [web.web.endpoint]}
+            env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": server.base_url}
+            async with house.app(settings, env) as app:
+                assert isinstance(app.services.tasks, Tasks)
+                task = TaskRecord("web", "local", f"What is known? Begin at {web.url(1)}")
+                done = await app.services.tasks.run(task, lambda step: None)
+                assert (done.state, done.spent.sources) == ("succeeded", READ), done.answer
+    return counted
+
+
 async def talk(answer: Conversation, said: Sequence[str], flags: dict[str, object]) -> Counted:
     """One conversation with the real program."""
     counted = Counted(answer)
@@ -122,6 +162,7 @@ async def main() -> None:
     show(f"{TURNS} trivial turns", await talk(trivial, said, {}))
     show(f"{TURNS} turns with a command", await talk(command, said, {}))
     show(f"one turn with {CALLS} calls", await talk(many, said[:1], {}))
+    show(f"a research of {READ} pages, {AT_ONCE} at once", await research())
     show(f"{TURNS} trivial turns, a model that takes {SMALL} tokens", await talk(trivial, said, small))
     show(f"{TURNS} turns with a command, a model that takes {SMALL} tokens", await talk(command, said, small))
 

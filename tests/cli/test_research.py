@@ -2,13 +2,14 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import sqlite3
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.cli.program import BOUND_S, Program
+from tests.cli.program import BOUND_S, RUMI, Program
 from tests.fakes import fifty_pages as island
 from tests.fakes.fifty_pages import Island, fifty_pages
 from tests.fakes.groq_server import (
@@ -53,6 +54,12 @@ class Desk:
 
     async def json(self, *words: str, code: int = 0) -> Any:
         return json.loads((await self.run(*words, "--json", code=code)).stdout)
+
+    async def talk(self, *said: str) -> str:
+        """Say something in the chat, and return what it shows until it ends."""
+        lines = "".join(f"{line}\n" for line in said)
+        done = await trio.to_thread.run_sync(partial(self.program.run, "chat", text=lines))
+        return done.stdout + done.stderr
 
     def urls(self, *pages: int) -> list[str]:
         return [word for page in pages for word in ("-u", self.web.url(page))]
@@ -195,11 +202,41 @@ async def test_in_the_background_its_number_comes_and_the_result_goes_to_the_cha
         assert nothing_runs(bubblewrap)
         told = rows(bubblewrap, "SELECT text FROM outbox WHERE chat = 'cli'")
         assert [text.split(":")[0] for (text,) in told] == ["🔎 Task 1 (succeeded)", "🔎 Task 2 (succeeded)"]
-        talk = await world.run("chat", "-p", "/tasks")
-        assert talk.stdout.count("🔎 Task 1 (succeeded)") <= 1
+        # Nobody had a window on the chat: the next one shows both results, and the one after it none.
+        talks = [await world.talk("/tasks") for _ in range(2)]
+        assert [talk.count("(succeeded):") for talk in talks] == [2, 0]
+        assert "1 · web · succeeded" in talks[1]
         await world.run("tasks", "delete", "1")
         assert not (bubblewrap.home / "tasks" / "1").exists()
         assert (await world.run("tasks", "show", "1", code=2)).stdout == ""
+
+
+async def test_a_research_of_a_chat_comes_into_its_window(bubblewrap: Program) -> None:
+    def think(body: Body, web: Island) -> Answer:
+        if not answered_calls(body):
+            return Answer(calls=[("web_fetch", json.dumps({"url": web.url(2)}))])
+        return Answer(f'"{island.TRUTH}" [1].')
+
+    async with desk(bubblewrap, think) as world:
+        ours, theirs = pty.openpty()
+        env = bubblewrap.environment() | {"TERM": "dumb"}
+        window = subprocess.Popen([RUMI, "chat"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)  # noqa: ASYNC220
+        os.close(theirs)
+        shown = ""
+        async with trio.lowlevel.FdStream(ours) as screen:
+            with trio.fail_after(BOUND_S):
+                await screen.send_all(f"/research When? {world.web.url(2)}\n".encode())
+                while "1874 by Elena Duarte" not in shown:
+                    shown += (await screen.receive_some()).decode(errors="replace")
+                await screen.send_all(b"/exit\n")
+                with suppress(trio.BrokenResourceError):  # the window has closed its side
+                    while data := await screen.receive_some():
+                        shown += data.decode(errors="replace")
+            assert await trio.to_thread.run_sync(partial(window.wait, BOUND_S)) == 0
+        assert shown.count("(succeeded)") == 1
+        assert shown.count("1874 by Elena Duarte") == 1
+        assert "Task 1 has begun" in shown
+        assert "(succeeded)" not in await world.talk("/tasks 1")
 
 
 async def test_ctrl_c_stops_the_research_and_leaves_nothing(bubblewrap: Program) -> None:
