@@ -26,11 +26,11 @@ WHAT = {
 @click.option("--with-keys", is_flag=True, help="Include .env: everyone who has the copy has your keys.")
 @click.option("--without-files", is_flag=True, help="Leave out the chats' files (workspace/).")
 def command(path: Path, with_keys: bool, without_files: bool) -> None:
-    """Copy databases, configuration, skills and the chats' files into PATH, also while Rumi runs.
+    """Copy databases, configuration, skills, sources and the chats' files into PATH, also while Rumi runs.
 
     PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an
-    earlier backup. The databases show one moment, the files (workspace/) are copied one after the other. The
-    backup does not contain the logs.
+    earlier backup. The databases show one moment, the files (workspace/) and the sources of tasks (tasks/)
+    are copied one after the other. The backup contains neither the logs nor the cache of repositories.
     """
     from rumi.backup import back_up
     from rumi.cli.speaking import say, told

@@ -193,9 +193,9 @@ COMMANDS: Final[dict[str, str]] = {
     "Ask the servers too: one short call of the model, the bot's name.": "Pregunta también a los servidores: una llamada corta al modelo, el nombre del bot.",
     # rumi backup
     "Copy databases, configuration, skills and files, also while running.": "Copiar bases de datos, configuración, habilidades y archivos, también mientras corre.",
-    "Copy databases, configuration, skills and the chats' files into PATH, also while Rumi runs.": "Copia bases de datos, configuración, habilidades y los archivos de los chats a PATH, también mientras corre.",
-    "PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an earlier backup. The databases show one moment, the files (workspace/) are copied one after the other. The backup does not contain the logs.": "PATH es una carpeta nueva, o una donde se hace otra con la hora por nombre; nunca una dentro de una copia. "
-    "Las bases son de un solo momento, los archivos (workspace/) se copian uno tras otro. Los registros no van.",
+    "Copy databases, configuration, skills, sources and the chats' files into PATH, also while Rumi runs.": "Copia bases de datos, configuración, habilidades, fuentes y los archivos de los chats a PATH, también mientras corre.",
+    "PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an earlier backup. The databases show one moment, the files (workspace/) and the sources of tasks (tasks/) are copied one after the other. The backup contains neither the logs nor the cache of repositories.": "PATH es una carpeta nueva, o una donde se hace otra con la hora por nombre; nunca una dentro de una copia. "
+    "Las bases son de un solo momento, los archivos (workspace/) y las fuentes de las tareas (tasks/) se copian uno tras otro. No van los registros ni la caché de repositorios.",
     "Include .env: everyone who has the copy has your keys.": "Pone también .env: quien tenga la copia tiene tus claves.",
     "{path}  {size}, for its owner alone": "{path}  {size}, solo para su dueño",
     "messages, replies and history": "mensajes, respuestas e historial",
