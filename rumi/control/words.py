@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rumi.texts import Language, pick, told
+from rumi.texts import Language, pick, task_state, told
 
 Item = dict[str, Any]
 
@@ -77,7 +77,19 @@ def _job(metrics: Item, language: Language) -> str:
     return f"{duration(longest['age_s'])} {inside} {longest['name']}{more} {longest['what']}".rstrip()
 
 
+def _task(metrics: Item, language: Language) -> str:
+    of = pick(language, "de", "of")
+    calls = f"{metrics['calls']} {pick(language, 'llamadas', 'calls')}"
+    spent = [calls, duration(metrics["seconds"])] if metrics["seconds"] else []
+    state = task_state(language, metrics["state"])
+    return " · ".join([f"{metrics['kind']} {of} {metrics['owner']}", state, *spent, metrics["step"]]).rstrip(
+        " ·"
+    )
+
+
 def _actor(item: Item, language: Language) -> str:
+    if item["doing"] and {"owner", "step"} <= item["figures"].keys():
+        return _task(item["figures"], language)
     activity = told(language, item["doing"])
     models = item["figures"].get("models")
     if isinstance(models, dict):

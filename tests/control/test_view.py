@@ -7,6 +7,7 @@ from rich.console import Console
 
 from rumi.control.view import Choice, chats_of, render
 from rumi.control.words import duration
+from rumi.texts import Language
 
 
 def item(id: str, *children: dict[str, Any], **changes: object) -> dict[str, Any]:
@@ -62,6 +63,32 @@ def test_restarts_mail_and_errors_are_shown_where_there_are_any() -> None:
     assert "3" in row
     assert "9" in row
     assert "ValueError: no" in row
+
+
+@pytest.mark.parametrize(
+    ("language", "works", "waits"),
+    [
+        ("en", "web of tg7 · running · 3 calls · 1 min 5 s · note tea", "repo of local · queued"),
+        ("es", "web de tg7 · en curso · 3 llamadas · 1 min 5 s · note tea", "repo de local · en espera"),
+    ],
+)
+def test_a_task_says_whose_it_is_what_it_has_spent_and_its_last_step(
+    language: Language, works: str, waits: str
+) -> None:
+    first = {
+        "kind": "web",
+        "owner": "tg7",
+        "state": "running",
+        "calls": 3,
+        "seconds": 65.2,
+        "step": "note tea",
+    }
+    second = {"kind": "repo", "owner": "local", "state": "queued", "calls": 0, "seconds": 0.0, "step": ""}
+    rows = [item(str(id), figures=each, doing="busy") for id, each in enumerate((first, second))]
+    text = shown(item("rumi", item("tasks", *rows)), 120, Choice(language=language))
+    first_row, second_row = text.splitlines()[-2:]
+    assert first_row.rstrip().endswith(f"  {works}")
+    assert second_row.rstrip().endswith(f"  {waits}")
 
 
 def house(*chats: dict[str, Any]) -> dict[str, Any]:
