@@ -9,11 +9,13 @@ import threading
 from pathlib import Path
 
 import pytest
+import trio
 
 from rumi.backup import BackupError, back_up
 from rumi.databases import DatabaseFault
 from rumi.errors import UsageError
 from rumi.home import Home
+from rumi.journal import AddTask, BeginTask, EndTask, TaskRecord, open_journal
 from rumi.journal.store import Store
 from rumi.replacing import replace_file
 from rumi.restore import restorable
@@ -82,10 +84,22 @@ def test_it_holds_what_cannot_be_made_again_for_its_owner_alone(home: Home, tmp_
     assert (back_up(home, tmp_path / "keys", keys=True).path / ".env").exists()
 
 
+async def _begin_task(home: Home) -> None:
+    async with open_journal(home.state_db) as ask:
+        await ask(AddTask(TaskRecord("web", "local", "Why?")))
+        await ask(BeginTask(1))
+
+
+async def _end_task(home: Home) -> None:
+    async with open_journal(home.state_db) as ask:
+        await ask(EndTask(1, "succeeded", "Because."))
+
+
 def test_sources_and_prompts_are_in_it_and_clones_are_not(home: Home, tmp_path: Path) -> None:
     for name in ("prompts/identity.md", "tasks/7/1.json", "cache/repositories/a/pack"):
         (home.root / name).parent.mkdir(parents=True)
         (home.root / name).write_text(name)
+    trio.run(_begin_task, home)
     said = Program(home.root).run("backup", str(tmp_path / "b"), "--without-files").stdout
     assert "what tasks have read" in said
     assert {path.name for path in (tmp_path / "b").iterdir()} == {
@@ -93,7 +107,10 @@ def test_sources_and_prompts_are_in_it_and_clones_are_not(home: Home, tmp_path: 
     }
     (home.tasks / "7/1.json").write_text("another task's, of the same number")
     (home.tasks / "8").mkdir()
+    trio.run(_end_task, home)
+    Program(home.root).run("tasks", "delete", "1")
     Program(home.root).run("restore", str(tmp_path / "b"), "--yes")
+    assert "running" in Program(home.root).run("tasks", "list").stdout
     assert (home.root / "prompts/identity.md").read_text() == "prompts/identity.md"
     assert [path.name for path in home.tasks.rglob("*")] == ["7", "1.json"]
     assert (home.tasks / "7/1.json").read_text() == "tasks/7/1.json"
