@@ -42,6 +42,11 @@ GROUPS = 6
 PAUSE_S = 4.0
 """Between one's messages, on average; twice that in groups, which may get 20 messages a minute."""
 
+TASKS = 10
+"""So many tasks are at work at any time."""
+NOTES = 5
+"""So many notes are taken by each, one after the other."""
+
 SETTLE_S = 120.0
 LINE = re.compile(r"echo [0-9]+\.[0-9]+\.([0-9]+) >>")
 
@@ -87,6 +92,10 @@ class Model:
                 return Answer(lines, pieces=12, pause_s=0.2)
             case "command" if done < 1:
                 return self._command(f"{number}.{done}")
+            case "note" if done < NOTES:
+                self._commands += 1
+                note = json.dumps({"text": f"{number}.{done}.{self._commands}"})
+                return Answer("I keep that.", calls=[("note", note)], pieces=6, pause_s=0.1)
             case "pair" if done < 2:
                 return self._command(f"{number}.{done}", " && sleep 0.4")
             case _:
@@ -116,7 +125,7 @@ class Crowd:
     def __init__(self, out: Outside, seed: int) -> None:
         self._api = out.api
         self._seed = seed
-        self._numbers = 0
+        self._numbers = self._tasks = 0
         self._hushed = trio.CancelScope()
         self.places: list[tuple[Person, Chat]] = []
         for number in range(1, PRIVATE + 1):
@@ -140,6 +149,14 @@ class Crowd:
     def say(self, saying: str) -> None:
         """Have somebody say something."""
         self._say(*self.places[0], saying)
+
+    def ask_for_tasks(self, ended: int) -> None:
+        """Have people ask for tasks, until there are `TASKS` that have not ended."""
+        while self._tasks - ended < TASKS:
+            self._numbers += 1
+            person, chat = self.places[self._tasks % PRIVATE]
+            self._api.say(person, f"/research note {self._numbers}", chat)
+            self._tasks += 1
 
     def _say(self, person: Person, chat: Chat, saying: str) -> None:
         bot = f"@{self._api.bot.username}" if chat.id < 0 else ""
@@ -331,6 +348,8 @@ def report(chaos: Chaos, closing: Closing, left: list[str], seconds: float) -> N
     row("messages, all confirmed ones stored", str(closing.messages))
     row("final replies", str(closing.replies), "one for each message; a stop shares its turn's")
     row("turns", f"{closing.turns}, {closing.retried} of them by /retry", "none twice")
+    row("tasks that ended, with one result each", str(closing.tasks))
+    row("notes that they took", str(closing.notes), "none twice")
     row("commands that left a line", str(closing.lines), "none twice")
     row(
         "how turns ended", ", ".join(f"{reason} {number}" for reason, number in closing.reasons.most_common())
@@ -374,6 +393,8 @@ async def main() -> int:
             nursery.start_soon(crowd.write)
             shown = 0
             while chaos.kills.total() < wanted and time.monotonic() - began < limit_s:
+                ended = (task.ended is not None for task in read_books(root).tasks.values())
+                crowd.ask_for_tasks(sum(ended))
                 await chaos.once()
                 if chaos.kills.total() >= shown + 20:
                     shown = chaos.kills.total()

@@ -17,11 +17,12 @@ from functools import cache
 from pathlib import Path
 
 from rumi.channels.telegram.formatting import format_reply
+from rumi.chat_ids import TASK
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_chats import EPOCH
 from tests.fakes.bot_api_world import Message
 
-WORK = re.compile(r"\b(?:answer|stream|long|command|pair) (\d+)\b")
+WORK = re.compile(r"\b(?:answer|stream|long|command|pair|note) (\d+)\b")
 
 
 WINDOW_S = 1.0
@@ -39,6 +40,16 @@ class Accepted:
     reply: int | None
     origin: int | None
     preview: int | None
+    task: int | None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A row of the tasks that one asked for; `ended` is None for one that has not."""
+
+    question: str
+    state: str
+    ended: float | None
 
 
 @dataclass(frozen=True)
@@ -73,12 +84,14 @@ class Books:
     updates: frozenset[int] = frozenset()
     messages: tuple[Accepted, ...] = ()
     outbox: dict[int, Reply] = field(default_factory=dict)
+    tasks: dict[int, Ended] = field(default_factory=dict)
 
     @property
     def settled(self) -> bool:
-        """Whether everything has been replied to, and every reply was sent."""
+        """Whether everything has been replied to, every reply was sent, and every task has ended."""
         replied = all(message.reply is not None for message in self.messages)
-        return replied and all(reply.delivered is not None for reply in self.outbox.values())
+        ended = all(task.ended is not None for task in self.tasks.values())
+        return replied and ended and all(reply.delivered is not None for reply in self.outbox.values())
 
 
 def read_books(home: Path) -> Books:
@@ -94,13 +107,15 @@ def read_books(home: Path) -> Books:
             if not db.execute("PRAGMA user_version").fetchone()[0]:
                 return Books()  # killed before it was made
             updates = frozenset(number for (number,) in db.execute("SELECT number FROM updates"))
-            rows = db.execute("SELECT chat, text, turn, reason, reply, origin, preview FROM messages")
+            rows = db.execute("SELECT chat, text, turn, reason, reply, origin, preview, task FROM messages")
             messages = tuple(Accepted(*row) for row in rows)
             rows = db.execute("SELECT id, chat, text, delivered, parts, failure FROM outbox")
             outbox = {number: Reply(*row) for number, *row in rows}
+            rows = db.execute("SELECT id, question, state, ended FROM tasks")
+            tasks = {number: Ended(*row) for number, *row in rows}
         finally:
             db.close()
-    return Books(updates, messages, outbox)
+    return Books(updates, messages, outbox, tasks)
 
 
 @dataclass
@@ -169,11 +184,12 @@ class Ledger:
         self._check_replies(books, closing)
         self._check_seen(books, closing)
         self._check_runs(books, closing)
+        self._check_tasks(books, closing)
         return closing
 
     def _check_replies(self, books: Books, closing: "Closing") -> None:
         """Every message has one row and one reply."""
-        rows = Counter((message.chat, message.origin) for message in books.messages)
+        rows = Counter((message.chat, message.origin) for message in books.messages if not message.task)
         said = {(chat, message.id): message for chat, message in self._said()}
         for key, message in said.items():
             if rows[key] != 1:
@@ -223,7 +239,11 @@ class Ledger:
 
     def _check_runs(self, books: Books, closing: "Closing") -> None:
         """Nothing ran twice that was not retried."""
-        turns = Counter(line["turn"] for line in self._audit() if line["event"] == "turn_started")
+        turns = Counter(
+            line["turn"]
+            for line in self._audit()
+            if line["event"] == "turn_started" and not line["chat_id"].startswith(TASK)  # which goes on
+        )
         for turn, number in turns.items():
             if number > 1:
                 self.wrong.append(f"turn {turn} began {number} times")
@@ -249,6 +269,24 @@ class Ledger:
             self.wrong.append(f"said to have run, and left nothing: {sorted(missing)[:5]}")
         closing.turns = len(turns)
         closing.lines = len(lines)
+
+    def _check_tasks(self, books: Books, closing: "Closing") -> None:
+        """Each task has ended and brings one result; what it noted, it noted once."""
+        results = Counter(message.task for message in books.messages if message.task)
+        for number, task in books.tasks.items():
+            if results[number] != 1:
+                self.wrong.append(f"the task {number} ({task.state}) brings {results[number]} results")
+            if task.state != "succeeded":
+                self.wrong.append(f"the task {number} is {task.state}")
+        asked = Counter(text for _, message in self._said() if "/research" in (text := message.text))
+        if asked.total() != len(books.tasks):
+            self.wrong.append(f"{asked.total()} tasks were asked for, and there are {len(books.tasks)}")
+        for path in self.home.glob("tasks/*/notes.json"):
+            steps = Counter(note.rpartition(".")[0] for note in json.loads(path.read_bytes()))
+            closing.notes += steps.total()
+            if again := [step for step, times in steps.items() if times > 1]:
+                self.wrong.append(f"the task {path.parent.name} noted {again} more than once")
+        closing.tasks = len(books.tasks)
 
     def _audit(self) -> Iterator[dict[str, str]]:
         for path in sorted(self.home.glob("logs/audit.jsonl*")):
@@ -277,3 +315,5 @@ class Closing:
     previews: int = 0
     previews_elsewhere: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    tasks: int = 0
+    notes: int = 0
