@@ -9,6 +9,7 @@ from rumi.journal.forgetting import delete_chat
 from rumi.journal.history import history_of, insert_history, session_of
 from rumi.journal.inbox import LANGUAGES, insert_message
 from rumi.journal.messages import (
+    MOST_ENTRY,
     SLICE,
     AddTask,
     BeginTask,
@@ -61,7 +62,7 @@ def load_task(
     request: LoadTask, transaction: Transaction
 ) -> tuple[TaskRecord, tuple[HistoryEntry, ...]] | None:
     """Return a task and its history."""
-    found = _tasks(transaction, "id = ?", request.id)
+    found = _tasks(transaction, "id = ?", request.id) if 0 < request.id <= MOST_ENTRY else ()
     if not found:
         return None
     key = task_key(request.id)

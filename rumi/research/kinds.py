@@ -68,6 +68,8 @@ class WebKind:
         first = await research.prefetched(room.report)
         if first.failed and not first.messages and not sources.all:  # nothing that was given can be read
             raise first.failed[0][1]
+        for url, error in first.failed:
+            room.report(one_line(f"{url}: {error}", 300))
         missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
 
         yield TaskWork(

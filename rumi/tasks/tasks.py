@@ -237,7 +237,7 @@ class Tasks:
         Raises:
             UsageError: There is none of that number, or it is another owner's.
         """
-        loaded = await self._services.journal.ask(LoadTask(id)) if 0 < id <= MOST_ID else None
+        loaded = await self._services.journal.ask(LoadTask(id))
         if loaded is None or owner not in ("", loaded[0].owner):
             raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
         return loaded[0]

@@ -120,7 +120,9 @@ def obedient(body: Body, web: Island) -> Answer:
 async def test_a_research_answers_with_sources_that_open_and_does_nothing_else(bubblewrap: Program) -> None:
     async with desk(bubblewrap, obedient) as world:
         asked = (*world.urls(17, 5, 42, 43, 44), QUESTION)
-        done = await world.run("research", "web", *asked)
+        done = await world.run("research", "web", *asked, "-u", "http://10.0.0.1/", "--keep")
+        assert "· http://10.0.0.1/: " in done.stderr
+        assert (bubblewrap.home / "workspace" / "task.1" / "pages").is_dir()
         assert "It was built in 1874" in done.stdout
         assert "web_fetch" not in done.stdout
         steps = [line for line in done.stderr.splitlines() if line.startswith("· ")]
@@ -171,6 +173,8 @@ async def test_a_research_answers_with_sources_that_open_and_does_nothing_else(b
         assert sent[2].startswith(sent[1])
         assert world.web.web.open == 0
         assert nothing_runs(bubblewrap)
+        assert [path.name for path in (bubblewrap.home / "workspace").glob("task*")] == ["task.1"]
+        await world.run("tasks", "delete", "1")
         assert not list((bubblewrap.home / "workspace").glob("task*"))
 
 
@@ -208,7 +212,9 @@ async def test_in_the_background_its_number_comes_and_the_result_goes_to_the_cha
         assert "1 · web · succeeded" in talks[1]
         await world.run("tasks", "delete", "1")
         assert not (bubblewrap.home / "tasks" / "1").exists()
-        assert (await world.run("tasks", "show", "1", code=2)).stdout == ""
+        for verb in ("show", "stop", "delete"):
+            for id in ("1", "7", str(2**63), str(10**30)):
+                assert "Unknown task" in (await world.run("tasks", verb, id, code=2)).stderr
 
 
 async def test_a_research_of_a_chat_comes_into_its_window(bubblewrap: Program) -> None:
