@@ -126,9 +126,12 @@ class Sources:
             SourcesFull: There are `MOST_SOURCES`, or `MOST_BYTES` of text.
             RumiError: It cannot be written.
         """
-        kept = harmless(text)
-        content = kept.encode("utf-8", "replace")
-        digest = sha256(content).hexdigest()
+
+        def cleaned() -> tuple[bytes, str]:
+            content = harmless(text).encode("utf-8", "replace")
+            return content, sha256(content).hexdigest()
+
+        content, digest = await self._offload(cleaned)  # a megabyte takes a tenth of a second
         address, title = one_line(address), one_line(title, _TITLE_CHARS)
         async with self._lock:
             known = self._by_text.get((address, digest))

@@ -88,7 +88,7 @@ class WebResearch:
         self._fetch = fetch
         self._offload = offload or Threads()
         self._room = prompt_share(context_tokens)
-        self._pages = Pages(sources, shell)
+        self._pages = Pages(sources, shell, self._offload)
         self.tools: tuple[Tool, ...] = (
             WebSearch(search),
             ResearchFetch(fetch, self._pages, int(self._room * PAGE_SHARE)),
@@ -164,8 +164,9 @@ class WebResearch:
 class Pages:
     """The pages of a research: each is a source, and a file of the workspace if it is long."""
 
-    def __init__(self, sources: Sources, shell: Shell) -> None:
+    def __init__(self, sources: Sources, shell: Shell, offload: Offload) -> None:
         self._sources = sources
+        self._offload = offload
         self._writer = WriteFile(shell)
 
     async def shown(self, page: Page, most_tokens: int) -> ToolResult:
@@ -173,7 +174,7 @@ class Pages:
 
         A page that says that there is none, or that has no text, is no source.
         """
-        text = harmless(page.text).strip()
+        text = await self._offload(lambda: harmless(page.text).strip())
         if page.status >= 400 or not text:
             return page_result(page, page_inside(page), first=["not a source"])
         try:
@@ -195,7 +196,8 @@ class Pages:
                 f"{size} bytes, {lines} lines: too long to show",
                 f"all of it is in {source.file}, for grep and read",
             ]
-        return page_result(page, _titled(page, _in_short(text, most_tokens)), first=first)
+        in_short = await self._offload(partial(_in_short, text, most_tokens))
+        return page_result(page, _titled(page, in_short), first=first)
 
 
 class ResearchFetch(WebFetch):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -230,6 +231,28 @@ async def test_a_large_page_is_a_file_with_an_outline(desk: Desk) -> None:
         assert report.missing_places == ("pages/1.md:999999",)
         assert len(report.sources) == 1
         assert (desk.workspace / "pages/1.md").read_text() == await desk.sources.text(1)
+
+
+class LongestStep(trio.abc.Instrument):
+    """The most time that the event loop's thread has worked without a break, in seconds of its processor."""
+
+    def __init__(self) -> None:
+        self.seconds, self._began = 0.0, time.thread_time()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._began = time.thread_time()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.seconds = max(self.seconds, time.thread_time() - self._began)
+
+
+async def test_a_large_page_does_not_hold_up_others(desk: Desk) -> None:
+    async with studying(desk, urls=[2, 43]) as study:
+        longest = LongestStep()
+        trio.lowlevel.add_instrument(longest)
+        await study.research.prefetched()
+        trio.lowlevel.remove_instrument(longest)
+        assert longest.seconds < 0.03
 
 
 async def test_pages_that_were_given_are_read_before_the_question(desk: Desk) -> None:
