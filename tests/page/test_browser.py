@@ -60,6 +60,16 @@ def say(page: Page, text: str) -> None:
     page.press("#message", "Enter")
 
 
+def test_a_research_begins_and_its_result_comes_as_a_message_of_its_own(page: Page) -> None:
+    say(page, "/research say zebra")
+    expect(page.locator(".entry", has_text="Task 1 has begun")).to_be_visible()
+    expect(page.locator(".entry", has_text="Task 1 (succeeded): say zebra")).to_contain_text("zebra")
+    say(page, "/tasks")
+    expect(page.locator("#log li", has_text="1 · web · succeeded · say zebra")).to_be_visible()
+    page.reload()
+    expect(page.locator(".entry", has_text="Task 1 (succeeded)")).to_have_count(1)
+
+
 def test_a_message_is_answered_as_the_answer_grows_and_stays_after_a_reload(page: Page) -> None:
     other = page.context.new_page()
     other.goto("/".join(page.url.split("/")[:3]))
