@@ -17,14 +17,8 @@ MOST_URLS: Final = 10
 Ask = Callable[[TaskRecord, Progress], Awaitable[TaskRecord]]
 """Runs an attached task to its end."""
 
-_QUESTION: Final = {
-    "type": "string",
-    "description": "All that has to be known to answer it: nobody can be asked",
-}
-_BACKGROUND: Final = {
-    "type": "boolean",
-    "description": "true: return at once; the result comes to the user as a message of its own",
-}
+_TEXT: Final = {"type": "string"}
+_BACKGROUND: Final = {"type": "boolean"}
 
 
 class Begin(Protocol):
@@ -45,12 +39,9 @@ class ResearchTool:
     concurrent = True
     name = "research"
     description = (
-        "Have a question researched on the web by a researcher of its own, who reads pages and answers with "
-        "sources. It takes minutes: for what one or two pages answer, use web_search and web_fetch."
+        "Have a researcher read the web and answer with sources, in minutes; in the background if need be."
     )
-    own: Mapping[str, object] = {
-        "urls": {"type": "array", "items": {"type": "string"}, "description": "Pages to begin with"}
-    }
+    own: Mapping[str, object] = {"urls": {"type": "array", "items": _TEXT}}
     needed: tuple[str, ...] = ("question",)
     kind = "web"
 
@@ -61,7 +52,7 @@ class ResearchTool:
         self._task = task
         self._places = places
         self._begin = begin
-        properties = {"question": _QUESTION, **self.own}
+        properties: dict[str, object] = {"question": _TEXT, **self.own}
         if begin is not None:
             properties["background"] = _BACKGROUND
         parameters = {"type": "object", "properties": properties, "required": list(self.needed)}
@@ -122,14 +113,8 @@ class RepositoryTool(ResearchTool):
     """The tool `research_repo`: a researcher of its own reads a repository."""
 
     name = "research_repo"
-    description = (
-        "Have a question about a git repository answered by a researcher of its own, who clones it and reads "
-        "its files and history. It takes minutes."
-    )
-    own: Mapping[str, object] = {
-        "uri": {"type": "string", "description": "The repository's https address"},
-        "ref": {"type": "string", "description": "A branch, tag or commit; default: the default branch"},
-    }
+    description = "The same with a git repository."
+    own: Mapping[str, object] = {"uri": _TEXT, "ref": _TEXT}
     needed = ("uri", "question")
     kind = "repo"
 

@@ -11,8 +11,8 @@ from rumi.tools.base import Question, Tool, ToolResult
 SPEC = ToolSpec(
     name="forget",
     description=(
-        "Delete all facts under a key for good, when the user asks for it or a new fact contradicts them. To "
-        "change one of several values, forget the key and remember the others."
+        "Delete all facts under a key, when the user asks or a new fact contradicts them. To change one of "
+        "several values, forget the key and remember the others."
     ),
     parameters={
         "type": "object",

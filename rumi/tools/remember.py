@@ -21,11 +21,11 @@ SPEC = ToolSpec(
         "properties": {
             "key": {
                 "type": "string",
-                "description": "One to three words, like: city, favourite team",
+                "description": "One to three words, like: city",
             },
             "value": {
                 "type": "string",
-                "description": "Short, in the user's language, like: lives in Rosario",
+                "description": "Short, in the user's language",
             },
         },
         "required": ["key", "value"],

@@ -21,15 +21,14 @@ FILE_PREFIX: Final = "file:"
 SPEC = ToolSpec(
     name="use_skill",
     description=(
-        "Get a skill's instructions and follow them, or the result of a skill that is a program. `name` is "
-        "one of the listed skills, or words about the task, for which it names the nearest ones. The input "
-        "`file: reference.md` reads that file of the skill."
+        "Get a skill's instructions and follow them, or the result of a skill that is a program. `name`: a "
+        "listed skill, or words about the task, to find one. Input `file: reference.md` reads its file."
     ),
     parameters={
         "type": "object",
         "properties": {
-            "name": {"type": "string", "description": "The skill's name"},
-            "input": {"type": "string", "description": "What to work on, in the user's words"},
+            "name": {"type": "string"},
+            "input": {"type": "string", "description": "What to work on"},
         },
         "required": ["name"],
     },

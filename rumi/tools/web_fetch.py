@@ -23,11 +23,10 @@ SPEC = ToolSpec(
     parameters={
         "type": "object",
         "properties": {
-            "url": {"type": "string", "description": "The whole address, with https://"},
+            "url": {"type": "string"},
             "method": {
                 "type": "string",
                 "enum": ["GET", "HEAD"],
-                "description": "HEAD: status and type only",
             },
         },
         "required": ["url"],

@@ -22,12 +22,11 @@ SPEC = ToolSpec(
     parameters={
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "A few words, as for a search engine"},
-            "max_results": {"type": "integer", "description": "1 to 20, otherwise 5"},
+            "query": {"type": "string", "description": "A few words"},
+            "max_results": {"type": "integer", "description": "1 to 20; 5"},
             "topic": {
                 "type": "string",
                 "enum": ["general", "news"],
-                "description": "news: what happened lately",
             },
         },
         "required": ["query"],

@@ -63,7 +63,7 @@ async def test_of_a_long_call_a_step_is_written_now_and_then_and_the_number_of_a
     steps = [each for n in range(1, 41) for each in (0.25, ToolProgress("c1", f"page {n}\x1b[2J", n))]
     script = [
         *(ToolStarted(quick, {"url": "http://x.example/"}), 0.5, ToolProgress("c2", "reading", 1)),
-        *(ToolFinished(quick, ToolResult(True, "x"), 1), ToolStarted(long, {"query": "moss"})),
+        *(ToolFinished(quick, ToolResult(True, "x"), 1), ToolStarted(long, {"question": "moss"})),
         *(*steps, ToolFinished(long, ToolResult(True, "x"), 40), finish("done")),
     ]
     chat = ScriptedChat({"go": script}, now=trio.current_time)
@@ -72,7 +72,7 @@ async def test_of_a_long_call_a_step_is_written_now_and_then_and_the_number_of_a
     assert errors.splitlines() == [
         "web_fetch http://x.example/",
         "  1 step",
-        "research {}",
+        "research “moss”",
         *(f"  ↳ page {n}" for n in (8, 16, 24, 32, 40)),
         "  40 steps",
     ]
