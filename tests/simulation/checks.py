@@ -74,7 +74,7 @@ class Checks:
             "permits": process.models.activity() if process.models.busy() else "",
             "lessons": list(process.extractor._tries),
             "sessions": self._unlearned(),
-            **({} if process.tasks is None else left_of(process.tasks)),
+            **({} if process.tasks is None else left_of(process.tasks, boxes_fail=self._world.boxes_fail)),
         }
         for what, found in kept.items():
             if found:

@@ -523,11 +523,12 @@ class Delegate:
         return ToolResult(done.state == "succeeded", done.answer, tainted=True)
 
 
-def left_of(tasks: Tasks) -> dict[str, Any]:
-    """What is kept of tasks, though none runs."""
+def left_of(tasks: Tasks, *, boxes_fail: bool) -> dict[str, Any]:
+    """What is kept of tasks, though none runs. A folder whose box may be there waits for the next start."""
+    folder = tasks._services.workspaces.folder
     return {
         "open tasks": tasks._open,
         "costs of tasks": tasks._costs,
         "actors of tasks": tasks._children.keys(),
-        "folders of tasks": sorted(path.name for path in tasks._services.workspaces.folder.glob(f"{TASK}*")),
+        "folders of tasks": [] if boxes_fail else sorted(path.name for path in folder.glob(f"{TASK}*")),
     }
