@@ -20,6 +20,7 @@ from rumi.agent import (
     Kept,
     Reason,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnEvent,
     TurnFinished,
@@ -290,6 +291,8 @@ class Task(Actor[TaskMessage]):
         match event:
             case ToolStarted():
                 self._say(title_of(event, one_line))
+            case ToolProgress(_, text):
+                self._progress(text)
             case ToolFinished(_, result):
                 self._tainted = self._tainted or result.tainted
             case TurnFinished():
