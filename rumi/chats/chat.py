@@ -277,8 +277,8 @@ class Chat(Actor[ChatMessage]):
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
-            if job.kind == "result":
-                self._queue.add_result(job)
+            if "result" in (job.kind, self._job and self._job.kind):
+                self._queue.hold(job)  # a result takes no time: nothing behind it is told that all is busy
                 return
             ends = self._job is not None and self._job.ended_by == "interrupted"
             if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing

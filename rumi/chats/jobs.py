@@ -129,9 +129,9 @@ class JobQueue:
         """Return how many messages wait."""
         return len(self._jobs)
 
-    def add_result(self, job: Job) -> None:
-        """Have the result of a task wait."""
-        self._results.append(job)
+    def hold(self, job: Job) -> None:
+        """Have the result of a task wait, or a job that came while one was stored, whatever the limit."""
+        (self._results if job.kind == "result" else self._jobs).append(job)
 
     def takes(self, job: Job) -> bool:
         """Return True for a message, while there is room: for no command, and for no yes or no, which was

@@ -101,7 +101,7 @@ class Report:
 
     def _listed(self, language: Language) -> str:
         if not self.sources:
-            return texts.nothing_read(language)
+            return "" if any(claim.places for claim in self.claims) else texts.nothing_read(language)
         cited = set(self.cited)
         lines: list[str] = []
         for source in self.sources:

@@ -34,7 +34,7 @@ from rumi.chats import Replied, Sandboxes, TurnStarted, title_of
 from rumi.errors import RumiError
 from rumi.journal import BeginTask, EndTask, HistoryEntry, KeepTask, LoadTask, Spent, TaskRecord, TaskState
 from rumi.marked import one_line
-from rumi.models import Emit, Message, Model, ModelRequest, Reply, context_of
+from rumi.models import Emit, Message, Model, ModelRequest, Reply, Usage, context_of
 from rumi.sandbox import Command, CommandResult, SandboxError
 from rumi.tasks.kinds import Outcome, TaskRoom, TaskWork
 from rumi.tasks.services import TaskServices
@@ -373,7 +373,8 @@ class Task(Actor[TaskMessage]):
         )
         if message is not None:
             services.wake(message)
-        services.publisher.publish(self._key, self._turn, TurnFinished(outcome.reason, record.answer))
+        usage = Usage(spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens)
+        services.publisher.publish(self._key, self._turn, TurnFinished(outcome.reason, record.answer, usage))
         services.publisher.publish(self._key, self._turn, Replied(0, (), record.answer))
         services.ended(self._id)
         self._record = record
