@@ -21,6 +21,7 @@ from rumi.errors import RumiError
 from rumi.marked import harmless, one_line
 from rumi.offload import Offload, Threads
 from rumi.replacing import replace_file
+from rumi.sandbox import WorkspaceError
 
 logger = logging.getLogger(__name__)
 
@@ -202,7 +203,7 @@ class Sources:
         try:
             await self._offload(partial(replace_file, self._folder / name, content))
         except OSError as error:
-            raise RumiError(
+            raise WorkspaceError(
                 f"What was read cannot be stored: {error.strerror}.", "Free disk space."
             ) from error
 
@@ -211,7 +212,7 @@ class Sources:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             names = sorted(path.name for path in self._folder.iterdir())
         except OSError as error:
-            raise RumiError(f"The folder {self._folder} cannot be used: {error.strerror}.") from error
+            raise WorkspaceError(f"The folder {self._folder} cannot be used: {error.strerror}.") from error
         for name in names:
             match = _NAME.fullmatch(name)
             if match is not None:

@@ -117,6 +117,8 @@ def skills_folder(home: Path) -> Path:
 class SandboxError(RumiError):
     """The sandbox could not be made or reached; the error says what to do."""
 
+    code = "workspace"
+
 
 class ContainerGoneError(SandboxError):
     """The container ended before the command was begun: the command may be run in another one."""

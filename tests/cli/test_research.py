@@ -21,6 +21,7 @@ import trio
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.fakes import fifty_pages as island
 from tests.fakes.fifty_pages import Island, fifty_pages
+from tests.fakes.git_server import git
 from tests.fakes.groq_server import (
     KEY,
     Answer,
@@ -340,6 +341,22 @@ async def test_errors_have_a_code_and_ends_an_exit_code(bubblewrap: Program) -> 
             assert told.stdout == ""
             assert "❌" in told.stderr
         assert nothing_runs(bubblewrap)
+
+
+async def test_a_workspace_that_leads_elsewhere_is_an_error_of_its_own(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "repository").mkdir()
+    git(tmp_path / "repository", "init", "--quiet", "--initial-branch=main", ".")
+    git(tmp_path / "repository", "commit", "--quiet", "--allow-empty", "--message=Begin")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").write_text("mine")
+    async with desk(bubblewrap, lambda body, web: Answer("So it is [1].")) as world:
+        assert (await world.run("tasks")).stdout == ""
+        (bubblewrap.home / "workspace" / "task.1").symlink_to(tmp_path / "elsewhere")
+        asked = ("research", "repo", "-u", str(tmp_path / "repository"), "Why?")
+        assert (await world.json(*asked, code=1))["error"]["code"] == "workspace"
+        assert (tmp_path / "elsewhere" / "kept").read_text() == "mine"
 
 
 def rows(program: Program, query: str) -> list[Any]:
