@@ -64,6 +64,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"read_file {get('path')}:{get('offset')}"
         case "read_file" | "edit_file" | "write_file" | "send_file" as name:
             return f"{name} {get('path')}"
+        case name if name.startswith("git_"):
+            return " ".join([name, *(clean(str(each)) for each in started.arguments.values())])
         case name:
             return f"{clean(name)} {clean(started.call.arguments)}".strip()
 

@@ -17,11 +17,12 @@ from typing import Any
 
 import pytest
 import trio
+import trustme
 
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.fakes import fifty_pages as island
 from tests.fakes.fifty_pages import Island, fifty_pages
-from tests.fakes.git_server import git
+from tests.fakes.git_server import git, history, imported, serves
 from tests.fakes.groq_server import (
     KEY,
     Answer,
@@ -33,7 +34,7 @@ from tests.fakes.groq_server import (
     answered_calls,
     serve_groq,
 )
-from tests.fakes.web_server import silence
+from tests.fakes.web_server import certificate, serving, silence
 
 NAME = "groq:openai/gpt-oss-120b"
 QUESTION = "When was the lighthouse of Bruma built?"
@@ -389,3 +390,47 @@ def processes_of(home: Path) -> list[tuple[int, str]]:
         if str(home) in words or any(link.startswith(str(home)) for link in links):
             found.append((int(folder.name), words))
     return found
+
+
+async def test_a_repository_answers_with_lines_and_commits_that_exist(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    repository = imported(tmp_path / "served" / "big.git", history(5200))
+    changed = git(repository, "rev-parse", "main~33")
+
+    def think(body: Body, web: Island) -> Behaviour:
+        if not answered_calls(body):
+            asked: dict[str, dict[str, object]] = {
+                "git_blame": {"path": "src/code.py", "start": 8, "end": 8},
+                "git_diff": {"from": "v1", "to": "v2", "path": "docs/notes.md"},
+                "read": {"path": "tree/src/code.py"},
+            }
+            return Answer(calls=[(name, json.dumps(arguments)) for name, arguments in asked.items()])
+        read = str(body["messages"])
+        assert f"8 {changed[:12]} 2018-02-14 Dev 1" in read
+        assert "-At change 1000." in read
+        return Answer(
+            f"Dev 1 changed line 8 on 2018-02-14, see {changed[:10]} and src/code.py:8. "
+            "Between v1 and v2 the notes changed, docs/notes.md:3. "
+            "Nobody knows src/code.py:999 or abcdef0123."
+        )
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    bubblewrap.env["RUMI_SANDBOX__TOOLS"] = "work"
+    bubblewrap.env["SSL_CERT_FILE"] = str(tmp_path / "authority.pem")
+    answering = {f"/big.git/{path}": serves(tmp_path / "served") for path in ("info/refs", "git-upload-pack")}
+    async with (
+        serving(answering, certificate(authority, "127.0.0.1")) as server,
+        desk(bubblewrap, think) as world,
+    ):
+        bubblewrap.env["RUMI_FETCH__ALLOW"] = json.dumps([server.endpoint])
+        uri = f"https://{server.endpoint}/big.git"
+        for _ in range(2):  # the second time with the clone that is kept
+            report = await world.json("research", "repo", "-u", uri, "Who changed line 8 of src/code.py?")
+            assert report["state"] == "succeeded"
+            places = {place for claim in report["claims"] for place in claim["places"]}
+            assert places == {changed[:10], "src/code.py:8", "docs/notes.md:3"}
+            assert report["missing_places"] == ["src/code.py:999", "abcdef0123"]
+            assert report["usage"]["calls"] == 2
+        assert server.open == 0
