@@ -3,10 +3,12 @@
 import os
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+from rumi.skills.actor import FRESH_S
 from tests.cli.program import BOUND_S, Program
 from tests.skills.making import write_skill
 
@@ -116,6 +118,7 @@ def test_a_running_chat_uses_what_was_edited_and_not_what_was_switched_off(
     def see(words: str) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
+        time.sleep(2 * FRESH_S)  # a look at the folders serves for a moment
         process.stdin.write("use skill mine: this\n")
         process.stdin.flush()
         while words not in (line := process.stdout.readline()):
