@@ -298,6 +298,7 @@ async def test_ctrl_c_stops_the_research_and_leaves_nothing(bubblewrap: Program)
         assert not list((bubblewrap.home / "workspace").glob("task*"))
 
 
+@pytest.mark.long
 async def test_errors_have_a_code_and_ends_an_exit_code(bubblewrap: Program) -> None:
     def think(body: Body, web: Island) -> Behaviour:
         if "for ever" in str(body["messages"]) and body.get("tools"):

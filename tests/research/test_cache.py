@@ -137,6 +137,7 @@ def test_only_files_of_packs_are_stored(cache: RepositoryCache, tmp_path: Path) 
     assert not has(cache, "a")
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_leaves_no_half_entry(tmp_path: Path) -> None:
     folder, found = tmp_path / "cache", 0
     for _ in range(25):

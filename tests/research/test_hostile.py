@@ -221,6 +221,7 @@ async def test_a_tree_of_trees_that_are_the_same_ends(bwrap: Room, tmp_path: Pat
             assert "it has more than 100000" in repository.facts()
 
 
+@pytest.mark.long
 async def test_a_huge_file_is_left_out_or_ends_at_the_limit(bwrap: Room, tmp_path: Path) -> None:
     size = 100 * 1024 * 1024
     repo = empty(tmp_path)
@@ -390,6 +391,7 @@ async def test_folders_that_are_no_repository_are_refused(bwrap: Room, local: Pa
     assert "command line" in error.message
 
 
+@pytest.mark.long
 async def test_a_clone_that_is_cancelled_leaves_nothing(bwrap: Room, tmp_path: Path) -> None:
     repo = empty(tmp_path)
     blob = written_object(repo, "blob", secrets.token_bytes(3_000_000))

@@ -235,6 +235,7 @@ async def test_more_references_than_allowed_are_refused_and_not_collected() -> N
         await refs_of(at(streams(rows, media_type=RESULT)))
 
 
+@pytest.mark.long
 async def test_an_endless_list_of_the_same_reference_ends() -> None:
     endless = streams(lambda: itertools.repeat(line(f"{HEAD}\n") * 1000), media_type=RESULT)
     with pytest.raises(FetchError, match="did not send all of it"):
