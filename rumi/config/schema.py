@@ -245,7 +245,7 @@ class TasksSection(Section):
 
     max_running: Count = 10
     per_owner: Count = 5
-    max_turns: Count = 60
+    max_turns: Count = 40
     timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1800
     max_tokens: Count = 2_000_000
     sandbox_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 600

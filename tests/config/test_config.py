@@ -89,7 +89,7 @@ DEFAULTS = {
     "search.provider": '"auto"',
     "tasks.max_running": "10",
     "tasks.per_owner": "5",
-    "tasks.max_turns": "60",
+    "tasks.max_turns": "40",
     "tasks.timeout_s": "1800",
     "tasks.max_tokens": "2000000",
     "tasks.sandbox_s": "600",
