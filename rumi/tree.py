@@ -204,7 +204,7 @@ class Tree:
             ended=lambda id: self.tasks.ended(id),
             stepped=lambda id, step: self.tasks.stepped(id, step),
         )
-        self.tasks = Tasks(self.root, task_services, ids, language)
+        self.tasks = Tasks(self.root, task_services, ids)
         self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,

@@ -109,7 +109,7 @@ class CrashReplies:
         """Return the reply to a command; one about tasks is done now: twice is as good as once."""
         if isinstance(command, ChatCommand) and (about := command.about_tasks) is not None:
             return await self.tasks.command(message, language, about)
-        return _text_for_command(language, command)
+        return _lost_command(language, command)
 
     async def tell_again(self, chat: str) -> None:
         """Publish replies that were stored just when the chat crashed, because no subscriber got them.
@@ -158,7 +158,7 @@ def _asked(message: Incoming) -> bool:
     return mine and asks_first(message.text)
 
 
-def _text_for_command(language: Language, command: ChatCommand | UnknownCommand) -> str:
+def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> str:
     if command.name == "stop":
         return texts.stopped(language)  # the turn has ended, by the crash if not by this
     name = command.name if isinstance(command, UnknownCommand) else f"/{command.name}"

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +103,7 @@ def _research(
 
 async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[str, Any]:
     """Have the process that holds the home do it; return the task."""
-    async with on_holder(begun, partial(_connected)) as client:
+    async with on_holder(begun, _connected) as client:
         assert client is not None, "nobody leaves while it waits"
         if background:
             task: dict[str, Any] = await client.call("tasks", do="begin", **request)

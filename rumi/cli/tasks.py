@@ -11,6 +11,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.holder import say
+from rumi.cli.speaking import reader
 from rumi.errors import RumiError, UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def list_(as_json: bool = False) -> None:
     if as_json:
         click.echo(json.dumps(tasks, ensure_ascii=False, indent=2))
         return
-    language = _language()
+    language = reader()
     if not tasks:
         say(texts.task_list(language, ()))
     for task in tasks:
@@ -78,7 +79,7 @@ def stop(task: int) -> None:
     from rumi import texts
 
     _ask("stop", id=task)
-    click.echo(texts.task_stops(_language(), task))
+    click.echo(texts.task_stops(reader(), task))
 
 
 @command.command()
@@ -141,27 +142,14 @@ def _ask(do: str, **fields: object) -> Any:
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing runs there."""
     from rumi.chats import Workspaces
-    from rumi.journal import DeleteTask, ListTasks, LoadTask, open_journal
+    from rumi.journal import open_journal
     from rumi.offload import Threads
-    from rumi.tasks import as_json, id_of, remove_files
+    from rumi.tasks import StoredTasks, tasks_calls
 
     with home.hold("rumi tasks"):
         async with open_journal(home.state_db) as ask:
-            if request["do"] == "list":
-                return [as_json(task) for task in await ask(ListTasks())]
-            id = id_of(request)
-            found = await ask(LoadTask(id))
-            if found is None:
-                raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
-            if request["do"] == "stop" and found[0].ended:
-                raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
-            if request["do"] == "stop":
-                raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
-            if request["do"] == "delete":
-                if not await ask(DeleteTask(id)):
-                    raise UsageError(f"Task {id} has not ended.", "Stop it first.")
-                await remove_files(id, Workspaces(home.workspaces, Threads()), home.tasks)
-            return as_json(found[0])
+            stored = StoredTasks(ask, Workspaces(home.workspaces, Threads()), home.tasks)
+            return await tasks_calls(stored)(request)
 
 
 async def _follow(id: int) -> dict[str, Any]:
@@ -192,7 +180,7 @@ def _described(task: "Mapping[str, Any]") -> str:
     spent = task["spent"]
     tokens = spent["prompt_tokens"] + spent["completion_tokens"]
     used = f"{spent['calls']} calls · {tokens} tokens · {spent['seconds']:.0f} s · {spent['sources']} sources"
-    head = f"{task['id']} · {task['kind']} · {texts.task_state(_language(), task['state'])} · {used}"
+    head = f"{task['id']} · {task['kind']} · {texts.task_state(reader(), task['state'])} · {used}"
     question = "\n".join(_plain(line) for line in str(task["question"]).split("\n"))
     return "\n\n".join(filter(None, (head, question, text_of(task))))
 
@@ -206,9 +194,3 @@ def _plain(line: str) -> str:
     from rumi.logbook import clean
 
     return clean(line)
-
-
-def _language() -> Any:
-    from rumi.cli.speaking import reader
-
-    return reader()

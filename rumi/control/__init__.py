@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rumi.control.paths import socket_path
     from rumi.control.server import Call, ControlServer, Stream
     from rumi.control.stacks import dump_on_signal
-    from rumi.control.wire import Wire, WireClosed
+    from rumi.control.wire import Wire, WireClosed, when_closed
 
 __all__ = [
     "Call",
@@ -26,6 +26,7 @@ __all__ = [
     "connect",
     "dump_on_signal",
     "socket_path",
+    "when_closed",
 ]
 
 _PLACES = {
@@ -34,6 +35,7 @@ _PLACES = {
     "ControlServer": "server",
     "Wire": "wire",
     "WireClosed": "wire",
+    "when_closed": "wire",
     "ControlClient": "client",
     "NoAnswer": "client",
     "NotRunning": "client",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
@@ -100,3 +101,11 @@ class LastWords(trio.abc.Stream):
     async def aclose(self) -> None:
         """Close the stream."""
         await self._stream.aclose()
+
+
+async def when_closed(wire: Wire, then: Callable[[], object]) -> None:
+    """Call `then` when the peer is gone; what it sends until then is ignored."""
+    with suppress(WireClosed):
+        while True:
+            await wire.receive()
+    then()

@@ -46,7 +46,7 @@ _SENSITIVE: Final = re.compile(
     r"trade union|sindicat|criminal record|antecedentes penales|convicted|ethnic|etni)",
     re.IGNORECASE,
 )
-"""What a fact in plain letters is about, if it is nobody's business unless its user says to remember it."""
+"""Words of private subjects. A fact with one is saved only when the user says to remember it."""
 _REMEMBER: Final = re.compile(
     r"(?<!\bi )(?<!\byou )(?<!n't )\bremember\b|\bdon'?t forget\b|\bkeep in mind\b|"
     r"\bmake a note\b|\bnote that\b|"

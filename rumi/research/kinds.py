@@ -13,7 +13,7 @@ from rumi.marked import one_line
 from rumi.models import Message
 from rumi.offload import Threads
 from rumi.research.prose import commits_in, places_in
-from rumi.research.receipts import check
+from rumi.research.receipts import Report, check
 from rumi.research.repository import Repository, RepositoryCache, open_repository
 from rumi.research.sources import Source, Sources
 from rumi.research.tool import Ask, ResearchTool
@@ -119,7 +119,8 @@ class RepositoryKind:
                 return await sources.add("file", path, path, text)
 
             async def finish(answer: str, whole: bool) -> tuple[str, str]:
-                return await _checked(_with_notes(answer, sources, whole), room, sources, repository)
+                report = await _checked(answer, room, sources, repository)
+                return report.end(sources.notes, whole, room.language)
 
             yield TaskWork(
                 instructions=f"{self._words}\n\n{repository.facts()}",
@@ -130,14 +131,14 @@ class RepositoryKind:
             )
 
 
-async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Repository) -> tuple[str, str]:
+async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Repository) -> Report:
     """Check an answer about a repository against it and against what was read."""
     lines = {(place.path, line) for place in places_in(answer) for line in (place.first, place.last)}
     there = {each for each in sorted(lines)[:MOST_PLACES] if await repository.exists(*each)}
     named = sorted({name for _, name in commits_in(answer)})[:MOST_PLACES]
     commits = {name for name in named if await repository.commit(name) is not None}
     texts = await sources.texts()
-    report = await Threads()(
+    return await Threads()(
         lambda: check(
             answer,
             texts,
@@ -147,12 +148,6 @@ async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Re
             asked=room.task.question,
         )
     )
-    return report.text(room.language), json.dumps(report.to_json(), ensure_ascii=False)
-
-
-def _with_notes(answer: str, sources: Sources, whole: bool) -> str:
-    """Return the answer; behind one that was cut short, what the research has noted."""
-    return answer if whole or not sources.notes else "\n\n".join([answer, *sources.notes])
 
 
 def _helpers(room: TaskRoom, ask: Ask) -> tuple[Tool, ...]:

@@ -3,6 +3,7 @@
 The program decides from the stored texts; the model's opinion of its own answer does not count.
 """
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -112,6 +113,18 @@ class Report:
         if others := len(self.sources) - len(lines):
             parts.append(texts.also_read(language, others))
         return "\n\n".join(parts)
+
+    def end(self, notes: Sequence[str], complete: bool, language: Language) -> tuple[str, str]:
+        """Return what people read at the end of a research, and its report as a JSON text.
+
+        Of a research that is not `complete`, because a limit ended it, the notes follow, if there are any.
+        """
+        text = self.text(language)
+        if not complete and notes:
+            listed = "\n".join(f"- {note}" for note in notes)
+            text = f"{text}\n\n{texts.cut_short(language)}:\n\n{listed}"
+        made = {**self.to_json(), "complete": complete, "notes": list(notes)}
+        return text, json.dumps(made, ensure_ascii=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON shows it; the answer has no list of sources, they stand beside it."""

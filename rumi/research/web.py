@@ -1,6 +1,5 @@
 """A research on the web: its instructions and tools, its first pages, and the check of its answer."""
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from rumi.research.receipts import Report, check
 from rumi.research.sources import NOTE_CHARS, Source, Sources, SourcesFull
 from rumi.research.workspace import MOST_BYTES, workspace_tools
 from rumi.safe_open import shown
-from rumi.texts import Language, cut_short
+from rumi.texts import Language
 from rumi.tools import (
     Progress,
     Question,
@@ -147,13 +146,7 @@ class WebResearch:
         Raises:
             RumiError: The stored texts cannot be read.
         """
-        report = await self.report(answer, language)
-        text = report.text(language)
-        if not complete and self.sources.notes:
-            notes = "\n".join(f"- {note}" for note in self.sources.notes)
-            text = f"{text}\n\n{cut_short(language)}:\n\n{notes}"
-        made = {**report.to_json(), "complete": complete, "notes": list(self.sources.notes)}
-        return text, json.dumps(made, ensure_ascii=False)
+        return (await self.report(answer, language)).end(self.sources.notes, complete, language)
 
     async def _stored_page(self, path: str, text: str) -> Source | None:
         await trio.lowlevel.checkpoint()

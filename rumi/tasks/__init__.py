@@ -3,9 +3,10 @@
 from rumi.tasks.kinds import TaskKind, TaskRoom, TaskWork
 from rumi.tasks.services import TaskLimits, TaskServices
 from rumi.tasks.serving import as_json, id_of, task_of, tasks_calls
-from rumi.tasks.tasks import Tasks, places, remove_files
+from rumi.tasks.tasks import StoredTasks, Tasks, places
 
 __all__ = [
+    "StoredTasks",
     "TaskKind",
     "TaskLimits",
     "TaskRoom",
@@ -15,7 +16,6 @@ __all__ = [
     "as_json",
     "id_of",
     "places",
-    "remove_files",
     "task_of",
     "tasks_calls",
 ]

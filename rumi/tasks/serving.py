@@ -13,7 +13,7 @@ from rumi.audit import utc
 from rumi.chat_ids import LOCAL
 from rumi.errors import UsageError
 from rumi.journal import TaskRecord
-from rumi.tasks.tasks import Tasks
+from rumi.tasks.tasks import StoredTasks, Tasks
 from rumi.texts import Language
 
 Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
@@ -21,8 +21,11 @@ Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
 MOST_LISTED: Final = 1000
 
 
-def tasks_calls(tasks: Tasks) -> Serve:
-    """Return the function that serves such calls. The one who asks owns the home: every task is shown."""
+def tasks_calls(tasks: StoredTasks) -> Serve:
+    """Return the function that serves such calls; only where tasks run, one can begin.
+
+    The one who asks owns the home: every task is shown.
+    """
 
     async def serve(request: Mapping[str, object]) -> object:
         """Execute a request.
@@ -42,7 +45,7 @@ def tasks_calls(tasks: Tasks) -> Serve:
             case "delete":
                 await tasks.delete(id_of(request))
                 return None
-            case "begin":
+            case "begin" if isinstance(tasks, Tasks):
                 return as_json(await tasks.begin(tasks.checked(task_of(request))))
             case _:
                 raise UsageError(

@@ -214,11 +214,10 @@ class Task(Actor[TaskMessage]):
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
         try:
             model = services.model_for(key, language, record.model)
-            left_s = lambda: services.limits.sandbox_s - self._spent.sandbox_s  # noqa: E731
             room = TaskRoom(
                 task=record,
                 key=key,
-                shell=TaskShell(key, services.sandboxes, left_s, self._used_sandbox),
+                shell=TaskShell(key, services.sandboxes, self._sandbox_left_s, self._used_sandbox),
                 workspace=services.workspaces.folder / key,
                 files=services.files / str(self._id),
                 model=model,
@@ -328,6 +327,9 @@ class Task(Actor[TaskMessage]):
             completion_tokens=spent.completion_tokens + usage.completion_tokens,
             cached_tokens=spent.cached_tokens + usage.cached_tokens,
         )
+
+    def _sandbox_left_s(self) -> float:
+        return self._services.limits.sandbox_s - self._spent.sandbox_s
 
     def _used_sandbox(self, seconds: float) -> None:
         self._spent = replace(self._spent, sandbox_s=self._spent.sandbox_s + seconds)

@@ -21,6 +21,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.fair_limiter import Bounds, FairLimiter
 from rumi.journal import (
     AddTask,
+    Ask,
     DeleteTask,
     EndTask,
     Incoming,
@@ -59,7 +60,6 @@ class GaveUp:
     """A task crashed once too often."""
 
     id: int
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,63 @@ class Abandoned:
 RecoveryMessage: TypeAlias = GaveUp | Begun | Abandoned
 
 
-class Tasks:
-    """Has the tasks: begins, lists, stops and deletes them. Added to the tree above the chats.
+class StoredTasks:
+    """The tasks of a home: lists, shows and deletes them, also where no process runs any.
 
-    Who asks for a task names its owner; another owner's number is unknown to them.
+    Who asks may name an owner; another owner's number is unknown to them.
     """
 
-    def __init__(self, root: Supervisor, services: TaskServices, ids: ChatIds, language: Language) -> None:
+    def __init__(self, ask: Ask, workspaces: Workspaces, files: Path) -> None:
+        self._ask = ask
+        self._workspaces = workspaces
+        self._files = files
+
+    async def listed(self, owner: str = "", limit: int = 50) -> tuple[TaskRecord, ...]:
+        """Return the latest tasks of an owner, or of all, the newest first."""
+        return await self._ask(ListTasks(owner, limit))
+
+    async def show(self, id: int, owner: str = "") -> TaskRecord:
+        """Return a task.
+
+        Raises:
+            UsageError: There is none of that number, or it is another owner's.
+        """
+        loaded = await self._ask(LoadTask(id))
+        if loaded is None or owner not in ("", loaded[0].owner):
+            raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
+        return loaded[0]
+
+    async def stop(self, id: int, owner: str = "") -> TaskRecord:
+        """Say why nothing is stopped where no process runs.
+
+        Raises:
+            UsageError: There is none of that number, it is another owner's, or it has ended.
+            RumiError: It has not ended, and does not run.
+        """
+        task = await self.show(id, owner)
+        if task.ended:
+            raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
+        raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
+
+    async def delete(self, id: int, owner: str = "") -> None:
+        """Delete a task that has ended, with its files.
+
+        Raises:
+            UsageError: There is none of that number, it is another owner's, or it has not ended.
+            RumiError: Some of its files are left.
+        """
+        task = await self.show(id, owner)
+        if not await self._ask(DeleteTask(id)):
+            raise UsageError(f"Task {id} has not ended.", "Stop it first.")
+        await self._workspaces.remove(task_key(task.id))
+        await self._workspaces.offload(partial(rmtree, self._files / str(task.id), ignore_errors=True))
+
+
+class Tasks(StoredTasks):
+    """Begins, runs and stops tasks. Added to the tree above the chats."""
+
+    def __init__(self, root: Supervisor, services: TaskServices, ids: ChatIds) -> None:
+        super().__init__(services.journal.ask, services.workspaces, services.files)
         self._services = services
         self._ids = ids
         self._open: dict[int, TaskRecord] = {}
@@ -93,7 +143,7 @@ class Tasks:
         self._steps: dict[int, str] = {}
         self._changed = trio.Event()
         self._recovery: ActorRef[RecoveryMessage] = root.add(
-            ChildSpec("task_recovery", lambda: TaskRecovery(self, services, language), capacity=1000)
+            ChildSpec("task_recovery", lambda: TaskRecovery(self, services), capacity=1000)
         )
         self._children = root.add_supervisor(DynamicSupervisor("tasks", self._spec, on_limit=self._give_up))
 
@@ -227,21 +277,6 @@ class Tasks:
             raise
         return added[0]
 
-    async def listed(self, owner: str = "", limit: int = 50) -> tuple[TaskRecord, ...]:
-        """Return the latest tasks of an owner, or of all, the newest first."""
-        return await self._services.journal.ask(ListTasks(owner, limit))
-
-    async def show(self, id: int, owner: str = "") -> TaskRecord:
-        """Return a task.
-
-        Raises:
-            UsageError: There is none of that number, or it is another owner's.
-        """
-        loaded = await self._services.journal.ask(LoadTask(id))
-        if loaded is None or owner not in ("", loaded[0].owner):
-            raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
-        return loaded[0]
-
     async def stop(self, id: int, owner: str = "") -> TaskRecord:
         """Have a task stopped; its result follows.
 
@@ -254,28 +289,7 @@ class Tasks:
         await self.start(id, stop=True)
         return task
 
-    async def delete(self, id: int, owner: str = "") -> None:
-        """Delete a task that has ended, with its files.
-
-        Raises:
-            UsageError: There is none of that number, it is another owner's, or it has not ended.
-            RumiError: Some of its files are left.
-        """
-        task = await self.show(id, owner)
-        if not await self._services.journal.ask(DeleteTask(id)):
-            raise UsageError(f"Task {id} has not ended.", "Stop it first.")
-        await self.remove_files(task.id)
-
-    def files_of(self, id: int) -> Path:
-        """Return the folder of a task that only the program writes."""
-        return self._services.files / str(id)
-
     # For its actors
-
-    async def resume(self, task: TaskRecord) -> None:
-        """Go on with a task of an earlier process."""
-        self._open[task.id] = task
-        await self.start(task.id)
 
     async def start(self, id: int, *, stop: bool = False) -> None:
         """Have a task at work, or stop one that may be."""
@@ -305,10 +319,6 @@ class Tasks:
         self._changed.set()
         self._changed = trio.Event()
 
-    async def remove_files(self, id: int) -> None:
-        """Delete what a task has left on the disk."""
-        await remove_files(id, self._services.workspaces, self._services.files)
-
     def _check_room(self, owner: str) -> None:
         limits = self._services.limits
         if sum(task.owner == owner and not task.parent for task in self._open.values()) >= limits.max_open:
@@ -327,7 +337,7 @@ class Tasks:
         )
 
     def _give_up(self, key: str, error: BaseException) -> None:
-        self._tell(GaveUp(int(key), texts.told_error("en", error)))
+        self._tell(GaveUp(int(key)))
 
     def _tell(self, message: RecoveryMessage) -> None:
         with suppress(ActorError):  # the process ends: its next start looks at all tasks
@@ -337,10 +347,9 @@ class Tasks:
 class TaskRecovery(Actor[RecoveryMessage]):
     """Starts tasks, also those of earlier processes; ends those that crash too often; deletes old ones."""
 
-    def __init__(self, tasks: Tasks, services: TaskServices, language: Language) -> None:
+    def __init__(self, tasks: Tasks, services: TaskServices) -> None:
         self._tasks = tasks
         self._services = services
-        self._language = language
 
     async def started(self) -> None:
         """Note that nobody waits for the attached ones any more, and begin to go on with the others."""
@@ -356,15 +365,15 @@ class TaskRecovery(Actor[RecoveryMessage]):
         """Start a task, stop one that nobody waits for, or say that one has failed."""
         match message:
             case GaveUp():
-                await self._fail(message)
+                await self._fail(message.id)
             case Begun(id) | Abandoned(id):
                 try:
                     await self._tasks.start(id, stop=isinstance(message, Abandoned))
                 except ActorError as error:
                     logger.info("task %d is not started: %r", id, error)
 
-    async def _fail(self, message: GaveUp) -> None:
-        loaded = await self._services.journal.ask(LoadTask(message.id))
+    async def _fail(self, id: int) -> None:
+        loaded = await self._services.journal.ask(LoadTask(id))
         if loaded is None or loaded[0].ended:
             return
         task = loaded[0]
@@ -379,12 +388,12 @@ class TaskRecovery(Actor[RecoveryMessage]):
     async def _resume(self, tasks: Sequence[TaskRecord]) -> None:
         for task in tasks:
             try:
-                await self._tasks.resume(task)
+                await self._tasks.start(task.id)
             except ActorStopped:
                 return
             except Exception as error:  # one task's trouble must not become the others'
                 logger.error("task %d cannot be started", task.id, exc_info=error)
-                await self._fail(GaveUp(task.id, texts.told_error("en", error)))
+                await self._fail(task.id)
 
     async def _tidy(self) -> None:
         """Delete the workspaces that ended tasks of a killed process have left."""
@@ -411,16 +420,6 @@ class TaskRecovery(Actor[RecoveryMessage]):
 def _number(digits: str) -> int:
     """Return the number of a task, 0 for one that is too large for any."""
     return int(digits) if len(digits) < len(str(MOST_ID)) else 0
-
-
-async def remove_files(id: int, workspaces: Workspaces, files: Path) -> None:
-    """Delete what a task has left on the disk: its workspace, and its folder in `files`.
-
-    Raises:
-        RumiError: Some of it is left.
-    """
-    await workspaces.remove(task_key(id))
-    await workspaces.offload(partial(rmtree, files / str(id), ignore_errors=True))
 
 
 def _ids_in(workspaces: Path) -> list[int]:

@@ -12,7 +12,7 @@ import trio
 from actors import Backlog, Subscription, Topic, TreeEvent
 from rumi import __version__
 from rumi.chats import Hub, HubSubscription, recorded
-from rumi.control import Wire, WireClosed
+from rumi.control import Wire, WireClosed, when_closed
 from rumi.texts import told_error
 
 VERSION = 1
@@ -57,7 +57,7 @@ class Live:
             await wire.send({"events": VERSION, "program": __version__})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_hear, events, reader)
-                nursery.start_soon(_until_it_goes, wire, nursery.cancel_scope)
+                nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
                 await _send(reader, wire)
                 nursery.cancel_scope.cancel()
 
@@ -81,15 +81,6 @@ async def _send(reader: Subscription[Item], wire: Wire) -> None:
                 await wire.send(item)
     except (WireClosed, trio.TooSlowError):
         return
-
-
-async def _until_it_goes(wire: Wire, scope: trio.CancelScope) -> None:
-    """Wait until the reader is gone; what it sends is ignored."""
-    try:
-        while True:
-            await wire.receive()
-    except WireClosed:
-        scope.cancel()
 
 
 def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:

@@ -13,7 +13,7 @@ import trio
 
 from rumi.chat_ids import task_key
 from rumi.chats import Hub, Replied
-from rumi.control import Wire, WireClosed
+from rumi.control import Wire, WireClosed, when_closed
 from rumi.errors import RumiError, answer_of
 from rumi.journal import TaskRecord
 from rumi.tasks import Tasks, as_json, id_of, task_of
@@ -28,25 +28,33 @@ class TaskStream:
 
     async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
         """Run or follow a task until it has ended, or the reader goes."""
-        steps, told = trio.open_memory_channel[str](math.inf)
+        messages, told = trio.open_memory_channel[Mapping[str, object]](math.inf)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_until_it_goes, wire, nursery.cancel_scope)
-            nursery.start_soon(_send_steps, told, wire)
+            nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
+            nursery.start_soon(self._work, request, messages)
+            with suppress(WireClosed):
+                async for message in told:
+                    await wire.send(message)
+            nursery.cancel_scope.cancel()
+
+    async def _work(
+        self, request: Mapping[str, object], messages: "trio.MemorySendChannel[Mapping[str, object]]"
+    ) -> None:
+        """Run or follow the task; put its steps and its end into the channel, and close it."""
+
+        def step(text: str) -> None:
+            messages.send_nowait({"step": text})
+
+        with messages:
             try:
                 if request.get("do") == "follow":
-                    done = await self._follow(id_of(request), steps.send_nowait)
+                    done = await self._follow(id_of(request), step)
                 else:
-                    done = await self._tasks.run(self._tasks.checked(task_of(request)), steps.send_nowait)
+                    done = await self._tasks.run(self._tasks.checked(task_of(request)), step)
             except RumiError as error:
-                last = answer_of(error)
+                messages.send_nowait(answer_of(error))
             else:
-                last = {"ended": as_json(done)}
-            steps.close()
-            while told.statistics().current_buffer_used:  # noqa: ASYNC110  # the steps go first
-                await trio.sleep(0.01)
-            with suppress(WireClosed):
-                await wire.send(last)
-            nursery.cancel_scope.cancel()
+                messages.send_nowait({"ended": as_json(done)})
 
     async def _follow(self, id: int, step: Callable[[str], None]) -> TaskRecord:
         """Return the task when it has ended."""
@@ -58,20 +66,3 @@ class TaskStream:
                 if isinstance((await events.receive()).what, Replied):
                     task = await self._tasks.show(id)
         return task
-
-
-async def _send_steps(told: "trio.MemoryReceiveChannel[str]", wire: Wire) -> None:
-    try:
-        async for step in told:
-            await wire.send({"step": step})
-    except WireClosed:
-        return
-
-
-async def _until_it_goes(wire: Wire, scope: trio.CancelScope) -> None:
-    """Wait until the reader is gone; what it sends is ignored."""
-    try:
-        while True:
-            await wire.receive()
-    except WireClosed:
-        scope.cancel()

@@ -229,7 +229,7 @@ async def house(
         ended=lambda id: tasks.ended(id),
         stepped=lambda id, step: tasks.stepped(id, step),
     )
-    tasks = Tasks(root, task_services, BUILT_IN, "en")
+    tasks = Tasks(root, task_services, BUILT_IN)
     services = ChatServices(
         journal=journal,
         sandboxes=containers,

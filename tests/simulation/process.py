@@ -216,7 +216,7 @@ class Process:
                 ended=lambda id: self.tasks.ended(id) if self.tasks is not None else None,
                 stepped=lambda id, step: None,
             )
-            self.tasks = Tasks(self.root, task_services, BUILT_IN, "en")
+            self.tasks = Tasks(self.root, task_services, BUILT_IN)
         self.services = ChatServices(
             journal=journal,
             sandboxes=self.sandboxes,
