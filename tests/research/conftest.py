@@ -9,18 +9,12 @@ from rumi.research import Sources
 from rumi.sandbox import Engine, SandboxLimits
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.research.desk import Desk
-from tests.sandbox.conftest import make_bubblewrap, make_docker, new_installation
-from tests.sandbox.desk import ENGINES, sandbox_desk
+from tests.sandbox.conftest import make_bubblewrap, make_docker, make_engine, new_installation
+from tests.sandbox.desk import sandbox_desk
 
-__all__ = ["make_bubblewrap", "make_docker", "new_installation"]
+__all__ = ["make_bubblewrap", "make_docker", "make_engine", "new_installation"]
 
 LIMITS = SandboxLimits(workspace_bytes=64 * 1024 * 1024, workspace_files=5000, output_limit=1000)
-
-
-@pytest.fixture(params=ENGINES)
-def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
-    make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
-    return make
 
 
 @pytest.fixture

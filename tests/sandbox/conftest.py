@@ -8,6 +8,7 @@ import pytest
 
 from rumi.sandbox import Engine, SandboxLimits
 from tests.fakes.engines import MakeEngine, cleaned_up
+from tests.sandbox.desk import ENGINES
 
 
 @pytest.fixture
@@ -25,6 +26,14 @@ def make_bubblewrap(tmp_path: Path) -> MakeEngine:
     from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 
     return lambda limits, installation: BubblewrapEngine(tmp_path / "home", installation, limits)
+
+
+@pytest.fixture(params=ENGINES)
+def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
+    """Makes engines of both kinds, one after the other."""
+    # Not an async fixture: making the image runs trio, which cannot be done from inside of it.
+    make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
+    return make
 
 
 @pytest.fixture

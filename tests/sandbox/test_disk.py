@@ -22,7 +22,7 @@ from rumi.sandbox.use import nobody
 from rumi.sandbox.workspace import measure
 from tests.fakes.containers import FakeEngine
 from tests.fakes.engines import MakeEngine, cleaned_up
-from tests.sandbox.test_promises import ENGINES, World
+from tests.sandbox.test_promises import World
 
 MB = 1 << 20
 LIMITS = SandboxLimits(
@@ -45,12 +45,6 @@ def filler(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     source = Path(__file__).parent.parent / "fakes/filler.c"
     subprocess.run([compiler, "-static", "-O1", "-o", str(made), str(source)], check=True)
     return made.read_bytes()
-
-
-@pytest.fixture(params=ENGINES)
-def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
-    make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
-    return make
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from rumi.sandbox import Command, Engine, SandboxLimits
 from rumi.tools import EditFile, ReadFile, ToolResult, WriteFile
 from rumi.tools.file_access import _PUT
 from tests.fakes.engines import MakeEngine, cleaned_up
-from tests.sandbox.desk import ENGINES, SandboxDesk, sandbox_desk
+from tests.sandbox.desk import SandboxDesk, sandbox_desk
 
 LIMITS = SandboxLimits(workspace_bytes=24 * 1024 * 1024, workspace_files=200, output_limit=1000)
 NEW = ".rumi-new"
@@ -50,12 +50,6 @@ class Desk(SandboxDesk):
         path.write_bytes(content)
         path.chmod(mode)
         return self.owned(path)
-
-
-@pytest.fixture(params=ENGINES)
-def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
-    make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
-    return make
 
 
 @pytest.fixture

@@ -22,10 +22,6 @@ from rumi.sandbox.workspace import measure, prepare_workspace
 from tests.fakes import probe
 from tests.fakes.engines import MakeEngine, cleaned_up
 
-ENGINES = [
-    pytest.param("docker", marks=pytest.mark.docker),
-    pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
-]
 LIMITS = SandboxLimits(
     memory_bytes=128 * 1024 * 1024,
     pids=64,
@@ -62,13 +58,6 @@ class World:
         result = await self.sh(script, chat)
         assert result.ended == "exited", result
         return result.stdout.text()
-
-
-@pytest.fixture(params=ENGINES)
-def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
-    # Not an async fixture: making the image runs trio, which cannot be done from inside of it.
-    make: MakeEngine = request.getfixturevalue(f"make_{request.param}")
-    return make
 
 
 @pytest.fixture

@@ -16,13 +16,9 @@ from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
-from tests.sandbox.desk import image_of
+from tests.sandbox.desk import ENGINES, image_of
 
 SELECTION = Selection("work", ("sha1sum", "there-is-none"))
-ENGINES = [
-    pytest.param("docker", marks=pytest.mark.docker),
-    pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
-]
 
 
 @pytest.fixture(scope="module")
