@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
-        bench-stop-telegram bench-stop-research bench-tasks bench-cost bench-crowd bench-agent chaos soak lock clean simulate
+        bench-stop-telegram bench-stop-research bench-tasks bench-schedules bench-cost bench-crowd bench-agent chaos soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -65,7 +65,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-tasks bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent
+bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-tasks bench-schedules bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -85,6 +85,10 @@ bench-stop-research: $(READY)
 # 50 tasks at once beside 50 chats: memory of a task, delay of the event loop.
 bench-tasks: $(READY)
 	$(BIN)/python -m bench.tasks
+
+# 10,000 schedules: what they cost while nothing fires, and how late fires are beside 200 chats in turns.
+bench-schedules: $(READY)
+	$(BIN)/python -m bench.schedules
 
 bench-turn: $(READY)
 	$(BIN)/python -m bench.turn

@@ -14,7 +14,6 @@ from bench import house
 from bench.rounds import row, spread
 from rumi.journal import TaskRecord
 from rumi.models import text_tokens
-from rumi.tasks import Tasks
 from tests.fakes.fifty_pages import LARGE, PAGES, Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, serve_groq
 
@@ -116,9 +115,8 @@ async def research() -> Counted:
             settings = {"sandbox.backend": "bubblewrap", "fetch.allow": [web.web.endpoint]}
             env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": server.base_url}
             async with house.app(settings, env) as app:
-                assert isinstance(app.services.tasks, Tasks)
                 task = TaskRecord("web", "local", f"What is known? Begin at {web.url(1)}")
-                done = await app.services.tasks.run(task, lambda step: None)
+                done = await app.tasks.run(task, lambda step: None)
                 assert (done.state, done.spent.sources) == ("succeeded", READ), done.answer
     return counted
 

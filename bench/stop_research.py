@@ -24,7 +24,7 @@ from tests.fakes.bot_api_world import Person
 from tests.fakes.groq_server import Behaviour, Body, last_user_text
 from tests.fakes.stalling import CLONES, LEAVES, Stalling, stalling
 
-STOPS = 100
+STOPS = 40
 GONE_S = 10.0
 
 

@@ -28,7 +28,6 @@ from rumi.app import App
 from rumi.cli.serve import look_for_cycles_seldom
 from rumi.journal import TaskRecord
 from rumi.sandbox.bubblewrap.processes import descendants
-from rumi.tasks import Tasks
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, last_user_text, serve_groq
 
 TASKS = CHATS = 50
@@ -82,9 +81,8 @@ class Crowd:
     """Chats that ask again and again, and tasks beside them."""
 
     def __init__(self, app: App, chats: int, port: int) -> None:
-        assert isinstance(app.services.tasks, Tasks)
         self._app = app
-        self._tasks = app.services.tasks
+        self._tasks = app.tasks
         self._chats = chats
         self._port = port
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
-from pathlib import Path
 
 from rumi import texts
 from rumi.building import close_engine, sandbox_limits
@@ -18,8 +17,10 @@ from rumi.redact import Redactor
 from rumi.reserve import Reserve, largest
 from rumi.room import how_to_make_room
 from rumi.sandbox import Engine
+from rumi.schedules import Schedules
 from rumi.settings import model_settings_of
 from rumi.status import StatusSource
+from rumi.tasks import Tasks
 from rumi.tree import Tree
 from rumi.windows import Windows
 
@@ -35,6 +36,8 @@ class App:
     models: ModelSet
     status: StatusSource
     windows: Windows
+    tasks: Tasks
+    schedules: Schedules
     notes: tuple[str, ...] = ()
 
     def chat(self, chat_id: str, *, apart: bool = False) -> LocalChat:
@@ -49,16 +52,15 @@ async def open_app(
     engine: Engine,
     *,
     channels: Sequence[Channel] = (),
-    project: Path | None = None,
     full: bool = False,
     service: bool = False,
 ) -> AsyncIterator[App]:
     """Start everything; end everything, including the engine, when the block ends.
 
     The caller holds the home and has prepared the engine. Each of the `channels` gets its connections and its
-    place in the tree; the caller introduces it and ends it (`rumi.channels.serving`). The skills of the
-    `project` folder count, if it is given. `full`: the disk is full and the reserve was deleted. `service`:
-    the process lasts until a signal ends it, whatever its windows do.
+    place in the tree; the caller introduces it and ends it (`rumi.channels.serving`). `full`:
+    the disk is full and the reserve was deleted. `service`: the process lasts until a signal ends it,
+    whatever its windows do.
 
     Raises:
         RumiError: Something cannot be started. The error says what to do.
@@ -97,13 +99,23 @@ async def open_app(
                     redactor,
                     channels,
                     ids,
-                    project,
                     told,
                     full=full,
                     service=service,
                 )
                 stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(tree.root.running())
-                yield App(home, tree.services, tree.inbox, engine, models, tree.status, tree.windows, told)
+                yield App(
+                    home,
+                    tree.services,
+                    tree.inbox,
+                    engine,
+                    models,
+                    tree.status,
+                    tree.windows,
+                    tree.tasks,
+                    tree.schedules,
+                    told,
+                )
     finally:
         await close_engine(engine)

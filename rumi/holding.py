@@ -81,7 +81,7 @@ async def _lines(stream: trio.SocketStream) -> AsyncGenerator[bytes, None]:
                     return
 
 
-def start(home: Home, loaded: Loaded, language: Language, project: Path) -> Starting:
+def start(home: Home, loaded: Loaded, language: Language) -> Starting:
     """Start the process that holds the home. No thread may run, and no event loop.
 
     Raises:
@@ -91,7 +91,7 @@ def start(home: Home, loaded: Loaded, language: Language, project: Path) -> Star
     ours, theirs = socket.socketpair()
     try:
         with closing(theirs), home.hold(PURPOSE) as sign:
-            _fork(lambda: _hold(home, loaded, language, project, theirs, sign))
+            _fork(lambda: _hold(home, loaded, language, theirs, sign))
     except BaseException:
         ours.close()
         raise
@@ -99,12 +99,12 @@ def start(home: Home, loaded: Loaded, language: Language, project: Path) -> Star
 
 
 @asynccontextmanager
-async def starting(flags: Flags, project: Path) -> AsyncIterator[Starting]:
+async def starting(flags: Flags) -> AsyncIterator[Starting]:
     """Start the process from a command that talks already."""
     ours, theirs = socket.socketpair()
     with closing(ours):
         with closing(theirs):
-            words = [str(theirs.fileno()), json.dumps(dict(flags)), str(project)]
+            words = [str(theirs.fileno()), json.dumps(dict(flags))]
             await trio.run_process(
                 [sys.executable, "-P", "-c", FORK, *words],  # nothing from the folder that the window is in
                 stdout=DEVNULL, stderr=DEVNULL, pass_fds=(theirs.fileno(),),
@@ -113,7 +113,7 @@ async def starting(flags: Flags, project: Path) -> AsyncIterator[Starting]:
         yield Starting(ours)
 
 
-def fork(number: str, flags: str, project: str) -> None:
+def fork(number: str, flags: str) -> None:
     """Start the process that holds the home, which reports over the descriptor of that number."""
     with socket.socket(fileno=int(number)) as theirs:
         try:
@@ -121,7 +121,7 @@ def fork(number: str, flags: str, project: str) -> None:
             loaded = load_settings(home.root, os.environ, json.loads(flags))
             language = detect_language(loaded.settings.language, os.environ)
             with home.hold(PURPOSE) as sign:
-                _fork(lambda: _hold(home, loaded, language, Path(project), theirs, sign))
+                _fork(lambda: _hold(home, loaded, language, theirs, sign))
         except Exception as error:  # noqa: BLE001  # the window shows it
             _report(theirs, _told(error))
 
@@ -146,7 +146,6 @@ def _hold(
     home: Home,
     loaded: Loaded,
     language: Language,
-    project: Path,
     reports: socket.socket,
     sign: Callable[[], None],
 ) -> None:
@@ -154,9 +153,7 @@ def _hold(
     try:
         sign()
         _leave_the_terminal(home, reports)
-        trio.run(
-            _serve, home, loaded, language, project, reports, restrict_keyboard_interrupt_to_checkpoints=True
-        )
+        trio.run(_serve, home, loaded, language, reports, restrict_keyboard_interrupt_to_checkpoints=True)
     except BaseException as error:  # noqa: BLE001  # nothing is above
         _report(reports, _told(error))
         if not isinstance(error, RumiError):
@@ -200,9 +197,7 @@ def _rename(name: str) -> None:
             memory.write(os.fsencode(name)[: end - begin - 1].ljust(end - begin, b"\0"))
 
 
-async def _serve(
-    home: Home, loaded: Loaded, language: Language, project: Path, reports: socket.socket
-) -> None:
+async def _serve(home: Home, loaded: Loaded, language: Language, reports: socket.socket) -> None:
     """Serve windows until none is left for a while, or a signal ends the process."""
     from rumi.app import open_app
     from rumi.building import ready_engine
@@ -215,7 +210,7 @@ async def _serve(
     engine = await ready_engine(home, loaded, lambda step: _report(reports, {"step": step}))
     async with (
         listening_to_signals() as told,
-        open_app(home, loaded, engine, project=project, full=full) as app,
+        open_app(home, loaded, engine, full=full) as app,
     ):
         app.windows.open()
         _report(reports, {"ready": True})

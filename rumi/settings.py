@@ -1,17 +1,19 @@
 """Converts the configuration for the packages, which do not read it themselves."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, get_args
 
 from rumi import texts
 from rumi.agent import Prompts, TurnLimits, built_in, words_in
+from rumi.budgets import OWN_PRICES, Price, Rules, nano_of
 from rumi.chats import ChatLimits
 from rumi.config import Loaded
 from rumi.config.files import read_text
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.models import CustomServer, ModelSettings, lacks_key
+from rumi.models import CustomServer, Limit, ModelSettings, Scope, Unit, lacks_key
 from rumi.research import PROMPTS
+from rumi.schedules import ScheduleLimits, quiet_hours
 from rumi.tasks import TaskLimits
 from rumi.web import WebSettings
 
@@ -94,7 +96,13 @@ def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
     """Return the budget of every task; `context_tokens` is that of its models."""
     given, agent = loaded.settings.tasks, loaded.settings.agent
     return TaskLimits(
-        turn=TurnLimits(given.max_turns, agent.repeated_call, agent.consecutive_errors, given.timeout_s),
+        turn=TurnLimits(
+            given.max_turns,
+            agent.repeated_call,
+            agent.consecutive_errors,
+            given.timeout_s,
+            max_nano_usd=None if given.max_usd is None else nano_of(given.max_usd),
+        ),
         max_tokens=given.max_tokens,
         sandbox_s=given.sandbox_s,
         context_tokens=context_tokens,
@@ -102,6 +110,28 @@ def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
         per_owner=given.per_owner,
         keep_s=given.keep_days * DAY_S,
     )
+
+
+def budget_rules_of(loaded: Loaded) -> Rules:
+    """Return the prices and limits of model calls."""
+    given = loaded.settings
+    prices = {
+        name: Price.per_million(each.input, each.output, each.cached) for name, each in given.prices.items()
+    }
+    limits = []
+    for scope in get_args(Scope):
+        for unit in get_args(Unit):
+            for period in ("day", "month"):
+                most = getattr(given.budget, f"{scope}_{unit}_per_{period}")
+                if most is not None:
+                    limits.append(Limit(scope, unit, period, nano_of(most) if unit == "usd" else most))
+    return Rules({**OWN_PRICES, **prices}, tuple(limits), given.budget.reply_tokens)
+
+
+def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
+    """Return how many schedules an owner may have, and when none fires."""
+    given = loaded.settings.schedules
+    return ScheduleLimits(given.max_per_owner, quiet_hours(given.quiet))
 
 
 DAY_S: Final = 86_400.0

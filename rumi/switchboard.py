@@ -10,6 +10,7 @@ from rumi.chats import Inbox
 from rumi.control import Call
 from rumi.errors import UsageError
 from rumi.status import StatusSource
+from rumi.stopping import Everything
 from rumi.texts import Language
 
 
@@ -19,6 +20,8 @@ class Switchboard:
 
     status: StatusSource
     inbox: Inbox
+    language: Language
+    everything: Everything
     more: Mapping[str, Call]
 
     def calls(self) -> dict[str, Call]:
@@ -30,6 +33,8 @@ class Switchboard:
         return self.status.dump()
 
     async def _stop(self, request: Mapping[str, object]) -> object:
+        if request.get("all") is True:
+            return await self.everything.stop(_language(request) or self.language)
         return await self.inbox.command(_chat(request), "/stop", _language(request))
 
     async def _reset(self, request: Mapping[str, object]) -> object:

@@ -1,4 +1,4 @@
-"""The tools of a chat besides its sandbox, made once for each chat and bound to it."""
+"""The tools of a chat besides its sandbox, made for each turn and bound to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,10 +10,11 @@ import trio
 
 from rumi.chat_ids import ChatIds
 from rumi.chats import ChatView
-from rumi.journal import TaskRecord
+from rumi.journal import ScheduleRecord, TaskRecord
 from rumi.memory import Ask as AskMemory
 from rumi.models import Message, Model, ModelRequest
 from rumi.research import RepositoryTool, ResearchTool
+from rumi.schedules import Schedules, schedule_tools
 from rumi.skills import Ask as AskSkills
 from rumi.skills import CodeRunner
 from rumi.tasks import Tasks
@@ -37,6 +38,7 @@ class Toolbox:
     workspaces: Path
     model_for: Callable[[str, Language, str], Model]
     tasks: Callable[[], Tasks]
+    schedules: Callable[[], Schedules]
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
@@ -48,6 +50,13 @@ class Toolbox:
             RememberTool(self.memory, owner, chat, view.tainted, view.language),
             ForgetTool(self.memory, owner, view.language),
             *self._research(view, owner),
+            *schedule_tools(
+                self.schedules,
+                ScheduleRecord(owner, chat, "text", ""),
+                view.language,
+                view.model,
+                view.tainted,
+            ),
             *self.of_channel(chat),
         )
         return (*tools, self._use_skill(view, ("bash", *FILE_TOOLS, *(tool.spec.name for tool in tools))))
@@ -81,6 +90,7 @@ class Toolbox:
             language=view.language,
             tools=lambda: names,
             model=answer,
+            project=view.project,
             outside=view.files_tainted,
             touches=view.touch_files,
         )

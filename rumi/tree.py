@@ -2,6 +2,7 @@
 
 rumi             rest_for_one: each child depends on the children above it
 ├── journal      state.db
+├── budgets      writes what model calls have used
 ├── memory       facts about users
 ├── skills       the skills of this installation
 ├── fetcher      the only access to the web
@@ -14,6 +15,7 @@ rumi             rest_for_one: each child depends on the children above it
 ├── tasks        keyed: one child per task
 ├── recovery     starts chats with open messages
 ├── chats        keyed: one child per chat
+├── schedules    fires reminders and schedules
 ├── poller       receives messages                  (a channel)
 ├── control      the control socket
 └── page         shows all of it                    (a channel)
@@ -30,10 +32,11 @@ from pathlib import Path
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
+from rumi.budgets import BudgetCommands, Budgets, Ledger, usage_calls
 from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
 from rumi.channels.handed import Handed
-from rumi.chat_ids import ChatIds
+from rumi.chat_ids import ChatIds, task_key
 from rumi.chats import (
     ChatContext,
     ChatServices,
@@ -41,6 +44,7 @@ from rumi.chats import (
     Inbox,
     PendingMessages,
     Publisher,
+    RoomCommands,
     Workspaces,
     add_chats,
     add_lessons,
@@ -50,16 +54,25 @@ from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
 from rumi.home import Home
-from rumi.journal import Journal, JournalMessage, Shelf
+from rumi.journal import Journal, JournalMessage, Shelf, TaskRecord
 from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
-from rumi.models import OFFLINE, Model, ModelSet, Waiting
+from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting
 from rumi.offload import Threads
 from rumi.redact import Redactor
 from rumi.research import RepositoryCache, RepositoryKind, WebKind
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
 from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
-from rumi.settings import DAY_S, chat_limits_of, prompts_of, task_limits_of, web_settings_of
+from rumi.schedules import ScheduleClock, Schedules, ScheduleServices, schedules_calls
+from rumi.settings import (
+    DAY_S,
+    budget_rules_of,
+    chat_limits_of,
+    prompts_of,
+    schedule_limits_of,
+    task_limits_of,
+    web_settings_of,
+)
 from rumi.skills import (
     Catalogue,
     CodeRunner,
@@ -71,8 +84,9 @@ from rumi.skills import (
     sources,
 )
 from rumi.status import StatusSource, outline
+from rumi.stopping import Everything
 from rumi.switchboard import Switchboard
-from rumi.tasks import Tasks, TaskServices, places, tasks_calls
+from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
 from rumi.toolbox import Toolbox
 from rumi.web import add_fetcher, guarded_streams
 from rumi.windows import About, Live, TaskStream, Windows, of_the_tree
@@ -84,7 +98,7 @@ JOURNAL_SHUTDOWN_S = 10.0
 
 class Tree:
     """The actors and their connections. `ids` are the chat ids of all channels, also of channels that do not
-    run; `project` is the folder whose skills count as well; `notes` are sentences for users.
+    run; `notes` are sentences for users.
     """
 
     inbox: Inbox
@@ -99,7 +113,6 @@ class Tree:
         redactor: Redactor,
         channels: Sequence[Channel],
         ids: ChatIds,
-        project: Path | None,
         notes: Sequence[str] = (),
         *,
         full: bool = False,
@@ -112,9 +125,13 @@ class Tree:
         self._reserve = Reserve(home.reserve)
         self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
         journal = self._add_journal(home, settings.session.keep_days * DAY_S)
+        self.budgets = Budgets(journal.ask, budget_rules_of(loaded), time.time)
+        ledger = self.root.add(
+            ChildSpec("budgets", lambda: Ledger(self.budgets), shutdown=JOURNAL_SHUTDOWN_S)
+        )
         memory = self._add_memory(home)
         trusted = TrustedSkills(home.root / "skills-trusted.json")
-        skills = self._add_skills(home, loaded, trusted, project)
+        skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
         permits = self.root.add(models.spec())
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
@@ -123,10 +140,20 @@ class Tree:
             channel.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
 
         def model_for(chat: str, spoken: texts.Language, chosen: str) -> Model:
-            return models.bind(chat, permits, language=spoken, chosen=chosen)
+            account = Account(chat, ids.owner_of(chat))
+            return models.bind(
+                chat, permits, language=spoken, chosen=chosen, account=account, meter=self.budgets
+            )
 
-        def model_for_task(key: str, spoken: texts.Language, chosen: str) -> Model:
-            return model_for(key, spoken, chosen or settings.research.model or "")
+        def model_for_task(task: TaskRecord) -> Model:
+            return models.bind(
+                task_key(task.id),
+                permits,
+                language=task.language,
+                chosen=task.model or settings.research.model or "",
+                account=account_of(task, task_limits),
+                meter=self.budgets,
+            )
 
         toolbox = Toolbox(
             web=web,
@@ -137,6 +164,7 @@ class Tree:
             workspaces=home.workspaces,
             model_for=model_for,
             tasks=lambda: self.tasks,
+            schedules=lambda: self.schedules,
             of_channel=lambda chat: self._channel_of(chat).tools_for(chat),
         )
         self.audit = AuditLog(
@@ -205,6 +233,24 @@ class Tree:
             stepped=lambda id, step: self.tasks.stepped(id, step),
         )
         self.tasks = Tasks(self.root, task_services, ids)
+        money = BudgetCommands(self.budgets, ledger, ids, self.audit)
+        self.schedules = Schedules(
+            ScheduleServices(
+                journal=journal,
+                tasks=self.tasks,
+                hub=hub,
+                ids=ids,
+                wake=lambda message: self.inbox.wake(message),
+                audit=self.audit,
+                limits=schedule_limits_of(loaded),
+                stays=service or bool(channels),
+            )
+        )
+        rooms: dict[str, RoomCommands] = {
+            "tasks": self.tasks,
+            "budgets": money,
+            "schedules": self.schedules,
+        }
         self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,
@@ -215,7 +261,10 @@ class Tree:
             context=context,
             lessons=lessons,
             policy_of=policy_of,
-            tasks=self.tasks,
+            rooms=rooms,
+            running_tasks=self.tasks.running,
+            notices=self.budgets.notices,
+            noticed=self.budgets.told,
         )
         self.inbox = add_chats(
             self.root,
@@ -223,6 +272,10 @@ class Tree:
             how_to_make_room=self._how_to_make_room,
             whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
         )
+        everything = Everything(self.inbox, self.tasks, ids, {"schedules": self.schedules.pause_all})
+        rooms["everything"] = everything
+        # Below the chats, which have noted by then what earlier processes left.
+        self.root.add(ChildSpec("schedules", lambda: ScheduleClock(self.schedules)))
         for channel in channels:
             channel.add_receiver(self.root, self.inbox, journal, hub)
         self.status = StatusSource(
@@ -239,18 +292,21 @@ class Tree:
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
         about = About(
             engine.kind,
-            str(project or ""),
             service or bool(channels),
             loaded.marks(),
             tuple(notes),
         )
-        self.windows = Windows(self.inbox, self.tasks, lessons, journal, hub, pending, ids, about)
+        self.windows = Windows(
+            self.inbox, self.tasks, self.schedules, lessons, journal, hub, pending, ids, about
+        )
         more = {
             "memory": memory_calls(asking(memory), lessons.learn_of, ids),
             "chats": chats_calls(journal.ask, self.inbox.delete),
             "tasks": tasks_calls(self.tasks),
+            "usage": usage_calls(self.budgets, money.written),
+            "schedules": schedules_calls(self.schedules),
         }
-        answers = Switchboard(self.status, self.inbox, more).calls()
+        answers = Switchboard(self.status, self.inbox, language, everything, more).calls()
         calls = {name: self.windows.counted(call) for name, call in answers.items()}
         calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
@@ -305,14 +361,18 @@ class Tree:
         offload = Threads()
         return self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, offload, time.time)))
 
-    def _add_skills(
-        self, home: Home, loaded: Loaded, trusted: TrustedSkills, project: Path | None
-    ) -> ActorRef[SkillsMessage]:
-        found = sources(home.root, loaded.settings.skills.dirs, project)
-        catalogue = Catalogue(found, DisabledSkills(home.root / "config.toml", os.environ), trusted)
+    def _add_skills(self, home: Home, loaded: Loaded, trusted: TrustedSkills) -> ActorRef[SkillsMessage]:
+        disabled = DisabledSkills(home.root / "config.toml", os.environ)
+
+        def catalogue(project: Path | None = None) -> Catalogue:
+            return Catalogue(sources(home.root, loaded.settings.skills.dirs, project), disabled, trusted)
+
         offload = Threads()
         mounts = Mounts(skills_folder(home.root), trusted)
-        return self.root.add(ChildSpec("skills", lambda: Skills(catalogue, offload, mounts=mounts)))
+        whole = catalogue()
+        return self.root.add(
+            ChildSpec("skills", lambda: Skills(whole, offload, mounts=mounts, of_project=catalogue))
+        )
 
 
 def _log(event: TreeEvent) -> None:

@@ -61,7 +61,8 @@ def test_commands_that_work_pass(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["`rumi dance`", "`rumi chat --slowly`", "```\nx | rumi fetch --chek\n```", "```\nrumi stop\n```"]
+    "text",
+    ["`rumi dance`", "`rumi chat --slowly`", "```\nx | rumi fetch --chek\n```", "```\nrumi reset\n```"],
 )
 def test_commands_that_do_not_work_are_found(text: str) -> None:
     assert len(list(shown.wrong_commands(text))) == 1

@@ -206,7 +206,9 @@ COMMANDS = [
     ("doctor",), ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
     ("config", "set"), ("setup",), ("chats",), ("chats", "list"), ("chats", "show"), ("chats", "search"),
     ("chats", "export"), ("chats", "delete"), ("research",), ("research", "web"), ("research", "repo"),
-    ("tasks",), ("tasks", "list"), ("tasks", "show"), ("tasks", "stop"), ("tasks", "delete"),
+    ("schedule",), ("schedule", "add"), ("schedule", "list"), ("schedule", "show"), ("schedule", "pause"),
+    ("schedule", "resume"), ("schedule", "run"), ("schedule", "delete"),
+    ("tasks",), ("tasks", "list"), ("tasks", "show"), ("tasks", "stop"), ("tasks", "delete"), ("usage",),
 ]  # fmt: skip
 
 
@@ -247,6 +249,8 @@ WRONG: list[tuple[tuple[str, ...], int]] = [
     (("reset", "a", "b"), 2),
     (("reset", "nope"), 2),
     (("stop", "no id"), 2),
+    (("stop",), 2),
+    (("stop", "cli", "--all"), 2),
     (("logs", "-n", "x"), 2),
     (("fetch",), 2),
     (("fetch", "http://127.0.0.1/"), 1),

@@ -36,6 +36,7 @@ HARMLESS = {
     ("reset",): (0,),
     ("sandbox", "clean"): (0,),
     ("sandbox", "status"): (0,),
+    ("schedule", "list"): (0,),
     ("skills", "create", "my-skill"): (0,),
     ("skills", "list"): (0,),
     ("status",): (1,),  # nothing runs there

@@ -4,12 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rumi.models import ToolCall
+from rumi.models import ToolCall, Usage
 from rumi.texts import Breaker
 from rumi.tools import ToolResult
 
 ENDS_SOON = 2
 """With so many model calls left the model is told so."""
+
+NOTHING = Usage()
 
 REPEATED = "\n[Note from the program: the same call gave the same result. Calling it again will not help.]"
 
@@ -20,7 +22,8 @@ class TurnLimits:
 
     `max_turns` counts model calls, `repeated_call` how often a call may be repeated with the same result,
     `consecutive_errors` replies one after the other whose calls all failed; `timeout_s` is the whole turn in
-    seconds; `max_tokens` counts those of all prompts and replies, None counts nothing.
+    seconds; `max_tokens` counts those of all prompts and replies, None counts nothing; `max_nano_usd` counts
+    what they cost in billionths of a USD, where prices are known.
     """
 
     max_turns: int = 10
@@ -28,6 +31,7 @@ class TurnLimits:
     consecutive_errors: int = 3
     timeout_s: float = 600.0
     max_tokens: int | None = None
+    max_nano_usd: int | None = None
 
 
 class Breakers:
@@ -63,16 +67,19 @@ class Breakers:
         """Return the breaker that the result counted last trips, if any."""
         return "repeated_call" if self._repeats >= self._limits.repeated_call else None
 
-    def after_reply(self, results: Sequence[ToolResult], calls: int, tokens: int = 0) -> Breaker | None:
+    def after_reply(self, results: Sequence[ToolResult], calls: int, used: Usage = NOTHING) -> Breaker | None:
         """Return the breaker that a reply with these results trips, the turn's model call number `calls`."""
         self._errors = 0 if any(result.ok for result in results) else self._errors + 1
         if self._errors >= self._limits.consecutive_errors:
             return "consecutive_errors"
-        return self.after_model_call(calls, tokens)
+        return self.after_model_call(calls, used)
 
-    def after_model_call(self, calls: int, tokens: int = 0) -> Breaker | None:
-        """Return the breaker that forbids another model call, if any: after so many calls and tokens."""
-        if self._limits.max_tokens is not None and tokens >= self._limits.max_tokens:
+    def after_model_call(self, calls: int, used: Usage = NOTHING) -> Breaker | None:
+        """Return the breaker that forbids another model call after so many calls and so much used, if any."""
+        limits, tokens = self._limits, used.prompt_tokens + used.completion_tokens
+        if limits.max_tokens is not None and tokens >= limits.max_tokens:
+            return "budget"
+        if limits.max_nano_usd is not None and used.nano_usd >= limits.max_nano_usd:
             return "budget"
         return "max_turns" if calls >= self._limits.max_turns else None
 

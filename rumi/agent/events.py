@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.texts import Verdict
 from rumi.tools import ToolResult
 
@@ -89,6 +89,7 @@ TurnEvent: TypeAlias = (
     | TextDelta
     | Discarded
     | Waiting
+    | Used
     | ToolStarted
     | ToolProgress
     | ToolFinished

@@ -135,8 +135,11 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
         try:
             finished = await turn.work()
         except ModelError as error:
-            answer = texts.model_failed(given.language, texts.told_error(given.language, error))
-            finished = TurnFinished("model_error", answer, turn.usage)
+            if error.kind == "budget":  # nothing has failed: this is the answer
+                finished = TurnFinished("budget", error.message, turn.usage)
+            else:
+                answer = texts.model_failed(given.language, texts.told_error(given.language, error))
+                finished = TurnFinished("model_error", answer, turn.usage)
     if deadline.cancelled_caught:
         finished = await turn.close("timeout")
     watch(finished)
@@ -190,7 +193,7 @@ class _Turn:
         if not _cut_off(reply):
             return TurnFinished("complete", reply.text, self.usage)
         language, limits = self.given.language, self.given.limits
-        tripped = self.breakers.after_model_call(self.calls, self._tokens)
+        tripped = self.breakers.after_model_call(self.calls, self.usage)
         if tripped is None:
             return TurnFinished("complete", f"{reply.text}\n\n{texts.cut_off(language)}", self.usage)
         warning = texts.breaker(language, tripped, limits.max_turns)
@@ -258,10 +261,6 @@ class _Turn:
         return room - request_tokens(ModelRequest((), self._specs))
 
     @property
-    def _tokens(self) -> int:
-        return self.usage.prompt_tokens + self.usage.completion_tokens
-
-    @property
     def _specs(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec for tool in self.given.tools)
 
@@ -295,7 +294,7 @@ class _Turn:
                 room -= await self._answer(call, result, room // to_come, note)
                 to_come -= 1
                 results.append(result)
-        return tripped or self.breakers.after_reply(results, self.calls, self._tokens)
+        return tripped or self.breakers.after_reply(results, self.calls, self.usage)
 
     def _sees_last(self) -> bool:
         """Return True if the model still sees the last result whole: neither cut nor shortened since."""

@@ -1,7 +1,7 @@
 """Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
-from rumi.chats.commands import asks_first
+from rumi.chats.commands import ChatCommand, asks_first
 from rumi.chats.context import ChatContext, ChatLimits, ChatView
 from rumi.chats.events import (
     MOST_STEPS,
@@ -26,7 +26,7 @@ from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.lessons import Lessons, add_lessons
 from rumi.chats.local import ChatPort, Exchange, LocalChat, Subscription
 from rumi.chats.publishing import PendingMessages, Publisher, recorded
-from rumi.chats.services import ChatServices, NoTasks, Sandboxes, TaskCommands, Workspaces
+from rumi.chats.services import ChatServices, RoomCommands, Sandboxes, Workspaces
 from rumi.chats.serving import chats_calls
 from rumi.chats.session import ended
 from rumi.chats.status import gist, title_of
@@ -35,6 +35,7 @@ __all__ = [
     "COMMAND_NAMES",
     "MOST_STEPS",
     "VERSION",
+    "ChatCommand",
     "ChatContext",
     "ChatEvent",
     "ChatLimits",
@@ -49,15 +50,14 @@ __all__ = [
     "Lessons",
     "LocalChat",
     "Moved",
-    "NoTasks",
     "NotUnderstood",
     "PendingMessages",
     "Publisher",
     "Queued",
     "Replied",
+    "RoomCommands",
     "Sandboxes",
     "Subscription",
-    "TaskCommands",
     "TurnStarted",
     "TurnState",
     "Workspaces",

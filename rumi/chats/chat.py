@@ -24,7 +24,7 @@ from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.outside import fetched
 from rumi.chats.recovery import CrashReplies
-from rumi.chats.services import ChatServices
+from rumi.chats.services import ChatServices, room_of
 from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
@@ -214,19 +214,20 @@ class Chat(Actor[ChatMessage]):
             self._withdrawn = frozenset(each for each in self._withdrawn | of if each > self._cursor.judged)
 
     def _judge(self, message: Incoming) -> None:
-        if message.task:
+        if message.ready:
             self._offer(self._new_job("result", message, message.text))
             return
-        match None if fetched(message.attachments) else parse_chat_command(message.text):
+        plain = not fetched(message.attachments) and not message.schedule
+        match parse_chat_command(message.text) if plain else None:
             case None:
                 if not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name, meant):
                 self._reply(message, texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
-                if (about := command.about_tasks) is not None:
-                    do = self._services.tasks.command
-                    self._reply(message, partial(do, message, self._language(message), about))
+                if command.room:
+                    room, language = room_of(self._services.rooms, command), self._language(message)
+                    self._reply(message, partial(room.command, message, language, command))
                 else:
                     self._command(message, name, rest)
 
@@ -248,7 +249,9 @@ class Chat(Actor[ChatMessage]):
                 about_memory = self._context.about_memory
                 self._reply(message, partial(about_memory, self._chat, self._language(message), rest))
             case "skills":
-                self._reply(message, partial(self._context.about_skills, self._language(message), rest))
+                self._reply(
+                    message, partial(self._context.about_skills, message, self._language(message), rest)
+                )
 
     def _answers(self, message: Incoming) -> bool:
         """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.
@@ -256,6 +259,8 @@ class Chat(Actor[ChatMessage]):
         A word that came before the question was there to be read answers something else.
         """
         job, yes = self._job, texts.yes_or_no(message.text)
+        if message.schedule:
+            return False
         if job is None or job.asked is None or yes is None or fetched(message.attachments):
             return False
         if not self._services.hub.could_be_read(job.asked.id, message.origin):
@@ -280,6 +285,9 @@ class Chat(Actor[ChatMessage]):
             if "result" in (job.kind, self._job and self._job.kind):
                 self._queue.hold(job)  # a result takes no time: nothing behind it is told that all is busy
                 return
+            if job.message.schedule:
+                self._queue.hold(job)  # nobody is there to send it again
+                return
             ends = self._job is not None and self._job.ended_by == "interrupted"
             if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
@@ -290,7 +298,7 @@ class Chat(Actor[ChatMessage]):
 
     def _stop(self, message: Incoming) -> None:
         job, dropped, language = self._end_turn("stopped"), self._queue.drop(), self._language(message)
-        running = self._services.tasks.running(self._chat)
+        running = self._services.running_tasks(self._chat)
         note = texts.tasks_go_on(language, running) if running else ""
         if job is not None:
             job.drop(dropped)
@@ -364,14 +372,18 @@ class Chat(Actor[ChatMessage]):
         while True:
             job: Job | None = await self._taken.receive()
             while job is not None:
-                done = await self._worker.do(job)
-                # From here to `receive` nothing is awaited: an answer to what is told now finds the
-                # worker waiting, or busy with the reset that was asked for during the turn.
-                plain = job.kind in ("new", "reset", "result") and done.finished is None
-                turn, ended = "" if plain else job.turn, job
-                job = self._job = job.then or self._queue.next(self._context.now())
-                self._services.publisher.reply(self._chat, turn, done.replied, done.finished)
-                self._sum_up(ended)
+                job = await self._do(job)
+
+    async def _do(self, job: Job) -> Job | None:
+        """Do a job, tell its reply, and return the next one."""
+        done = await self._worker.do(job)
+        # From here to `receive` nothing is awaited: an answer to what is told now finds the worker waiting,
+        # or busy with the reset that was asked for during the turn.
+        plain = job.kind in ("new", "reset", "result") and done.finished is None
+        following = self._job = job.then or self._queue.next(self._context.now())
+        self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
+        self._sum_up(job)
+        return following
 
     def _sum_up(self, job: Job) -> None:
         """Behind a turn, have what no longer fits summed up; in a fresh session there is nothing."""

@@ -1,14 +1,48 @@
 """Chat commands: `/stop`, `/reset files`, `/stop@botname`."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 CommandName: TypeAlias = Literal[
-    "start", "help", "stop", "new", "reset", "status", "retry", "memory", "skills", "research", "tasks"
+    "start",
+    "help",
+    "stop",
+    "new",
+    "reset",
+    "status",
+    "retry",
+    "memory",
+    "skills",
+    "research",
+    "tasks",
+    "usage",
+    "allow",
+    "remind",
+    "schedules",
+    "timezone",
 ]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
+
+TASKS: Final = "tasks"
+EVERYTHING: Final = "everything"
+ALL: Final = frozenset({"all", "todo"})
+"""What stands behind a `/stop` of everything."""
+BUDGETS: Final = "budgets"
+SCHEDULES: Final = "schedules"
+
+ROOMS: Final[Mapping[CommandName, str]] = {
+    "research": TASKS,
+    "tasks": TASKS,
+    "usage": BUDGETS,
+    "allow": BUDGETS,
+    "remind": SCHEDULES,
+    "schedules": SCHEDULES,
+    "timezone": SCHEDULES,
+}
+"""The rooms that serve commands for chats: `ChatServices.rooms` has each by its name."""
 
 FILES = "files"
 """What stands behind `/reset` when the files go too."""
@@ -24,18 +58,16 @@ class ChatCommand:
     rest: str = ""
 
     @property
+    def room(self) -> str:
+        """Return the name of the room that serves the command; empty for one that the chat serves itself."""
+        if self.name == "stop" and self.rest.casefold() in ALL:
+            return EVERYTHING
+        return TASKS if self.of_task else ROOMS.get(self.name, "")
+
+    @property
     def of_task(self) -> bool:
         """Return True for a `/stop` of a task, which has its number behind it."""
         return self.name == "stop" and self.rest.removeprefix("#").isdecimal()
-
-    @property
-    def about_tasks(self) -> str | None:
-        """Return what a command about tasks wants, as `/tasks` takes it; None for every other command."""
-        if self.name == "tasks":
-            return self.rest
-        if self.name == "research":
-            return f"web {self.rest}"
-        return f"stop {self.rest}" if self.of_task else None
 
 
 @dataclass(frozen=True, slots=True)

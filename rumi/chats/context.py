@@ -65,10 +65,10 @@ class ChatLimits:
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """What tools may know of the chat that they act for; they are made once, and ask when they are called.
+    """What tools may know of the chat that they act for; they are made for a turn, and ask when called.
 
     `tainted`: something from outside has been read in the session; `files_tainted`: something in the chat's
-    files may be. `language` is that of the last message.
+    files may be. `language` is that of the turn's message.
     """
 
     chat: str
@@ -76,7 +76,9 @@ class ChatView:
     language: Callable[[], Language]
     files_tainted: Callable[[], bool] = lambda: False
     model: Callable[[], str] = lambda: ""
-    """The model that was chosen for the last message; empty: the process's own."""
+    """The model that was chosen for it; empty: the process's own."""
+    project: Callable[[], str] = lambda: ""
+    """The folder whose skills count for it as well; empty: none."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
 
@@ -134,7 +136,7 @@ class ChatContext:
         chat, channel = message.chat, self._channel(message)
         tokens = context_of(model, self.limits.context_tokens)
         facts = await self._facts(chat, language, tokens, told)
-        skills, outside = await self._skills(chat, message.text, tokens, told)
+        skills, outside = await self._skills(message, tokens, told)
         today = datetime.fromtimestamp(self.now()).astimezone().date()
         form = self.prompts.form(channel) if channel != told.channel else ""
         return Known(note(told, today, form, skills, facts.text), facts.tainted or outside)
@@ -154,13 +156,14 @@ class ChatContext:
             logger.warning("chat %s: a turn without facts: %s", chat, error)
         return Block()
 
-    async def _skills(self, chat: str, query: str, context_tokens: int, told: Told) -> tuple[str, bool]:
-        limit = self.limits.max_skills
+    async def _skills(self, message: Incoming, context_tokens: int, told: Told) -> tuple[str, bool]:
+        chat, limit = message.chat, self.limits.max_skills
         if self.skills is None or limit < 1:
             return "", False
         try:
             with trio.move_on_after(SKILLS_S):
-                found = await self.skills(ForPrompt(query, limit, tuple(told.skills or ())))
+                names = tuple(told.skills or ())
+                found = await self.skills(ForPrompt(message.text, limit, names, message.project))
                 most = int(context_tokens * SKILLS_SHARE)
                 return skills_block(found, most, told.skills), found.outside
             logger.warning("chat %s: a turn without skills: nobody says which there are", chat)
@@ -179,13 +182,13 @@ class ChatContext:
             return f"❌ {texts.told_error(language, error)}"
         return f"❌ {texts.told(language, 'The memory does not answer. Try again in a moment.')}"
 
-    async def about_skills(self, language: Language, rest: str) -> str:
+    async def about_skills(self, message: Incoming, language: Language, rest: str) -> str:
         """Do what stands behind `/skills`; the reply, in Markdown."""
         if self.skills is None:
             return texts.not_yet(language, "/skills")
         try:
             with trio.move_on_after(SKILLS_S):
-                return await skills_command(self.skills, language, rest)
+                return await skills_command(self.skills, language, rest, message.project)
         except (RumiError, ActorError) as error:
             logger.warning("the skills do not answer: %s", error)
         return f"❌ {texts.told(language, 'The skills do not answer. Try again in a moment.')}"
@@ -212,7 +215,7 @@ class ChatContext:
         tools: Sequence[Tool],
         model: Model,
         language: Language,
-        confirm: Confirm,
+        confirm: Confirm | None,
         limits: TurnLimits,
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""

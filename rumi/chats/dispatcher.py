@@ -28,10 +28,10 @@ START_PAUSES_S = (0.1, 0.5, 2.0)
 
 def is_stop(message: Incoming) -> bool:
     """Return True if the message is a `/stop` of the turn; one that brings something along is none."""
-    if message.attachments or message.task:
+    if message.attachments or message.task or message.schedule:
         return False
     command = parse_chat_command(message.text)
-    return isinstance(command, ChatCommand) and command.name == "stop" and not command.of_task
+    return isinstance(command, ChatCommand) and command.name == "stop" and not command.room
 
 
 class Dispatcher:
@@ -47,7 +47,7 @@ class Dispatcher:
         self._whole_status = whole_status
         self.failed: dict[str, Failed] = {}
         self._replies = CrashReplies(
-            journal, services.publisher, pending, self.failed, language, services.tasks
+            journal, services.publisher, pending, self.failed, language, services.rooms
         )
         self._recovery = root.add(
             ChildSpec("recovery", lambda: Recovery(self._replies, self.start), capacity=10_000)

@@ -16,7 +16,7 @@ from rumi.agent import (
     TurnEvent,
     TurnFinished,
 )
-from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.texts import Language
 from rumi.tools import CommandTrace, ToolResult
 
@@ -71,7 +71,8 @@ class Replied:
     Every accepted message gets exactly one; `messages` lists those that share it (a message and the
     `/stop` that ended it). `delivery` is what to acknowledge once a person has it. `reason`: how its turn
     ended, in a reply that is told again; None where it was no turn's. `task` is the one whose result it
-    brings, to everyone who looks at the chat; 0 for what answers somebody's message.
+    brings, to everyone who looks at the chat; 0 for what answers somebody's message. `schedule` is the one
+    that put the message there, 0 for somebody's.
     """
 
     delivery: int
@@ -79,6 +80,7 @@ class Replied:
     text: str
     reason: Reason | None = None
     task: int = 0
+    schedule: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,7 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
 
 # The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Goes up when a kind comes or goes, or a field goes or means something else; not when a field comes."""
 
 KINDS: Final[Mapping[str, type[Any]]] = {
@@ -250,6 +252,7 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "text": TextDelta,
     "discarded": Discarded,
     "waiting": Waiting,
+    "usage": Used,
     "tool_call": ToolStarted,
     "tool_progress": ToolProgress,
     "tool_result": ToolFinished,
@@ -269,6 +272,7 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (ToolFinished, "result"): ToolResult,
     (ToolResult, "trace"): CommandTrace,
     (TurnFinished, "usage"): Usage,
+    (Used, "usage"): Usage,
 }
 _TUPLES: Final = frozenset({"argv", "links", "messages"})
 _FIELDS: Final = {

@@ -85,12 +85,14 @@ class Inbox:
         apart: bool = False,
         channel: str = "",
         model: str = "",
+        project: str = "",
     ) -> int:
         """Store a message for its chat; its number. From here on it will have exactly one final reply.
 
         It is answered in the `language`, or in the configuration's. `unattended`: no front end shows the
         reply; a caller that listens hears it. `apart`: its turn has a history of its own. `channel` is the
         name of the one that it came through, `model` the one that works on it, as `model_named` returns it.
+        The skills of the folder `project` count for it as well.
 
         Cancelled, it has stored the message or has not; what is stored is answered all the same.
 
@@ -107,6 +109,7 @@ class Inbox:
             apart=apart,
             channel=channel,
             model=model,
+            project=project,
         )
         language = language or self._services.context.language
         try:
@@ -330,6 +333,24 @@ class Inbox:
             for chat in self._chats.keys():  # noqa: SIM118  # a supervisor, no mapping
                 await self._end_turn(chat, "interrupted")
             await self._services.pending.all_told()
+
+    def unanswered(self) -> frozenset[tuple[str, int]]:
+        """Return the messages that have no final reply: each one's chat and number."""
+        untold = self._services.pending.untold
+        return frozenset((chat, number) for chat, numbers in untold.items() for number in numbers)
+
+    async def stop_all(self, messages: Collection[tuple[str, int]]) -> None:
+        """Stop the turns of the chats that these messages are in, and what waits for one there.
+
+        Returns when the messages have their replies.
+        """
+        pending, mine = self._services.pending, set(messages)
+        while mine:
+            for chat in {chat for chat, _ in mine}:
+                await self._end_turn(chat, "stopped")
+            with trio.move_on_after(NEXT_TURN_S):  # a message behind a turn may have become another
+                while mine := {(chat, n) for chat, n in mine if n in pending.untold.get(chat, ())}:
+                    await pending.changed.wait()
 
     async def _end_turn(self, chat: str, by: EndedBy) -> None:
         actor = self._chats.lookup(chat)

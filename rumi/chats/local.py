@@ -90,7 +90,8 @@ class LocalChat:
     """A chat of this process, for a front end. `language` is its reader's; None: the configured one.
 
     `apart`: each message's turn has a history of its own, beside the chat's session. `channel` is the name
-    of the front end's channel, `chosen` the model for its messages, as `Inbox.model_named` returns it.
+    of the front end's channel, `chosen` the model for its messages, as `Inbox.model_named` returns it. The
+    skills of the folder `project` count for them as well.
     """
 
     chat: str
@@ -101,6 +102,7 @@ class LocalChat:
     apart: bool = False
     channel: str = ""
     chosen: str = ""
+    project: str = ""
 
     @property
     def model(self) -> str:
@@ -128,6 +130,7 @@ class LocalChat:
             apart=self.apart,
             channel=self.channel,
             model=self.chosen,
+            project=self.project,
         )
 
     def subscribe(self) -> HubSubscription:

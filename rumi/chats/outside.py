@@ -32,6 +32,12 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
 
     Others' words stand before the user's own, which are what is asked.
     """
+    if said.schedule:
+        note = (
+            f"[The schedule {said.schedule} asks this now. Its user may be away: nobody answers questions.]"
+        )
+        message = Message("user", f"{note}\n{said.text}")
+        return (HistoryEntry(turn, message, said.tainted, given_in(said.text)),)
     words = [_entry(turn, handed_on(each, each.text)) for each in said.attachments if each.kind == "words"]
     if to_fetch := fetched(said.attachments):
         what = "a voice message" if all(each.kind == "voice" for each in to_fetch) else "files"
@@ -65,10 +71,16 @@ def handed_on(attachment: Attachment, text: str) -> Kept:
 
 
 def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
-    """Return what the history has of a task's result: it counts as read from outside.
+    """Return what the history has of a task's result, which counts as read from outside, or of a notice.
 
     A note stands before it, so that no answer stands without what it answers: some servers refuse that.
     """
+    if message.notice:
+        turn = f"t{message.id}"
+        note = Message("user", f"[The schedule {message.schedule} fires. What it says follows.]")
+        said = Message("assistant", message.text)
+        tainted = message.tainted
+        return (HistoryEntry(turn, note, tainted), HistoryEntry(turn, said, tainted, given_in(message.text)))
     turn, note = (
         f"t{message.id}",
         Message("user", f"[The task {message.task} has ended. Its result follows.]"),

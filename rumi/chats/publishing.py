@@ -15,19 +15,20 @@ from rumi.models import ToolCall
 from rumi.sandbox import STRICT, CommandPolicy, CommandRefused
 from rumi.tools import FILE_TOOLS, ToolResult
 
+_USAGE = "usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd"
 _OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"
 
 RECORDED = {
     "turn_started": "turn_started message outside",
     "queued": "queued message place",
     "waiting": "waiting seconds why",
+    "usage": f"model_call model {_USAGE}",
     "tool_call": "tool_started call.id tool=call.name call.arguments",
     "tool_progress": "progress id=call step text",
     "tool_result": f"tool call.id tool=call.name {_OUTCOME} steps",
     "confirm": "confirm id text",
     "confirmed": "confirmed id verdict",
-    "turn_finished": "turn_finished stopped_reason=reason"
-    " usage.prompt_tokens usage.completion_tokens usage.cached_tokens",
+    "turn_finished": f"turn_finished stopped_reason=reason {_USAGE}",
     "reply": "replied messages",
 }
 """What the audit log and live events have of each kind of event, as `picked` reads it."""

@@ -1,7 +1,7 @@
 """Replies to messages that were judged and that no chat works on: after a crash, after a restart."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import trio
@@ -13,7 +13,7 @@ from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_c
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.outside import described, fetched, opening, result_entries
 from rumi.chats.publishing import PendingMessages, Publisher
-from rumi.chats.services import TaskCommands
+from rumi.chats.services import RoomCommands, room_of
 from rumi.chats.session import ending
 from rumi.journal import (
     ChatRecord,
@@ -54,7 +54,7 @@ class CrashReplies:
     pending: PendingMessages
     failed: dict[str, Failed]
     language: Language
-    tasks: TaskCommands
+    rooms: Mapping[str, RoomCommands]
 
     async def recover(self, chat: str, record: ChatRecord) -> tuple[HistoryEntry, ...]:
         """Reply to what was judged and is open; return what the history has in the place of the answers.
@@ -76,14 +76,16 @@ class CrashReplies:
         """Reply to one of them; `answers` are the messages that share its reply."""
         chat, language = message.chat, message.language or self.language
         messages = (message.id, *answers)
-        if message.task:
+        if message.ready:
             entries = result_entries(message)
             delivery = await self.journal.ask(Settle(chat, messages, message.text, None, session, entries))
-            self.publisher.reply(chat, "", Replied(delivery, messages, message.text, task=message.task))
+            replied = Replied(delivery, messages, message.text, task=message.task, schedule=message.schedule)
+            self.publisher.reply(chat, "", replied)
             return entries
         crashed = message.id > (self.pending.boot or 0)
         reason: Reason = "crashed" if crashed else "interrupted"
-        command = None if message.turn or fetched(message.attachments) else parse_chat_command(message.text)
+        no_command = message.turn or message.schedule or fetched(message.attachments)
+        command = None if no_command else parse_chat_command(message.text)
         if command is not None:
             text = await self._text_for_command(message, language, command)
             delivery = await self.journal.ask(Settle(chat, messages, text))
@@ -100,15 +102,16 @@ class CrashReplies:
         if message.apart:  # its history is not the session's; one that was not begun has none
             session, entries = 0, entries if message.turn else ()
         delivery = await self.journal.ask(Settle(chat, messages, text, reason, session, entries))
-        self.publisher.reply(chat, turn, Replied(delivery, messages, text), TurnFinished(reason, text))
+        replied = Replied(delivery, messages, text, schedule=message.schedule)
+        self.publisher.reply(chat, turn, replied, TurnFinished(reason, text))
         return () if message.apart else entries
 
     async def _text_for_command(
         self, message: Incoming, language: Language, command: ChatCommand | UnknownCommand
     ) -> str:
-        """Return the reply to a command; one about tasks is done now: twice is as good as once."""
-        if isinstance(command, ChatCommand) and (about := command.about_tasks) is not None:
-            return await self.tasks.command(message, language, about)
+        """Return the reply to a command; one that a room serves is done now: twice is as good as once."""
+        if isinstance(command, ChatCommand) and command.room:
+            return await room_of(self.rooms, command).command(message, language, command)
         return _lost_command(language, command)
 
     async def tell_again(self, chat: str) -> None:
@@ -124,7 +127,9 @@ class CrashReplies:
             if missed.isdisjoint(reply.messages):
                 continue
             finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
-            replied = Replied(reply.delivery, reply.messages, reply.text, task=reply.task)
+            replied = Replied(
+                reply.delivery, reply.messages, reply.text, task=reply.task, schedule=reply.schedule
+            )
             self.publisher.reply(chat, reply.turn, replied, finished)
         self.pending.told(chat, tuple(missed))  # what is not there has reached a person already
 
@@ -148,14 +153,20 @@ def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, .
 
 def _is_answer(message: Incoming) -> bool:
     """Return True if it is a yes or a no, with which no turn began."""
-    mine = not message.turn and not message.task and not fetched(message.attachments)
+    mine = _plainly_sent(message)
     return mine and texts.yes_or_no(message.text) is not None
 
 
 def _asked(message: Incoming) -> bool:
     """Return True if it is a command that puts a question first: it is told as a turn is."""
-    mine = not message.turn and not message.task and not fetched(message.attachments)
+    mine = _plainly_sent(message)
     return mine and asks_first(message.text)
+
+
+def _plainly_sent(message: Incoming) -> bool:
+    """Return True for words that somebody sent, with which no turn began."""
+    brought = message.task or message.schedule or fetched(message.attachments)
+    return not message.turn and not brought
 
 
 def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> str:

@@ -1,6 +1,6 @@
 """What chats share: each of them, and its worker, may touch this and no more. Their sandboxes and files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ import trio
 
 from actors import ActorRef
 from rumi import texts
+from rumi.chats.commands import ChatCommand
 from rumi.chats.context import ChatContext
 from rumi.chats.hub import Hub
 from rumi.chats.lessons import Lessons
@@ -122,32 +123,29 @@ class ChatShell:
         return await self._sandboxes.run(self._chat, command)
 
 
-class TaskCommands(Protocol):
-    """Tasks as chats see them."""
+class RoomCommands(Protocol):
+    """A room that serves commands for chats: tasks, for one."""
 
-    async def command(self, message: Incoming, language: Language, rest: str) -> str:
-        """Do what stands behind `/tasks` for the message's sender; return the reply.
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Do a command for the message's sender; return the reply. Raises no expected error.
 
         Done twice for the same message, it is done once.
         """
         ...
 
-    def running(self, chat: str) -> tuple[int, ...]:
-        """Return the numbers of the chat's tasks that go on by themselves."""
-        ...
 
+class NoRoom:
+    """The room of commands that this process does not serve."""
 
-class NoTasks:
-    """Tasks where there are none."""
-
-    async def command(self, message: Incoming, language: Language, rest: str) -> str:
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Say so."""
         await trio.lowlevel.checkpoint()
-        return texts.not_yet(language, "/tasks")
+        return texts.not_yet(language, f"/{command.name}")
 
-    def running(self, chat: str) -> tuple[int, ...]:
-        """Return none."""
-        return ()
+
+def room_of(rooms: Mapping[str, RoomCommands], command: ChatCommand) -> RoomCommands:
+    """Return the room that serves a command."""
+    return rooms.get(command.room) or NoRoom()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +162,11 @@ class ChatServices:
     lessons: Lessons
     policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
     """Which commands a chat may run."""
-    tasks: TaskCommands = field(default_factory=NoTasks)
+    rooms: Mapping[str, RoomCommands] = field(default_factory=dict)
+    """The rooms that serve commands, by their names: see `rumi.chats.commands.ROOMS`."""
+    running_tasks: Callable[[str], tuple[int, ...]] = lambda chat: ()
+    """Returns the numbers of a chat's tasks that go on by themselves."""
+    notices: Callable[[str, Language], Sequence[tuple[str, str]]] = lambda chat, language: ()
+    """Returns what a chat's next reply says of budgets that are nearly used up, by their names."""
+    noticed: Callable[[Sequence[str]], None] = lambda keys: None
+    """Hears the names of the budgets that a stored reply has told of."""

@@ -261,7 +261,9 @@ def merged(*given: Summary | HistoryEntry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link for one in given for link in one.links))[-KEPT_LINKS:]
 
 
-_ENDED = re.compile(r"\n*\[(stopped|interrupted|model_error|crashed): this attempt ended without an answer\]")
+_ENDED = re.compile(
+    r"\n*\[(stopped|interrupted|model_error|budget|crashed): this attempt ended without an answer\]"
+)
 
 
 def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 LEARN_S = 10.0
 """How long the reply to a reset waits for what is learned from the session."""
 
-WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error"})
+WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
 """Ways for a turn to end that leave no answer in the history."""
 
 
@@ -60,29 +60,11 @@ class Worker:
         self._context = services.context
         self._session = chat_session
         self._publish = partial(services.publisher.publish, chat_id)
-        shell = ChatShell(chat_id, services.sandboxes, chat_session)
-        self._language = services.context.language
-        self._chosen = ""
-        view = ChatView(
-            chat_id,
-            lambda: chat_session.tainted,
-            lambda: self._language,
-            lambda: chat_session.files_tainted,
-            lambda: self._chosen,
-            shell.touched,
-        )
-        self._tools: tuple[Tool, ...] = (
-            Bash(shell, services.policy_of(chat_id)),
-            ReadFile(shell),
-            EditFile(shell),
-            WriteFile(shell),
-            *services.context.tools_for(view),
-        )
+        self._shell = ChatShell(chat_id, services.sandboxes, chat_session)
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
         job.begun = True
-        self._language, self._chosen = job.language, job.message.model
         if job.kind == "reset":
             return await self._reset(job)
         if job.kind == "new":
@@ -103,6 +85,7 @@ class Worker:
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
         replied = await self._settle(self._end(job, finished))
+        replied = replace(replied, schedule=job.message.schedule)
         done = Done(replied, replace(finished, answer=replied.text))
         self._session.turn = ""
         self._session.step_back()
@@ -123,12 +106,34 @@ class Worker:
             )
         keep = partial(self._session.keep, job.turn)
         limits = self._context.turn_limits(job.message)
-        await self._context.make_room(self._session, self._tools, model)
+        tools = self._tools_for(job)
+        await self._context.make_room(self._session, tools, model)
         while not await self._noted(job, model):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
-        confirm = partial(self._confirm, job)
-        begin = self._context.turn_input(self._session, self._tools, model, job.language, confirm, limits)
+        # Of a scheduled turn a person may be away: what would need a yes is refused.
+        confirm = None if job.message.schedule else partial(self._confirm, job)
+        begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits)
         return await run_turn(begin, partial(self._watch, job), keep)
+
+    def _tools_for(self, job: Job) -> tuple[Tool, ...]:
+        """Return the tools of a turn. Each turn makes its own: thousands of idle chats need none."""
+        shell, chat_session = self._shell, self._session
+        view = ChatView(
+            self._chat,
+            lambda: chat_session.tainted,
+            lambda: job.language,
+            lambda: chat_session.files_tainted,
+            lambda: job.message.model,
+            lambda: job.message.project,
+            shell.touched,
+        )
+        return (
+            Bash(shell, self._services.policy_of(self._chat)),
+            ReadFile(shell),
+            EditFile(shell),
+            WriteFile(shell),
+            *self._context.tools_for(view),
+        )
 
     async def _noted(self, job: Job, model: Model) -> bool:
         """Note what the model does not know yet. Whether prompts have a whole note now."""
@@ -183,19 +188,22 @@ class Worker:
         )
         self._session.remember(entry)
         self._session.due = self._context.now() + self._context.limits.session_ttl_s
+        notices = dict(self._services.notices(self._chat, job.language))
         return Settle(
             self._chat,
             job.messages,
-            job.told(finished.answer),
+            job.told("\n\n".join((finished.answer, *notices.values()))),
             finished.reason,
             self._session.session,
             (entry,),
             self._session.due,
+            tuple(notices),
         )
 
     async def _settle(self, settle: Settle) -> Replied:
         await self._session.written()
         delivery = await self._services.journal.ask(settle)
+        self._services.noticed(settle.noticed)
         return Replied(delivery, settle.messages, settle.text)
 
     async def _begin(self, job: Job) -> str | None:
@@ -264,22 +272,25 @@ class Worker:
         return Done(await self._settle(Settle(self._chat, job.messages, texts.new_session(job.language))))
 
     async def _bring_result(self, job: Job) -> Done:
-        """Reply with a task's result, and keep it in the history, where it counts as read from outside."""
+        """Reply with a task's result, or what a schedule says, and keep it in the history."""
         job.sealed = True
         chat_session = self._session
         entries = result_entries(job.message)
         chat_session.remember(*entries)
-        chat_session.tainted = True
+        chat_session.tainted |= any(entry.tainted for entry in entries)
         chat_session.due = self._context.now() + self._context.limits.session_ttl_s
+        notices = dict(self._services.notices(self._chat, job.language))
         settle = Settle(
             self._chat,
             job.messages,
-            job.message.text,
+            "\n\n".join((job.message.text, *notices.values())),
             session=chat_session.session,
             entries=entries,
             due=chat_session.due,
+            noticed=tuple(notices),
         )
-        return Done(replace(await self._settle(settle), task=job.message.task))
+        said = job.message
+        return Done(replace(await self._settle(settle), task=said.task, schedule=said.schedule))
 
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""

@@ -124,7 +124,10 @@ def _ways(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def say(chat: str, call: Literal["stop", "reset"]) -> None:
-    """Stop or reset a chat through the running Rumi, or here if none runs; print the answer."""
+    """Stop or reset a chat through the running Rumi, or here if none runs; print the answer.
+
+    Without a chat, everything is stopped.
+    """
     import click
 
     click.echo(_asked(call, chat))
@@ -158,7 +161,8 @@ def _ask(home: Home, call: str, chat: str) -> str:
     from rumi.errors import error_of
 
     try:
-        request = json.dumps({"call": call, "chat": chat, "language": reader()}).encode()
+        which: dict[str, object] = {"chat": chat} if chat else {"all": True}
+        request = json.dumps({"call": call, **which, "language": reader()}).encode()
         line = ask(socket_path(home.run, home.installation()), request, ANSWER_S)
     except TimeoutError:
         raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.") from None
@@ -181,7 +185,8 @@ def _do(home: Home, call: str, chat: str) -> str:
     from rumi.chat_ids import check_chat_id
     from rumi.config import load_settings
 
-    check_chat_id(chat)
+    if chat:
+        check_chat_id(chat)
     loaded = load_settings(home.root, os.environ, {})
     if call == "stop":
         return texts.nothing_running(texts.detect_language(loaded.settings.language, os.environ))

@@ -103,7 +103,7 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     # Without a key the offline model takes the place of one that only the configuration names.
     without = not must and lacks_key(model_settings_of(loaded, language))
     model = OFFLINE if without else loaded.settings.model.default
-    wish = Wish(begun.chat, person, language, new, model, must, apart, single, marks)
+    wish = Wish(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project))
     chat = LastingChat(begun.chat, language)
     code, failure = 0, None
 
@@ -192,8 +192,6 @@ def _introduce(begun: Begun, port: "RemoteChat", holder: str) -> None:
         say(texts.told(language, note))
     if port.other:
         say(texts.other_settings(language, holder, port.other))
-    if (begun.project / ".rumi" / "skills").is_dir() and port.project != str(begun.project):
-        say(texts.other_project(language))
 
 
 @asynccontextmanager

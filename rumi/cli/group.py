@@ -28,6 +28,8 @@ COMMANDS = {
         "Have a question researched, with sources: on the web, or in a repository.",
     ),
     "tasks": ("rumi.cli.tasks", "List, show, follow, stop and delete tasks: work in the background."),
+    "usage": ("rumi.cli.usage", "Show what model calls have used and cost, and the budgets."),
+    "schedule": ("rumi.cli.schedule", "Add, list, change and delete reminders and schedules."),
     "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
     "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),

@@ -77,7 +77,7 @@ def begin(chat_id: str, flags: dict[str, str | None]) -> Begun:
         from rumi.holding import start
 
         with suppress(HomeHeld):  # another command was faster: this is a window on its process
-            begun.starting = start(home, loaded, language, begun.project)
+            begun.starting = start(home, loaded, language)
     return begun
 
 
@@ -104,7 +104,7 @@ async def on_holder(
             try:
                 started = begun.starting
                 if started is None and not home.holder():
-                    started = await stack.enter_async_context(starting(begun.flags, begun.project))
+                    started = await stack.enter_async_context(starting(begun.flags))
                 if started is not None:
                     stack.callback(started.close)
                     begun.starting = None

@@ -1,12 +1,15 @@
-"""`rumi stop CHAT`."""
+"""`rumi stop CHAT`, `rumi stop --all`."""
 
 import click
 
 
 @click.command()
-@click.argument("chat")
-def command(chat: str) -> None:
+@click.argument("chat", required=False)
+@click.option("--all", "everything", is_flag=True, help="Stop all turns and tasks, of all chats.")
+def command(chat: str | None, everything: bool) -> None:
     """Stop what CHAT is doing, like /stop in it. If nothing runs, that is not an error."""
     from rumi.cli.attach import say
 
-    say(chat, "stop")
+    if everything == (chat is not None):
+        raise click.UsageError("Name a chat, or use --all.")
+    say(chat or "", "stop")

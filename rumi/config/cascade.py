@@ -125,7 +125,7 @@ def _notes(home: Path) -> tuple[str, ...]:
 
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each dotted key with its value; custom servers come after the other keys of their section."""
+    """Yield each dotted key with its value; servers and prices come after the other keys of their section."""
     for name in type(section).model_fields:
         value = getattr(section, name)
         if isinstance(value, Section):

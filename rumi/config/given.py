@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from rumi.config.files import read_text
-from rumi.config.schema import GENERAL, CustomServer, Section, Settings
+from rumi.config.schema import GENERAL, CustomServer, PriceSection, Section, Settings
 from rumi.config.secrets import NAMES
 from rumi.errors import ConfigError
 from rumi.redact import HIDDEN, Redactor
@@ -22,6 +22,9 @@ Key: TypeAlias = tuple[str, ...]
 
 _PREFIX = "RUMI_"
 _CUSTOM: Key = ("model", "custom")
+_PRICES: Key = ("prices",)
+_TABLES = (_CUSTOM, _PRICES)
+"""Sections of sections whose names people choose."""
 _SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN_CHARS = 120
@@ -88,18 +91,18 @@ class Given:
         for dotted, value in flags.items():
             if value is None:
                 continue
-            key = self._known(tuple(dotted.split(".")), value, origin)
+            key = self._known(_split(dotted), value, origin)
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
         """Return the origin of a key's value, which may be that of its more general key."""
-        key = tuple(dotted.split("."))
+        key = _split(dotted)
         found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"
 
     def spelled(self, dotted: str) -> Key:
         """Return a key with a custom server's name as it was added."""
-        return self._known(tuple(dotted.split(".")), None, "")
+        return self._known(_split(dotted), None, "")
 
     def value(self, dotted: str) -> object:
         """Return the value that was added for a key."""
@@ -131,7 +134,7 @@ class Given:
             key = (*prefix, name)
             if section is not None and name not in section.model_fields:
                 raise _unknown(key, value, origin, section.model_fields)
-            if section is not None and key != _CUSTOM and _section_at(key) is None:
+            if section is not None and key not in _TABLES and _section_at(key) is None:
                 self._values[key] = (_frozen(value), origin)
             elif not isinstance(value, dict):
                 raise ConfigError(
@@ -149,13 +152,13 @@ class Given:
             key = (*_CUSTOM, written, key[3])
         for length in range(len(key)):
             section = _section_at(key[:length])
-            if section is None and key[:length] != _CUSTOM:
+            if section is None and key[:length] not in _TABLES:
                 raise ConfigError(
                     f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
                 )
             if section is not None and key[length] not in section.model_fields:
                 raise _unknown(key, value, origin, section.model_fields, length)
-        if _section_at(key) is not None or key == _CUSTOM:
+        if _section_at(key) is not None or key in _TABLES:
             raise ConfigError(
                 f"{_dotted(key)} ({origin}) is a section and has no value.",
                 f"Name one of its keys: {_PREFIX}{'__'.join(key).upper()}__KEY.",
@@ -199,11 +202,21 @@ class Given:
                 )
 
 
+def _split(dotted: str) -> Key:
+    """Return the parts of a dotted key. A model's name may have dots itself: `prices.custom:a.b.input`."""
+    parts = tuple(dotted.split("."))
+    if parts[:1] == _PRICES and len(parts) > 3:
+        return ("prices", ".".join(parts[1:-1]), parts[-1])
+    return parts
+
+
 def _section_at(key: Key) -> type[Section] | None:
     if key == ():
         return Settings
     if len(key) == 3 and key[:2] == _CUSTOM:
         return CustomServer
+    if len(key) == 2 and key[:1] == _PRICES:
+        return PriceSection
     found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
     annotation = found.annotation if found else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None

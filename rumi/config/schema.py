@@ -11,6 +11,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 # The upper limits are far beyond use (30 years, a petabyte in MB) and keep arithmetic within 64 bits.
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Money: TypeAlias = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+Tokens: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+Price: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 
 _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _MEMORY = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
@@ -56,6 +59,13 @@ def _checked(check: Callable[[str], object]) -> AfterValidator:
         return value
 
     return AfterValidator(validate)
+
+
+def _check_quiet(text: str) -> None:
+    hour = r"(?:[01]?\d|2[0-3]):[0-5]\d"
+    found = re.fullmatch(rf"({hour})-({hour})", text)
+    if text and (found is None or found[1].zfill(5) == found[2].zfill(5)):
+        raise ValueError("must be two times of day, like 23:00-08:00")
 
 
 def _check_model(name: str) -> None:
@@ -239,7 +249,8 @@ class ChatSection(Section):
 class TasksSection(Section):
     """`[tasks]`: the budget of one task, and how many run.
 
-    `max_running` run at once, `per_owner` of them for one owner. One that has ended is deleted after
+    `max_running` run at once, `per_owner` of them for one owner. Without `max_usd` only tokens
+    bound one. One that has ended is deleted after
     `keep_days`; 0 keeps it.
     """
 
@@ -248,14 +259,66 @@ class TasksSection(Section):
     max_turns: Count = 40
     timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1800
     max_tokens: Count = 2_000_000
+    max_usd: Money | None = None
     sandbox_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 600
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+
+
+class PriceSection(Section):
+    """`[prices."PROVIDER:NAME"]`: what a model's tokens cost, in USD per million.
+
+    `cached` is the price of prompt tokens that the server had in its cache; without it they cost the same.
+    """
+
+    input: Price
+    output: Price
+    cached: Price | None = None
+
+
+class BudgetSection(Section):
+    """`[budget]`: what model calls may cost in a day and in a month, in USD and in tokens; None is no limit.
+
+    `total` is all of this home; the others hold for each owner, chat, task and bot. `reply_tokens` are
+    reserved for the reply of a call that a limit bounds, which may not be longer.
+    """
+
+    total_usd_per_day: Money | None = None
+    total_usd_per_month: Money | None = None
+    total_tokens_per_day: Tokens | None = None
+    total_tokens_per_month: Tokens | None = None
+    owner_usd_per_day: Money | None = None
+    owner_usd_per_month: Money | None = None
+    owner_tokens_per_day: Tokens | None = None
+    owner_tokens_per_month: Tokens | None = None
+    chat_usd_per_day: Money | None = None
+    chat_usd_per_month: Money | None = None
+    chat_tokens_per_day: Tokens | None = None
+    chat_tokens_per_month: Tokens | None = None
+    task_usd_per_day: Money | None = None
+    task_usd_per_month: Money | None = None
+    task_tokens_per_day: Tokens | None = None
+    task_tokens_per_month: Tokens | None = None
+    bot_usd_per_day: Money | None = None
+    bot_usd_per_month: Money | None = None
+    bot_tokens_per_day: Tokens | None = None
+    bot_tokens_per_month: Tokens | None = None
+    reply_tokens: Annotated[int, Field(ge=256, le=131_072)] = 4096
 
 
 class ResearchSection(Section):
     """`[research]`: the model of research, where none is chosen for it; None is the model of chats."""
 
     model: ModelName | None = None
+
+
+class SchedulesSection(Section):
+    """`[schedules]`: how many an owner may have, and the hours of a day in which nothing fires.
+
+    A fire in the `quiet` hours, such as `23:00-08:00` in the local time of its owner, waits for their end.
+    """
+
+    max_per_owner: Annotated[int, Field(ge=1, le=10_000)] = 100
+    quiet: Annotated[str, _checked(_check_quiet)] = ""
 
 
 class FetchSection(Section):
@@ -320,6 +383,9 @@ class Settings(Section):
     search: SearchSection = SearchSection()
     tasks: TasksSection = TasksSection()
     research: ResearchSection = ResearchSection()
+    budget: BudgetSection = BudgetSection()
+    prices: dict[ModelName, PriceSection] = {}
+    schedules: SchedulesSection = SchedulesSection()
     memory: MemorySection = MemorySection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()

@@ -12,6 +12,7 @@ import trio
 
 from actors import Actor, Backoff, Request, answers
 from rumi.databases import Trouble
+from rumi.journal.accounts import SettleLeft
 from rumi.journal.messages import (
     Accept,
     Expire,
@@ -176,6 +177,9 @@ class Journal(Actor[JournalMessage]):
         self._store = await self._open()
         shelf.file = self._identity()
         self._outbox = self._store.undelivered
+        if await self._offload(self._store.has_reservations):  # first of all that is written
+            self._waiting.append(_Job(SettleLeft()))
+            self._work.set()
         self._to_sweep.set()  # an earlier process may have left something
         self.start_soon(self._write, self._store)
         self.start_soon(self._watch)

@@ -1,6 +1,7 @@
 """Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
 
 from rumi.journal.messages import SLICE, DeleteChat, Expire, ExpiryCursor, Sweep
+from rumi.journal.spending import merge_chat
 from rumi.journal.transaction import steps
 from rumi.steps import Transaction
 
@@ -9,6 +10,12 @@ _OF_A_SESSION = (
     " AND (s.fresh OR (s.ended IS NULL AND (s.due = 0 OR s.due >= :now))))"
 )
 """Not of a session that goes on, nor of one that is still to be learned from."""
+
+_OF_EARLIER_MONTHS = (
+    " AND created < CAST(strftime('%s', :now, 'unixepoch', 'localtime', 'start of month', 'utc') AS INTEGER)"
+    " - 86400"
+)
+"""Older than the month that runs: its budgets count what was used since its first day."""
 
 _TABLES = (
     (
@@ -25,6 +32,7 @@ _TABLES = (
         " AND delivered IS NOT NULL AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = outbox.id)",
     ),
     ("summaries", "created", _OF_A_SESSION.format("summaries")),
+    *((table, "created", _OF_EARLIER_MONTHS) for table in ("usage", "grants", "budget_notices")),
 )
 """What expires, in this order: its table, the column of its age, and what has to be true of it."""
 
@@ -69,7 +77,10 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
         if left <= 0:
             return True
     transaction.db.execute("UPDATE tasks SET chat = '' WHERE chat = ?", (chat,))
-    for table in ("sessions", "summaries", "titles", "tainted_files"):
+    merge_chat(transaction, chat)
+    gone = "SELECT id FROM schedules WHERE chat = ?"
+    transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
+    for table in ("sessions", "summaries", "titles", "tainted_files", "schedules"):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -67,8 +67,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     cursor = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, task, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " model, project, task, schedule, notice, tainted, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             message.chat,
             clean(message.text),
@@ -82,7 +82,11 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.apart,
             message.channel,
             clean(message.model),
+            clean(message.project),
             message.task or None,
+            message.schedule or None,
+            message.notice,
+            message.tainted,
             reply or None,
         ),
     )
@@ -227,7 +231,8 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
     """Return the messages that a query finds; `found` is its text after FROM."""
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        f" model, coalesce(task, 0), coalesce(turn, '') FROM {found}",
+        " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, '')"
+        f" FROM {found}",
         values,
     )
     return tuple(
@@ -244,7 +249,11 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             apart=bool(apart),
             channel=channel,
             model=model,
+            project=project,
             task=task,
+            schedule=schedule,
+            notice=bool(notice),
+            tainted=bool(tainted),
             turn=turn,
         )
         for (
@@ -260,7 +269,11 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             apart,
             channel,
             model,
+            project,
             task,
+            schedule,
+            notice,
+            tainted,
             turn,
         ) in rows
     )

@@ -6,14 +6,20 @@ from typing import Final, TypeAlias
 from actors import Request
 from rumi.agent import Reason
 from rumi.databases import Trouble
+from rumi.journal.accounts import AccountMessage, Spending, Standing
 from rumi.journal.records import (
     ChatRecord,
     DueSessions,
     Figures,
+    Fired,
+    Firing,
     FoundEntries,
     HistoryEntry,
     Incoming,
     Lesson,
+    ScheduleFigures,
+    ScheduleRecord,
+    ScheduleState,
     Spent,
     StoredChat,
     StoredEntry,
@@ -105,7 +111,8 @@ class Settle(Request[int]):
 
     The first of them is the one that was worked on, and `reason` how that ended. Replies with the
     delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
-    None where the session has not changed. Without a `session` it is that in which the turn began.
+    None where the session has not changed. Without a `session` it is that in which the turn began. `noticed`
+    are budgets of which the reply says that they are nearly used up.
     """
 
     chat: str
@@ -115,6 +122,7 @@ class Settle(Request[int]):
     session: int = 0
     entries: tuple[HistoryEntry, ...] = ()
     due: float | None = None
+    noticed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,6 +509,136 @@ class OldTasks(Request[tuple[int, ...]]):
     before: float
 
 
+FAILURES: Final = 3
+"""A schedule whose work failed so often in a row is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddSchedule(Request[ScheduleRecord | None]):
+    """Store a schedule. Returns it with its number; the same one for the same `message`.
+
+    None: its owner has `most` that are not done.
+    """
+
+    schedule: ScheduleRecord
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSchedule(Request[ScheduleRecord | None]):
+    """Return a schedule; None for one that is not there."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListSchedules(Request[tuple[ScheduleRecord, ...]]):
+    """Return the schedules of an `owner`, or of all: those that are not done, and the latest that are."""
+
+    owner: str = ""
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchedule(Request[bool]):
+    """Pause a schedule, or have it go on at `instant`. Returns False if it is done, or not there."""
+
+    id: int
+    state: ScheduleState
+    instant: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSchedules(Request[int]):
+    """Pause all active schedules. Returns how many there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSchedules(Request[None]):
+    """Set when the next fires happen: each is a number, the instant that it had, the next, and its time."""
+
+    moves: tuple[tuple[int, float, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSchedule(Request[bool]):
+    """Delete a schedule. Returns False if it is not there."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class DueSchedules(Request[tuple[ScheduleRecord, ...]]):
+    """Return a slice of the active schedules that fire until `upto`, the first ones first."""
+
+    upto: float
+
+
+@dataclass(frozen=True, slots=True)
+class AheadSchedules(Request[tuple[ScheduleRecord, ...]]):
+    """Return a slice of the active recurring ones that were set later than `now`: the clock has gone back."""
+
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class CountSchedules(Request[ScheduleFigures]):
+    """Return how many schedules there are, and when the next one fires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fire(Request[tuple[Fired, ...]]):
+    """Do fires: advance each schedule, and store what its fire stores, in one transaction.
+
+    A fire whose instant is not the next one of its schedule does nothing: it was done before.
+    """
+
+    firings: tuple[Firing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSchedules(Request[tuple[ScheduleRecord, ...]]):
+    """Return the active schedules whose work failed `FAILURES` times in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseFailed(Request[Incoming | None]):
+    """Pause a schedule that fails, and store the `message` that says so. None if it is paused."""
+
+    id: int
+    message: Incoming
+
+
+@dataclass(frozen=True, slots=True)
+class MissedSchedules(Request[tuple[ScheduleRecord, ...]]):
+    """Return the schedules with missed instants that nobody was told of, of a `chat` or of all."""
+
+    chat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TellMissed(Request[Incoming | None]):
+    """Store the `message` that tells what a chat's schedules have missed. None if it was told before."""
+
+    chat: str
+    message: Incoming
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneOf(Request[str]):
+    """Return the time zone of an owner, empty where none was set."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetZone(Request[None]):
+    """Set the time zone of an owner."""
+
+    owner: str
+    zone: str
+
+
 JournalMessage: TypeAlias = (
     Accept
     | Begin
@@ -550,10 +688,30 @@ JournalMessage: TypeAlias = (
     | ListTasks
     | DeleteTask
     | OldTasks
+    | AccountMessage
+    | AddSchedule
+    | LoadSchedule
+    | ListSchedules
+    | SetSchedule
+    | PauseSchedules
+    | MoveSchedules
+    | DeleteSchedule
+    | DueSchedules
+    | AheadSchedules
+    | CountSchedules
+    | Fire
+    | FailedSchedules
+    | PauseFailed
+    | MissedSchedules
+    | TellMissed
+    | ZoneOf
+    | SetZone
 )
 
 READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
-    *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks),
+    *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks, Spending, Standing),
+    *(LoadSchedule, ListSchedules, DueSchedules, AheadSchedules, CountSchedules, FailedSchedules),
+    *(MissedSchedules, ZoneOf),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

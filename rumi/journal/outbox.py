@@ -3,9 +3,11 @@
 import json
 from dataclasses import replace
 
+from rumi.journal.ended_fires import fire_ended
 from rumi.journal.history import insert_history
 from rumi.journal.messages import Delivered, PartSent, Settle, Undeliverable, Undelivered, Waiting
 from rumi.journal.records import StoredReply
+from rumi.journal.spending import note_told
 from rumi.journal.transaction import clean, steps
 from rumi.steps import Transaction
 
@@ -18,6 +20,7 @@ def settle(request: Settle, transaction: Transaction) -> int:
         return int(replied[0] or 0)
     session = request.session or _session_of(transaction, request.messages[0])
     insert_history(transaction, request.chat, session, request.entries)
+    note_told(transaction, request.noticed)
     if request.due is not None:
         transaction.db.execute(
             "UPDATE sessions SET due = ?1,"
@@ -34,6 +37,8 @@ def settle(request: Settle, transaction: Transaction) -> int:
             for place, message in enumerate(request.messages)
         ],
     )
+    if request.reason is not None:
+        fire_ended(transaction, "messages", request.messages[0], request.reason)
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?1 WHERE id = ?2"
         " AND EXISTS (SELECT 1 FROM messages WHERE reply = ?2)"
@@ -99,7 +104,7 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
     """Return the chat's replies that no one has, oldest first, and those to the messages that are named."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
-        " coalesce(task, 0)"
+        " coalesce(task, 0), coalesce(schedule, 0)"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -112,8 +117,9 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         )
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for delivery, text, parts, message, turn, reason, origin, preview, task in rows:
-        reply = replies.get(delivery, StoredReply(delivery, (), text, parts=parts, task=task))
+    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule in rows:
+        first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule)
+        reply = replies.get(delivery, first)
         if message is not None:
             reply = replace(
                 reply,

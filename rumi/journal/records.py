@@ -82,7 +82,10 @@ class Incoming:
     shows its reply, which counts as delivered, unless a message that somebody sent shares it. `apart`: its
     turn has a history of its own, beside the chat's session. `channel` is the name of the one that it came
     through, empty where only its chat tells. `model` is the one that its window chose for it; empty: the
-    process's. `task` is the one whose result the message is, 0 for what somebody sent.
+    process's. `project` is the folder of its window, whose skills count for it. `task` is the one whose
+    result the message is, 0 for what somebody sent. `schedule` is the one that put it here: a person may be
+    away. `notice`: its text is its reply, no turn begins. `tainted`: its text may hold what came from
+    outside.
 
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
@@ -103,11 +106,20 @@ class Incoming:
     apart: bool = False
     channel: str = ""
     model: str = ""
+    project: str = ""
     task: int = 0
+    schedule: int = 0
+    notice: bool = False
+    tainted: bool = False
     id: int = 0
     before: int = 0
     turn: str = ""
     reply: int = 0
+
+    @property
+    def ready(self) -> bool:
+        """Return True if its text is its reply: a task's result, or what a schedule says."""
+        return bool(self.task) or self.notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +162,7 @@ class StoredReply:
     the source calls the first of the messages, None where none of them came from there, 0 where its number
     counts no more; `preview` what the source calls the message in which the answer grew (negative in files
     of earlier versions where an edit of it was in doubt); `parts` how much of the reply is there already;
-    `task` is the one whose result it brings.
+    `task` is the one whose result it brings, `schedule` the one that put the message there.
     """
 
     delivery: int
@@ -162,6 +174,7 @@ class StoredReply:
     preview: int | None = None
     parts: int = 0
     task: int = 0
+    schedule: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +237,8 @@ TaskState: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a task has used: model calls, tokens, sources read, seconds of its own and of its sandbox."""
+    """What a task has used: model calls, tokens, sources read, seconds of its own and of its sandbox, and the
+    price of its model calls in billionths of a USD."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -233,6 +247,7 @@ class Spent:
     sources: int = 0
     seconds: float = 0.0
     sandbox_s: float = 0.0
+    nano_usd: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,3 +279,83 @@ class TaskRecord:
     created: float = 0.0
     started: float = 0.0
     ended: float = 0.0
+    schedule: int = 0
+    """The one that began it, 0 for a task that somebody asked for."""
+
+
+ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot"]
+"""What a fire does: send the text, begin a turn with it, a research of it, or a bot."""
+
+ScheduleState: TypeAlias = Literal["active", "paused", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRecord:
+    """A schedule as it is stored: when it fires, and what a fire does.
+
+    `cron` is its recurrence in the local time of its `zone`; empty for one that fires once. Its next fire is
+    for the `instant`, and happens at `next_at`, in seconds since 1970. `failures` counts fires in a row whose
+    work failed, `missed` instants without a fire that nobody was told of, from `missed_at` on. `tainted`: its
+    text may hold what came from outside. `message` is the number of the command that asked for it. `fired` is
+    when it last fired. Numbers are 0 for what has not been.
+    """
+
+    owner: str
+    chat: str
+    kind: ScheduleKind
+    text: str
+    options: str = "{}"
+    cron: str = ""
+    zone: str = "UTC"
+    instant: float = 0.0
+    next_at: float = 0.0
+    state: ScheduleState = "active"
+    failures: int = 0
+    missed: int = 0
+    missed_at: float = 0.0
+    language: Language = "en"
+    model: str = ""
+    tainted: bool = False
+    message: int = 0
+    created: float = 0.0
+    id: int = 0
+    fired: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What a schedule's fire does, all of it in one transaction.
+
+    `instant` is the next one of the `schedule`, `of` the one that the fire is for where that is a later one;
+    the next is `then`, 0 for none. It stores a `message`, a `task`, both, or neither where the instant is
+    missed; `missed` instants are noted from `missed_at` on. `failed`: its work could not begin. `number` is
+    that of the message that asked for a fire now: the schedule keeps its next instant.
+    """
+
+    schedule: int
+    instant: float
+    of: float = 0.0
+    then: float = 0.0
+    message: Incoming | None = None
+    task: TaskRecord | None = None
+    missed: int = 0
+    missed_at: float = 0.0
+    failed: bool = False
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What a fire has stored: nothing where that instant has fired before, or where it is missed."""
+
+    message: Incoming | None = None
+    task: TaskRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFigures:
+    """How many schedules there are in each state, and when the next fire happens: infinity for none."""
+
+    active: int
+    paused: int
+    next_at: float

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 13
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -25,7 +25,11 @@ CREATE TABLE messages (
     apart    INTEGER NOT NULL DEFAULT 0,      -- its turn has a history of its own
     channel  TEXT NOT NULL DEFAULT '',        -- the name of the one that it came through
     model    TEXT NOT NULL DEFAULT '',        -- the one that its window chose for it
-    task     INTEGER             -- the one whose result it brings
+    task     INTEGER,            -- the one whose result it brings
+    project  TEXT NOT NULL DEFAULT '',        -- the folder whose skills count for it as well
+    schedule INTEGER,            -- the one that put it here
+    notice   INTEGER NOT NULL DEFAULT 0,      -- its text is its reply: no turn begins
+    tainted  INTEGER NOT NULL DEFAULT 0       -- its text may hold what came from outside
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -122,10 +126,99 @@ CREATE TABLE tasks (
     tainted  INTEGER NOT NULL DEFAULT 0,      -- something in its answer came from outside
     created  REAL NOT NULL,
     started  REAL,
-    ended    REAL
+    ended    REAL,
+    schedule INTEGER             -- the one that began it
 );
 CREATE INDEX tasks_open ON tasks (id) WHERE ended IS NULL;
 CREATE INDEX tasks_of_owner ON tasks (owner, id);
+CREATE TABLE usage (             -- what model calls have used, summed up
+    id       INTEGER PRIMARY KEY,
+    day      TEXT NOT NULL,      -- the local date on which they began
+    owner    TEXT NOT NULL,
+    chat     TEXT NOT NULL,      -- empty: of a chat that was deleted
+    task     INTEGER NOT NULL,   -- 0: of no task
+    bot      TEXT NOT NULL,
+    model    TEXT NOT NULL,
+    tool     TEXT NOT NULL,      -- the one that a reply called, empty for an answer in words
+    calls    INTEGER NOT NULL,
+    tool_calls INTEGER NOT NULL,
+    prompt   INTEGER NOT NULL,   -- tokens
+    completion INTEGER NOT NULL,
+    cached   INTEGER NOT NULL,   -- of the prompt
+    nano     INTEGER NOT NULL,   -- billionths of a USD
+    unpriced INTEGER NOT NULL,   -- tokens without a known price
+    estimated INTEGER NOT NULL,  -- calls of which no server said what they used
+    created  REAL NOT NULL,
+    UNIQUE (day, owner, chat, task, bot, model, tool)
+);
+CREATE INDEX usage_of_task ON usage (task) WHERE task;
+CREATE TABLE reservations (      -- model calls that run while a budget bounds them
+    key      TEXT PRIMARY KEY,
+    day      TEXT NOT NULL,
+    owner    TEXT NOT NULL,
+    chat     TEXT NOT NULL,
+    task     INTEGER NOT NULL,
+    bot      TEXT NOT NULL,
+    model    TEXT NOT NULL,
+    prompt   INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    nano     INTEGER NOT NULL,
+    priced   INTEGER NOT NULL,   -- the model's price is known
+    created  REAL NOT NULL
+);
+CREATE TABLE grants (            -- what was allowed on top of the budgets of a day
+    id       INTEGER PRIMARY KEY,
+    day      TEXT NOT NULL,
+    owner    TEXT NOT NULL,
+    chat     TEXT NOT NULL,
+    nano     INTEGER NOT NULL,
+    tokens   INTEGER NOT NULL,
+    created  REAL NOT NULL
+);
+CREATE TABLE budget_notices (    -- budgets of a period about which people were told
+    key      TEXT PRIMARY KEY,
+    created  REAL NOT NULL
+);
+CREATE TABLE schedules (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner    TEXT NOT NULL,
+    chat     TEXT NOT NULL,
+    kind     TEXT NOT NULL,      -- what a fire does: text, turn, research, bot
+    text     TEXT NOT NULL,
+    options  TEXT NOT NULL,      -- JSON: its kind's
+    cron     TEXT NOT NULL,      -- its recurrence, empty for one that fires once
+    zone     TEXT NOT NULL,      -- the time zone of its local time
+    instant  REAL NOT NULL,      -- the time that the next fire is for
+    next_at  REAL NOT NULL,      -- when that fire happens: later than its instant where it was put off
+    state    TEXT NOT NULL,      -- active, paused, done
+    failures INTEGER NOT NULL DEFAULT 0,      -- fires in a row whose work failed
+    missed   INTEGER NOT NULL DEFAULT 0,      -- instants without a fire that nobody was told of yet
+    missed_at REAL NOT NULL DEFAULT 0,        -- the first of them
+    language TEXT NOT NULL,
+    model    TEXT NOT NULL,
+    tainted  INTEGER NOT NULL,   -- its text may hold what came from outside
+    message  INTEGER UNIQUE,     -- the command that asked for it
+    created  REAL NOT NULL,
+    touched  REAL NOT NULL       -- when its next fire was last set
+);
+CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
+CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
+CREATE INDEX schedules_missed ON schedules (chat) WHERE missed;
+CREATE INDEX schedules_of_owner ON schedules (owner, id);
+CREATE INDEX schedules_of_chat ON schedules (chat);
+CREATE INDEX schedules_touched ON schedules (touched);
+CREATE TABLE fires (             -- what has fired: an instant of a schedule fires once
+    schedule INTEGER NOT NULL,
+    instant  REAL NOT NULL,      -- of a fire that a command asked for: minus the number of its message
+    at       REAL NOT NULL,
+    message  INTEGER,
+    task     INTEGER,
+    PRIMARY KEY (schedule, instant)
+) WITHOUT ROWID;
+CREATE TABLE zones (             -- the time zones of owners
+    owner TEXT PRIMARY KEY,
+    zone  TEXT NOT NULL
+);
 """
 
 MIGRATIONS = {
@@ -212,6 +305,53 @@ CREATE TABLE tasks (
 );
 CREATE INDEX tasks_open ON tasks (id) WHERE ended IS NULL;
 CREATE INDEX tasks_of_owner ON tasks (owner, id);
+""",
+    11: """
+ALTER TABLE messages ADD COLUMN project TEXT NOT NULL DEFAULT '';
+CREATE TABLE usage (
+    id INTEGER PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    task INTEGER NOT NULL, bot TEXT NOT NULL, model TEXT NOT NULL, tool TEXT NOT NULL,
+    calls INTEGER NOT NULL, tool_calls INTEGER NOT NULL, prompt INTEGER NOT NULL,
+    completion INTEGER NOT NULL, cached INTEGER NOT NULL, nano INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL, estimated INTEGER NOT NULL, created REAL NOT NULL,
+    UNIQUE (day, owner, chat, task, bot, model, tool)
+);
+CREATE INDEX usage_of_task ON usage (task) WHERE task;
+CREATE TABLE reservations (
+    key TEXT PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    task INTEGER NOT NULL, bot TEXT NOT NULL, model TEXT NOT NULL, prompt INTEGER NOT NULL,
+    completion INTEGER NOT NULL, nano INTEGER NOT NULL, priced INTEGER NOT NULL, created REAL NOT NULL
+);
+CREATE TABLE grants (
+    id INTEGER PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    nano INTEGER NOT NULL, tokens INTEGER NOT NULL, created REAL NOT NULL
+);
+CREATE TABLE budget_notices (key TEXT PRIMARY KEY, created REAL NOT NULL);
+""",
+    12: """
+ALTER TABLE messages ADD COLUMN schedule INTEGER;
+ALTER TABLE messages ADD COLUMN notice INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN tainted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN schedule INTEGER;
+CREATE TABLE schedules (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, chat TEXT NOT NULL, kind TEXT NOT NULL,
+    text TEXT NOT NULL, options TEXT NOT NULL, cron TEXT NOT NULL, zone TEXT NOT NULL,
+    instant REAL NOT NULL, next_at REAL NOT NULL, state TEXT NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0, missed INTEGER NOT NULL DEFAULT 0,
+    missed_at REAL NOT NULL DEFAULT 0, language TEXT NOT NULL, model TEXT NOT NULL,
+    tainted INTEGER NOT NULL, message INTEGER UNIQUE, created REAL NOT NULL, touched REAL NOT NULL
+);
+CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
+CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
+CREATE INDEX schedules_missed ON schedules (chat) WHERE missed;
+CREATE INDEX schedules_of_owner ON schedules (owner, id);
+CREATE INDEX schedules_of_chat ON schedules (chat);
+CREATE INDEX schedules_touched ON schedules (touched);
+CREATE TABLE fires (
+    schedule INTEGER NOT NULL, instant REAL NOT NULL, at REAL NOT NULL, message INTEGER, task INTEGER,
+    PRIMARY KEY (schedule, instant)
+) WITHOUT ROWID;
+CREATE TABLE zones (owner TEXT PRIMARY KEY, zone TEXT NOT NULL);
 """,
 }
 """What leads from a version to the next one."""

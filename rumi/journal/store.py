@@ -26,7 +26,16 @@ from rumi.databases import (
     why_unwritten,
 )
 from rumi.errors import RumiError, UsageError
-from rumi.journal import forgetting, inbox, lessons, outbox, reading, tasks  # noqa: F401  # they register their steps
+from rumi.journal import (  # noqa: F401  # they register their steps
+    forgetting,
+    inbox,
+    lessons,
+    outbox,
+    reading,
+    schedules,
+    spending,
+    tasks,
+)
 from rumi.journal.messages import READS
 from rumi.journal.schema import STATE
 from rumi.journal.transaction import steps
@@ -80,6 +89,10 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    def has_reservations(self) -> bool:
+        """Return True if model calls are reserved: in a file just opened, by earlier processes."""
+        return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None
 
     def run(self, requests: Sequence[Request[Any]]) -> list[object]:
         """Do all of them in one transaction and return their replies, or do none and raise.

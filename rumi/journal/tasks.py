@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from typing import Final, get_args
 
 from rumi.chat_ids import task_key
+from rumi.journal.ended_fires import fire_ended
 from rumi.journal.forgetting import delete_chat
 from rumi.journal.history import history_of, insert_history, session_of
 from rumi.journal.inbox import LANGUAGES, insert_message
@@ -32,7 +33,7 @@ MOST_ENTRIES: Final = 10_000
 _STATES: Final = get_args(TaskState)
 _FIELDS: Final = (
     "id, kind, owner, chat, parent, message, attached, question, options, language, model, state, answer,"
-    " report, spent, tainted, created, started, ended"
+    " report, spent, tainted, created, started, ended, schedule"
 )
 
 
@@ -44,13 +45,26 @@ def add_task(request: AddTask, transaction: Transaction) -> TaskRecord:
         found = _tasks(transaction, "message = ?", task.message)
         if found:
             return found[0]
+    return insert_task(task, transaction)
+
+
+def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
+    """Store a task that is to run; return it with its number."""
     now = transaction.now()
     cursor = transaction.db.execute(
         "INSERT INTO tasks (kind, owner, chat, parent, message, attached, question, options, language, model,"
-        " state, created) VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, 'queued', ?)",
+        " schedule, state, created)"
+        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), 'queued', ?)",
         (
             *(task.kind, task.owner, task.chat, task.parent, task.message, task.attached),
-            *(clean(task.question), clean(task.options), task.language, clean(task.model), now),
+            *(
+                clean(task.question),
+                clean(task.options),
+                task.language,
+                clean(task.model),
+                task.schedule,
+                now,
+            ),
         ),
     )
     assert cursor.lastrowid is not None
@@ -118,6 +132,7 @@ def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
     )
     if request.spent is not None:
         _spend(transaction, request.id, request.spent)
+    fire_ended(transaction, "tasks", request.id, request.state)
     if not request.message or task.attached or not task.chat:
         return None
     message = Incoming(chat=task.chat, text=request.message, language=task.language, task=task.id)
@@ -180,7 +195,7 @@ def _task(row: dict[str, object]) -> TaskRecord:
         spent = Spent(**json.loads(str(row.pop("spent"))))
     except (ValueError, TypeError):
         spent = Spent()
-    numbers = ("parent", "message", "started", "ended")
+    numbers = ("parent", "message", "started", "ended", "schedule")
     row |= {name: row[name] or 0 for name in numbers}
     row |= {name: bool(row[name]) for name in ("attached", "tainted")}
     row["language"] = row["language"] if row["language"] in LANGUAGES else "en"

@@ -3,7 +3,7 @@
 from rumi.steps import Steps
 
 steps = Steps()
-"""The functions of `inbox`, `outbox`, `history`, `reading`, `lessons`, `tasks` and `forgetting`."""
+"""The functions of `inbox`, `outbox`, `history`, `reading`, `lessons`, `tasks`, `spending`, `forgetting`."""
 
 
 def clean(text: str) -> str:

@@ -81,6 +81,10 @@ def _words(entry: Entry, language: Language) -> str:
             tokens = (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
             turn, reason = str(entry.get("turn") or ""), str(entry.get("stopped_reason") or "")
             return texts.log_turn_finished(language, turn, reason, tokens, entry.get("cached_tokens") or 0)
+        case "model_call":
+            tokens = (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
+            usd = (entry.get("nano_usd") or 0) / 1e9
+            return texts.log_model_call(language, str(entry.get("model") or ""), tokens, usd)
         case "confirm":
             return texts.log_confirm(language, str(entry.get("text") or ""))
         case "confirmed":

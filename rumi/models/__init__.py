@@ -21,6 +21,7 @@ from rumi.models.types import (  # isort: skip  the contract, which the other mo
     ToolCallNamed,
     ToolSpec,
     Usage,
+    Used,
     Waiting,
 )
 from rumi.models.actor import ModelsRef
@@ -43,6 +44,7 @@ from rumi.models.fitting import (
     shortened,
     text_tokens,
 )
+from rumi.models.metering import Account, Counted, Hold, Limit, Meter, Period, Scope, Unit
 from rumi.models.offline import Offline
 from rumi.models.rates import RateLimits
 from rumi.models.room import Room, context_of, prompt_share
@@ -53,12 +55,17 @@ from rumi.models.trying import LocalServer, local_servers, offered, try_out
 __all__ = [
     "OFFLINE",
     "SHORT_CHARS",
+    "Account",
     "Chain",
+    "Counted",
     "CustomServer",
     "Discarded",
     "Emit",
+    "Hold",
+    "Limit",
     "LocalServer",
     "Message",
+    "Meter",
     "Model",
     "ModelError",
     "ModelEvent",
@@ -67,9 +74,11 @@ __all__ = [
     "ModelSettings",
     "ModelsRef",
     "Offline",
+    "Period",
     "RateLimits",
     "Reply",
     "Room",
+    "Scope",
     "Server",
     "Step",
     "TextDelta",
@@ -77,7 +86,9 @@ __all__ = [
     "ToolCallNamed",
     "ToolSpec",
     "Transcriber",
+    "Unit",
     "Usage",
+    "Used",
     "Waiting",
     "build_models",
     "context_of",

@@ -60,9 +60,10 @@ def body_of(
     temperature = sampling.temperature if request.temperature is None else request.temperature
     if temperature is not None:
         body["temperature"] = temperature
-    if sampling.max_output_tokens is not None and not small_plan:
+    bounds = [n for n in (sampling.max_output_tokens, request.max_output_tokens) if n is not None]
+    if bounds and not small_plan:
         # `max_tokens` is deprecated at Groq, but many self-hosted servers know only this name.
-        body["max_completion_tokens" if groq else "max_tokens"] = sampling.max_output_tokens
+        body["max_completion_tokens" if groq else "max_tokens"] = min(bounds)
     if not groq:
         body["stream_options"] = {"include_usage": True}
     return body

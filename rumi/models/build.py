@@ -12,6 +12,7 @@ from rumi.models.actor import Models, ModelsMessage, ModelsRef
 from rumi.models.body import Sampling
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions
+from rumi.models.metering import Account, Meter
 from rumi.models.offline import Offline
 from rumi.models.room import Room
 from rumi.models.server import Server
@@ -114,16 +115,26 @@ class ModelSet:
         *,
         language: Language | None = None,
         chosen: str = "",
+        account: Account | None = None,
+        meter: Meter | None = None,
     ) -> Model:
         """Return the model for a chat: the `chosen` one, or the first.
 
-        Without `permits`, its calls are not counted.
+        Without `permits`, simultaneous calls are not bounded; without a `meter`, no budget holds. The
+        `account` is who the calls are for.
 
         Raises:
             ConfigError: The chosen model cannot be used.
         """
         steps = self.steps_of(chosen) if chosen else self.steps
-        return Chain(steps, chat=chat, permits=permits, language=language or self.language)
+        return Chain(
+            steps,
+            chat=chat,
+            permits=permits,
+            language=language or self.language,
+            account=account,
+            meter=meter,
+        )
 
     async def aclose(self) -> None:
         """Close all servers' idle connections, if no actor does."""

@@ -14,6 +14,7 @@ from rumi import texts
 from rumi.models.actor import CallEnded, HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.chat_completions import Seen
 from rumi.models.fitting import fitted, request_tokens
+from rumi.models.metering import Account, Meter, counted
 from rumi.models.rates import RateLimits
 from rumi.models.room import Room
 from rumi.models.types import (
@@ -26,6 +27,9 @@ from rumi.models.types import (
     ModelRequest,
     Reply,
     TextDelta,
+    ToolCallNamed,
+    Usage,
+    Used,
     Waiting,
 )
 from rumi.texts import Language
@@ -73,15 +77,21 @@ class Step:
 
 
 class _Ear:
-    """Passes events on, and remembers if it passed words that a further attempt would make void."""
+    """Passes events on, and remembers if it passed words that a further attempt would make void.
+
+    `begun`: something of the reply of this attempt came.
+    """
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._words = False
+        self.begun = False
 
     def __call__(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta):
             self._words = True
+        if isinstance(event, TextDelta | ToolCallNamed):
+            self.begun = True
         self._emit(event)
 
     def discard(self) -> None:
@@ -107,6 +117,9 @@ class Chain:
     tool call, the next attempt tells it so.
 
     Without `permits` no permit is asked for: for a single chat, or a test. All waiting is on trio's clock.
+
+    The `meter` is asked before each attempt, for the `account`, and told after it what was used. If it
+    refuses, no other model is tried.
     """
 
     def __init__(
@@ -117,6 +130,8 @@ class Chain:
         permits: ModelsRef | None = None,
         language: Language = "en",
         random: Random | None = None,
+        account: Account | None = None,
+        meter: Meter | None = None,
     ) -> None:
         if not steps:
             raise ValueError("a chain needs a model")
@@ -125,6 +140,8 @@ class Chain:
         self._permits = permits
         self._language: Language = language
         self._random = random or Random()
+        self._account = account or Account(chat)
+        self._meter = meter
 
     @property
     def name(self) -> str:
@@ -160,6 +177,8 @@ class Chain:
             outcome = await self._ask(step, request, ear)
             if isinstance(outcome, Reply):
                 return outcome
+            if outcome.kind == "budget":
+                raise outcome
             failures.append(outcome)
             if outcome.kind == "auth":
                 refused_keys.add(step.server)
@@ -205,9 +224,9 @@ class Chain:
 
     async def _attempt(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
         if self._permits is None or step.server is None:
-            return await _reply(step.model, request, ear, None)
-        tokens = request_tokens(request) + EXPECTED_REPLY_TOKENS
-        permit = HoldPermit(self._chat, step.server, step.model.name, tokens)
+            return await self._metered(step.model, request, ear, None)
+        tokens = request_tokens(request)
+        permit = HoldPermit(self._chat, step.server, step.model.name, tokens + EXPECTED_REPLY_TOKENS)
         return await self._with_permit(self._permits, permit, step.model, request, ear)
 
     async def _with_permit(
@@ -224,13 +243,42 @@ class Chain:
             nursery.start_soon(_hold, permits, permit)
             outcome = await self._granted(permits, permit, ear)
             if outcome is None:
-                outcome = await _reply(model, request, ear, seen)
+                tokens = permit.tokens - EXPECTED_REPLY_TOKENS
+                outcome = await self._metered(model, request, ear, seen, tokens)
                 if isinstance(outcome, Reply) or outcome.kind in REFUSALS:
                     with suppress(ActorCrashed, ActorStopped):
                         await permits.ask(CallEnded(permit, not isinstance(outcome, Reply)))
             nursery.cancel_scope.cancel()
         assert outcome is not None
         return outcome
+
+    async def _metered(
+        self, model: Model, request: ModelRequest, ear: _Ear, seen: Seen | None, tokens: int | None = None
+    ) -> Reply | ModelError:
+        """Make one attempt that the meter allows, and have it counted; cut off, it counts as reserved.
+
+        `tokens` are those of the request, where they are known.
+        """
+        if self._meter is None:
+            return await _reply(model, request, ear, seen)
+        if tokens is None:
+            tokens = request_tokens(request)
+        hold = await self._meter.reserve(self._account, model.name, tokens, self._language)
+        if isinstance(hold, ModelError):
+            return hold
+        outcome: Reply | ModelError | None = None
+        ear.begun = False
+        try:
+            if hold.most_reply is not None:
+                request = replace(request, max_output_tokens=hold.most_reply)
+            outcome = await _reply(model, request, ear, seen)
+        finally:
+            if outcome is None:
+                hold.abandon()
+        usage = await hold.settle(counted(outcome, tokens, begun=ear.begun))
+        if usage != Usage():
+            ear(Used(model.name, usage))
+        return replace(outcome, usage=usage) if isinstance(outcome, Reply) else outcome
 
     async def _granted(self, permits: ModelsRef, permit: HoldPermit, ear: _Ear) -> ModelError | None:
         """Wait for the permit, and emit the wait. Return an error if the wait would be too long."""

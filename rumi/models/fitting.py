@@ -197,8 +197,7 @@ def message_tokens(message: Message) -> int:
 
 def tool_tokens(tool: ToolSpec) -> int:
     """Return about how many tokens a tool's description takes in a prompt."""
-    schema = json.dumps(tool.parameters, default=dict)
-    return PER_TOOL + text_tokens(tool.name) + text_tokens(tool.description) + text_tokens(schema)
+    return PER_TOOL + text_tokens(tool.name) + text_tokens(tool.description) + text_tokens(tool.schema)
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:

@@ -121,6 +121,10 @@ def _repository(match: re.Match[str]) -> Mapping[str, str]:
     return {"uri": match["name"].strip("<>"), "question": match["rest"].strip()}
 
 
+def _remind(match: re.Match[str]) -> Mapping[str, str]:
+    return {"at": match["name"].strip(), "text": match["rest"].strip()}
+
+
 def _file(name: str) -> str:
     """Return a file's name as one word of a command; never an option."""
     name = _name(name)
@@ -161,6 +165,8 @@ _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"investig[aá]\s" + _REST, "es", "research", _research),
     (r"search\s" + _REST, "en", "web_search", _search),
     (r"busc[aá]\s" + _REST, "es", "web_search", _search),
+    (r"remind\s+me\s+(?P<name>[^\n]+?):\s" + _REST, "en", "remind", _remind),
+    (r"rec(?:o|ue|ué)rdame\s+(?P<name>[^\n]+?):\s" + _REST, "es", "remind", _remind),
     (r"remember\s(?P<name>[^=]*[^=\s][^=]*)=" + _REST, "en", "remember", _remember),
     (r"record[aá]\s(?P<name>[^=]*[^=\s][^=]*)=" + _REST, "es", "remember", _remember),
     (r"recuerda\s(?P<name>[^=]*[^=\s][^=]*)=" + _REST, "es", "remember", _remember),

@@ -3,8 +3,10 @@
 The shapes follow OpenAI's chat completions, which Groq and the self-hosted servers share.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 from rumi.errors import RumiError
@@ -39,13 +41,18 @@ class Message:
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSpec:
     """A tool as a model sees it. `parameters` is a JSON schema of an object."""
 
     name: str
     description: str
     parameters: Mapping[str, object]
+
+    @cached_property
+    def schema(self) -> str:
+        """`parameters` as JSON. It is made once, because each call of each turn sends and measures it."""
+        return json.dumps(self.parameters, default=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class ModelRequest:
     `temperature` and `effort` replace the configuration's for this call. `words_only`: the last message asks
     for words, and no tool will run; they are listed all the same, since Groq refuses a reply that calls one
     that is not. `schema` is that of the JSON object that the answer must be, where the server can see to it;
-    it is ignored with `tools`.
+    it is ignored with `tools`. `max_output_tokens` bounds the reply besides the configuration's bound.
     """
 
     messages: tuple[Message, ...]
@@ -64,24 +71,28 @@ class ModelRequest:
     words_only: bool = False
     effort: Effort | None = None
     schema: Mapping[str, object] | None = None
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as the server counted them; zero if it did not report them.
 
-    `cached_tokens` are the prompt tokens that the server had in its cache.
+    `cached_tokens` are the prompt tokens that the server had in its cache. `nano_usd` is the price of all of
+    it in billionths of a USD, 0 where no price is known.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    nano_usd: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.nano_usd + other.nano_usd,
         )
 
 
@@ -127,7 +138,15 @@ class Waiting:
     why: str
 
 
-ModelEvent: TypeAlias = TextDelta | ToolCallNamed | Discarded | Waiting
+@dataclass(frozen=True, slots=True)
+class Used:
+    """An attempt at a model call was counted: what it used, and its price."""
+
+    model: str
+    usage: Usage
+
+
+ModelEvent: TypeAlias = TextDelta | ToolCallNamed | Discarded | Waiting | Used
 Emit: TypeAlias = Callable[[ModelEvent], None]
 
 FailureKind: TypeAlias = Literal[
@@ -141,6 +160,7 @@ FailureKind: TypeAlias = Literal[
     "malformed",  # the stream violated the protocol
     "empty",  # neither words nor tool calls
     "refused",  # any other 4xx
+    "budget",  # nothing was asked: a budget is used up, or a price is missing
 ]
 
 

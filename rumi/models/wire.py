@@ -75,7 +75,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
         "function": {
             "name": tool.name,
             "description": sendable(tool.description),
-            "parameters": plain(tool.parameters),
+            "parameters": json.loads(tool.schema),
         },
     }
 

@@ -29,6 +29,20 @@ class Begin(Protocol):
         ...
 
 
+def _specs(
+    name: str, description: str, own: Mapping[str, object], needed: tuple[str, ...]
+) -> tuple[ToolSpec, ToolSpec]:
+    """Return a tool as models see it: one that waits for its answer, and one that need not."""
+
+    def spec(more: Mapping[str, object]) -> ToolSpec:
+        properties = {"question": _TEXT, **own, **more}
+        return ToolSpec(
+            name, description, {"type": "object", "properties": properties, "required": list(needed)}
+        )
+
+    return spec({}), spec({"background": _BACKGROUND})
+
+
 class ResearchTool:
     """The tool `research`: a researcher of its own reads the web and answers with sources.
 
@@ -38,11 +52,12 @@ class ResearchTool:
 
     concurrent = True
     name = "research"
-    description = (
-        "Have a researcher read the web and answer with sources, in minutes; in the background if need be."
+    specs = _specs(
+        name,
+        "Have a researcher read the web and answer with sources, in minutes; in the background if need be.",
+        {"urls": {"type": "array", "items": _TEXT}},
+        ("question",),
     )
-    own: Mapping[str, object] = {"urls": {"type": "array", "items": _TEXT}}
-    needed: tuple[str, ...] = ("question",)
     kind = "web"
 
     def __init__(
@@ -52,11 +67,7 @@ class ResearchTool:
         self._task = task
         self._places = places
         self._begin = begin
-        properties: dict[str, object] = {"question": _TEXT, **self.own}
-        if begin is not None:
-            properties["background"] = _BACKGROUND
-        parameters = {"type": "object", "properties": properties, "required": list(self.needed)}
-        self.spec = ToolSpec(self.name, self.description, parameters)
+        self.spec = self.specs[begin is not None]
 
     async def prepare(self) -> None:
         """Nothing has to be made ready."""
@@ -113,9 +124,7 @@ class RepositoryTool(ResearchTool):
     """The tool `research_repo`: a researcher of its own reads a repository."""
 
     name = "research_repo"
-    description = "The same with a git repository."
-    own: Mapping[str, object] = {"uri": _TEXT, "ref": _TEXT}
-    needed = ("uri", "question")
+    specs = _specs(name, "The same with a git repository.", {"uri": _TEXT, "ref": _TEXT}, ("uri", "question"))
     kind = "repo"
 
     def _asked(self, arguments: Mapping[str, object]) -> dict[str, str] | str:

@@ -11,12 +11,12 @@ MOST_LISTED: Final = 50
 MOST_CHARS: Final = 160
 
 
-async def skills_command(ask: Ask, language: Language, rest: str) -> str:
-    """Return the answer to `/skills` and the words after it, in Markdown."""
+async def skills_command(ask: Ask, language: Language, rest: str, project: str = "") -> str:
+    """Return the answer to `/skills` and the words after it, in Markdown; a `project`'s skills count."""
     name = rest.strip()
     if not name:
-        return _listed(language, await ask(Listing()))
-    found = await ask(Info(name))
+        return _listed(language, await ask(Listing(project)))
+    found = await ask(Info(name, project))
     if not isinstance(found, SkillEntry):
         return texts.skill_unknown(language, _verbatim(name[:80]))
     return _described(language, found)

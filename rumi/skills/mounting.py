@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -22,24 +23,50 @@ from rumi.skills.types import Skill, SkillError
 logger = logging.getLogger(__name__)
 
 INSIDE = "/skills"
+PROJECTS = ".projects"
+"""The folder for the skills of windows' folders. Nothing lists it: a command needs the name of one in it."""
+
+MOST_PROJECTS = 1_000
 MOST_RECORD_BYTES = 10_000_000
 
 
 class Mounts:
-    """Keeps the folder as the skills are. A file beside it records what each copy was made from."""
+    """Keeps the folder as the skills are. A file beside it records what each copy was made from.
 
-    def __init__(self, folder: Path, trusted: TrustedSkills) -> None:
+    `inside` is its path in a sandbox.
+    """
+
+    def __init__(self, folder: Path, trusted: TrustedSkills, inside: str = INSIDE) -> None:
+        self.inside = inside
         self._folder = folder
         self._trusted = trusted
         self._record = folder.with_name(f"{folder.name}.json")
         self._kept = self._recorded()
         self._stored = dict(self._kept)
 
+    def of_project(self, project: str) -> "Mounts":
+        """Return the folder for the skills of one project, below this one, in which nobody can list it.
+
+        Its name stays the same, because conversations name it.
+        """
+        names = self._folder.with_name(f"{self._folder.name}-projects.json")
+        known = _read_names(names)
+        place = self._folder / PROJECTS
+        with contextlib.suppress(OSError):  # then the copies, too, cannot be made, and each says why
+            place.mkdir(parents=True, exist_ok=True)
+            place.chmod(0o311)
+        if project not in known:
+            known[project] = secrets.token_hex(8)
+            kept = list(known.items())[-MOST_PROJECTS:]
+            with contextlib.suppress(OSError):
+                replace_file(names, json.dumps(dict(kept)).encode())
+        return Mounts(place / known[project], self._trusted, f"{self.inside}/{PROJECTS}/{known[project]}")
+
     def keep(self, skills: Iterable[Skill]) -> None:
         """Have these skills in the folder and no others: those that were disabled, untrusted or removed."""
         wanted = {skill.name: skill for skill in skills}
         try:
-            for name in {each.name for each in self._folder.iterdir()} - wanted.keys():
+            for name in {each.name for each in self._folder.iterdir()} - {*wanted, PROJECTS}:
                 self._drop(name)
         except FileNotFoundError:
             pass
@@ -107,13 +134,7 @@ class Mounts:
             shutil.rmtree(Path(building, "old"), ignore_errors=True)
 
     def _recorded(self) -> dict[str, str]:
-        try:
-            with open(os.open(self._record, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                return {
-                    str(name): str(each) for name, each in json.loads(file.read(MOST_RECORD_BYTES)).items()
-                }
-        except (OSError, ValueError, AttributeError, RecursionError):
-            return {}
+        return _read_names(self._record)
 
     def _write_record(self) -> None:
         """Store what the copies were made from, if that changed. Without it, the next start copies again."""
@@ -121,3 +142,13 @@ class Mounts:
             with contextlib.suppress(OSError):
                 replace_file(self._record, json.dumps(self._kept).encode())
                 self._stored = dict(self._kept)
+
+
+def _read_names(file: Path) -> dict[str, str]:
+    """Return what a file of names and texts says; nothing if it cannot be read."""
+    try:
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
+            found = json.loads(opened.read(MOST_RECORD_BYTES))
+            return {str(name): str(each) for name, each in found.items()}
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return {}

@@ -155,7 +155,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Request[Listed]):
-    """Ask for all skills."""
+    """Ask for all skills, with those of a folder as well, where one is named as the `project`."""
+
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,7 @@ class Info(Request["SkillEntry | SkillError"]):
     """Ask for one skill, enabled or not."""
 
     name: str
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,7 @@ class Body(Request["Opened | SkillError"]):
 
     name: str
     about: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,7 @@ class FileOf(Request["ReadFile | SkillError"]):
 
     name: str
     path: str
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,7 @@ class ForPrompt(Request[PromptSkills]):
     query: str
     limit: int
     told: tuple[str, ...] = ()
+    project: str = ""
 
 
 SkillsMessage: TypeAlias = Listing | Info | Body | FileOf | ForPrompt

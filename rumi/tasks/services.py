@@ -8,19 +8,19 @@ from actors import ActorRef
 from rumi.agent import TurnLimits
 from rumi.chats import Publisher, Sandboxes, Workspaces
 from rumi.fair_limiter import FairLimiter
-from rumi.journal import Incoming, JournalMessage
-from rumi.models import Model
+from rumi.journal import Incoming, JournalMessage, TaskRecord
+from rumi.models import Account, Limit, Model
 from rumi.tasks.kinds import TaskKind
-from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
     """The budget of one task, and the bounds for all. Times in seconds.
 
-    `turn` has the model calls and the time, `max_tokens` counts prompts and replies, `sandbox_s` the time in
-    which commands ran. `max_running` tasks run at once, `per_owner` of them for one owner; `max_open` is how
-    many an owner may have that have not ended. They are kept for `keep_s` after their end, 0 for ever.
+    `turn` has the model calls, the time and the money; `max_tokens` counts prompts and replies, `sandbox_s`
+    the time in which commands ran. `max_running` tasks run at once, `per_owner` of them for one owner;
+    `max_open` is how many an owner may have that have not ended. They are kept for `keep_s` after their end,
+    0 for ever.
     """
 
     turn: TurnLimits
@@ -33,11 +33,22 @@ class TaskLimits:
     keep_s: float = 0.0
 
 
+def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
+    """Return who the task's model calls are for, with its own bound in money.
+
+    It leaves as much again for the last answer: at the bound itself the task ends, and says what it found.
+    """
+    most = limits.turn.max_nano_usd
+    own = () if most is None else (Limit("task", "usd", "ever", 2 * most),)
+    return Account(task.chat, task.owner, task.id, limits=own)
+
+
 @dataclass(frozen=True, slots=True)
 class TaskServices:
     """What tasks share. `files` has one folder for each task that only the program writes.
 
-    `places` bounds how many run. `wake` hands a stored message to its chat, `ended` hears of each
+    `model_for` returns a task's model, or raises a `RumiError`. `places` bounds how many run. `wake`
+    hands a stored message to its chat, `ended` hears of each
     end, `stepped` of each step.
     """
 
@@ -45,7 +56,7 @@ class TaskServices:
     sandboxes: Sandboxes
     workspaces: Workspaces
     publisher: Publisher
-    model_for: Callable[[str, Language, str], Model]
+    model_for: Callable[[TaskRecord], Model]
     kinds: Mapping[str, TaskKind]
     limits: TaskLimits
     places: FairLimiter

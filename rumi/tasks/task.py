@@ -174,6 +174,7 @@ class Task(Actor[TaskMessage]):
             "state": "running" if self._began else "queued",
             "calls": spent.calls,
             "tokens": spent.prompt_tokens + spent.completion_tokens,
+            "nano_usd": spent.nano_usd,
             "sources": spent.sources,
             "seconds": round(self._seconds(), 3),
             "step": self._step,
@@ -213,7 +214,7 @@ class Task(Actor[TaskMessage]):
         self._began = trio.current_time()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
         try:
-            model = services.model_for(key, language, record.model)
+            model = services.model_for(record)
             room = TaskRoom(
                 task=record,
                 key=key,
@@ -272,11 +273,13 @@ class Task(Actor[TaskMessage]):
         limits, spent = self._services.limits, self._spent
         whole_s = limits.turn.timeout_s
         tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
+        most_nano = limits.turn.max_nano_usd
         return replace(
             limits.turn,
             max_turns=max(1, limits.turn.max_turns - spent.calls),
             timeout_s=max(min(LEAST_LEFT_S, whole_s), whole_s - spent.seconds),
             max_tokens=max(1, tokens),
+            max_nano_usd=None if most_nano is None else max(1, most_nano - spent.nano_usd),
         )
 
     async def _keep(self, kept: Kept) -> None:
@@ -326,6 +329,7 @@ class Task(Actor[TaskMessage]):
             prompt_tokens=spent.prompt_tokens + usage.prompt_tokens,
             completion_tokens=spent.completion_tokens + usage.completion_tokens,
             cached_tokens=spent.cached_tokens + usage.cached_tokens,
+            nano_usd=spent.nano_usd + usage.nano_usd,
         )
 
     def _sandbox_left_s(self) -> float:
@@ -375,7 +379,7 @@ class Task(Actor[TaskMessage]):
         )
         if message is not None:
             services.wake(message)
-        usage = Usage(spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens)
+        usage = Usage(spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens, spent.nano_usd)
         services.publisher.publish(self._key, self._turn, TurnFinished(outcome.reason, record.answer, usage))
         services.publisher.publish(self._key, self._turn, Replied(0, (), record.answer))
         services.ended(self._id)

@@ -1,7 +1,7 @@
 """Tasks for those who ask for them: chats, tools, and other processes."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, Dynamic
 from rumi import texts
 from rumi.cancellation_grace import with_grace
 from rumi.chat_ids import TASK, ChatIds, task_key
-from rumi.chats import Workspaces
+from rumi.chats import ChatCommand, Workspaces
 from rumi.errors import RumiError, UsageError
 from rumi.fair_limiter import Bounds, FairLimiter
 from rumi.journal import (
@@ -153,25 +153,23 @@ class Tasks(StoredTasks):
         """Return the numbers of the chat's tasks that go on by themselves."""
         return tuple(id for id, task in self._open.items() if task.chat == chat and not task.attached)
 
-    async def command(self, message: Incoming, language: Language, rest: str) -> str:
-        """Do what stands behind `/tasks`: nothing, `web QUESTION`, or `stop ID`; return the reply.
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Do `/tasks`, `/stop ID` or `/research QUESTION`; return the reply.
 
         The same message begins one task, however often this is done.
         """
-        owner = self._ids.owner_of(message.chat)
-        verb, _, said = rest.strip().partition(" ")
-        said = said.strip()
+        owner, said = self._ids.owner_of(message.chat), command.rest
         try:
-            match verb:
-                case "":
+            match command.name:
+                case "tasks" if not said:
                     rows = [(t.id, t.kind, t.state, t.question) for t in await self.listed(owner)]
                     return texts.task_list(language, rows)
-                case "stop" if said.removeprefix("#").isdecimal():
+                case "stop":
                     task = await self.stop(_number(said.removeprefix("#")), owner)
                     return texts.task_stops(language, task.id)
-                case kind if kind in self._services.kinds and said:
+                case "research" if said:
                     task = TaskRecord(
-                        kind=kind,
+                        kind="web",
                         owner=owner,
                         question=said,
                         chat=message.chat,
@@ -201,7 +199,7 @@ class Tasks(StoredTasks):
             raise UsageError(f"Unknown kind of task {task.kind}.", "There are: web, repo.")
         if not task.question.strip():
             raise UsageError("The question is empty.", "Write what you want to know.")
-        self._services.model_for(task_key(0), task.language, task.model)
+        self._services.model_for(task)
         return task
 
     @property
@@ -228,7 +226,7 @@ class Tasks(StoredTasks):
         Raises:
             RumiError: Its owner has too many that have not ended, or it cannot be stored.
         """
-        self._check_room(task.owner)
+        self.check_room(task.owner)
         return await self._add(task)
 
     async def run(self, task: TaskRecord, report: Callable[[str], None]) -> TaskRecord:
@@ -240,7 +238,7 @@ class Tasks(StoredTasks):
             RumiError: It could not be begun, or it failed.
         """
         if not task.parent:
-            self._check_room(task.owner)
+            self.check_room(task.owner)
         stored = await self._add(replace(task, attached=True))
         done = None
         try:
@@ -263,9 +261,7 @@ class Tasks(StoredTasks):
         async def add() -> None:
             stored = await self._services.journal.ask(AddTask(task))
             added.append(stored)
-            if not stored.ended:
-                self._open[stored.id] = stored
-                self._tell(Begun(stored.id))
+            self.begun(stored)
 
         try:
             await with_grace(add, WRITE_S)
@@ -276,6 +272,12 @@ class Tasks(StoredTasks):
                     self._tell(Abandoned(stored.id))
             raise
         return added[0]
+
+    def begun(self, task: TaskRecord) -> None:
+        """Start a task that is stored, if it has not ended. Never waits."""
+        if not task.ended:
+            self._open[task.id] = task
+            self._tell(Begun(task.id))
 
     async def stop(self, id: int, owner: str = "") -> TaskRecord:
         """Have a task stopped; its result follows.
@@ -288,6 +290,23 @@ class Tasks(StoredTasks):
             raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
         await self.start(id, stop=True)
         return task
+
+    def open_ids(self) -> frozenset[int]:
+        """Return the numbers of the tasks that have not ended."""
+        return frozenset(self._open)
+
+    async def stop_all(self, ids: Collection[int]) -> None:
+        """Stop these tasks, and return when they have ended; their results follow."""
+
+        async def stop(id: int) -> None:
+            with suppress(RumiError):  # it has ended meanwhile
+                await self.stop(id)
+
+        async with trio.open_nursery() as nursery:
+            for id in ids:
+                nursery.start_soon(stop, id)
+        while self._open.keys() & set(ids):
+            await self._changed.wait()
 
     # For its actors
 
@@ -319,7 +338,12 @@ class Tasks(StoredTasks):
         self._changed.set()
         self._changed = trio.Event()
 
-    def _check_room(self, owner: str) -> None:
+    def check_room(self, owner: str) -> None:
+        """Return if an owner may begin another task.
+
+        Raises:
+            RumiError: They have too many that have not ended.
+        """
         limits = self._services.limits
         if sum(task.owner == owner and not task.parent for task in self._open.values()) >= limits.max_open:
             raise RumiError(

@@ -44,15 +44,6 @@ def moved(language: Language, model: str) -> str:
     return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
 
 
-def other_project(language: Language) -> str:
-    """Say that the skills of the folder in which a window was opened do not count."""
-    return pick(
-        language,
-        "Las habilidades de esta carpeta (.rumi/skills) no cuentan acá: ese Rumi empezó en otra.",
-        "The skills of this folder (.rumi/skills) do not count here: that Rumi began in another one.",
-    )
-
-
 def other_settings(language: Language, holder: str, keys: Sequence[str]) -> str:
     """Say which settings and keys of a window do not apply, because its process began with others."""
     named = ", ".join(keys)
@@ -91,6 +82,12 @@ def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, c
         f"turn {turn}: {reason}, {tokens} tokens",
     )
     return text + pick(language, f" ({cached} de la caché)", f" ({cached} cached)") if cached else text
+
+
+def log_model_call(language: Language, model: str, tokens: int, usd: float) -> str:
+    """Return the log's line for a model call."""
+    text = pick(language, f"llamada a {model}: {tokens} tokens", f"call of {model}: {tokens} tokens")
+    return f"{text}, {usd:.4f} USD" if usd else text
 
 
 def log_confirm(language: Language, text: str) -> str:

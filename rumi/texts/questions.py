@@ -6,7 +6,7 @@ from unicodedata import normalize
 
 from rumi.texts.language import Language, pick
 
-Deed: TypeAlias = Literal["fetch", "send_file", "remember", "forget", "research"]
+Deed: TypeAlias = Literal["fetch", "send_file", "remember", "forget", "research", "schedule", "unschedule"]
 
 
 Verdict: TypeAlias = Literal["yes", "no", "expired"]
@@ -22,6 +22,8 @@ _DEEDS: dict[Deed, tuple[str, str]] = {
     "remember": ("guardar esto en la memoria", "save this to memory"),
     "forget": ("olvidar esto", "forget this"),
     "research": ("investigar esto afuera", "research this outside"),
+    "schedule": ("programar esto para más tarde", "schedule this for later"),
+    "unschedule": ("borrar este programa", "delete this schedule"),
 }
 
 
@@ -32,6 +34,12 @@ _DETAILS = {
     "key": ("clave", "key"),
     "value": ("valor", "value"),
     "question": ("pregunta", "question"),
+    "text": ("texto", "text"),
+    "prompt": ("pedido", "prompt"),
+    "at": ("hora", "time"),
+    "in_minutes": ("en minutos", "in minutes"),
+    "cron": ("cron", "cron"),
+    "id": ("número", "number"),
 }
 
 

@@ -1,6 +1,6 @@
 """What a chat says, wherever it is read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from rumi.texts.language import Language, pick
@@ -47,6 +47,57 @@ def dropped(language: Language, count: int) -> str:
 def stopped(language: Language) -> str:
     """Say that the turn was stopped."""
     return pick(language, "⏹ Operación cancelada.", "⏹ Stopped.")
+
+
+def stop_all_refused(language: Language) -> str:
+    """Say that only an admin may stop everything."""
+    return pick(
+        language,
+        "Solo un administrador puede detener todo. /stop detiene lo que hago acá.",
+        "Only an admin may stop everything. /stop stops what I am doing here.",
+    )
+
+
+def stopped_all(
+    language: Language,
+    turns: int,
+    tasks: int,
+    paused: Mapping[str, int],
+    chats_left: Sequence[str],
+    tasks_left: Sequence[int],
+) -> str:
+    """Say what was stopped and paused, and what is left: chats that still work, and numbers of tasks."""
+    if chats_left or tasks_left:
+        names = ", ".join((*chats_left, *(f"#{id}" for id in tasks_left)))
+        return pick(
+            language,
+            f"⚠️ Todavía no terminó: {names}. Sigo deteniéndolo; mirá /status o rumi status.",
+            f"⚠️ Not ended yet: {names}. It is still being stopped; look at /status or rumi status.",
+        )
+    said = [
+        pick(
+            language,
+            f"⏹ Detuve {_number(turns, 'turno', 'turnos')} y {_number(tasks, 'tarea', 'tareas')}."
+            " No queda ningún proceso.",
+            f"⏹ Stopped {_number(turns, 'turn', 'turns')} and {_number(tasks, 'task', 'tasks')}."
+            " No process is left.",
+        )
+    ]
+    said += [_paused(language, name, count) for name, count in paused.items() if count]
+    return "\n".join(said)
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _paused(language: Language, name: str, count: int) -> str:
+    es = {"schedules": "recordatorios y horarios", "bots": "bots"}.get(name, name)
+    return pick(
+        language,
+        f"Pausé {count} {es}; /{name} los muestra y los reanuda.",
+        f"Paused {count} {name}; /{name} lists and resumes them.",
+    )
 
 
 def nothing_running(language: Language) -> str:
@@ -202,7 +253,8 @@ def greeting(language: Language) -> str:
 _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("/start", "saluda", "says hello"),
     ("/help", "esta ayuda", "this help"),
-    ("/stop", "corta lo que estoy haciendo", "stops what I am doing"),
+    ("/stop", "corta lo que estoy haciendo; `/stop all` corta todo, en todos los chats",
+     "stops what I am doing; `/stop all` stops everything, in all chats"),
     ("/new", "empieza otra sesión; la anterior queda guardada", "new session; the old one stays stored"),
     ("/reset", "borra la sesión; `/reset files` borra también los archivos",
      "clears the session; `/reset files` deletes the files as well"),
@@ -214,6 +266,13 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
      "researches a question on the web while we go on"),
     ("/tasks", "las tareas en segundo plano; `/stop 7` detiene la 7",
      "the tasks in the background; `/stop 7` stops number 7"),
+    ("/usage", "lo que se usó y los presupuestos", "what was used, and the budgets"),
+    ("/allow", "permite más por hoy: `/allow 2 USD today`", "allows more today: `/allow 2 USD today`"),
+    ("/remind", "te recuerda algo: `/remind mañana 09:00: TEXTO`",
+     "reminds you: `/remind tomorrow 09:00: TEXT`"),
+    ("/schedules", "los recordatorios; `pause|resume|run|delete N` cambia uno",
+     "the reminders; `pause|resume|run|delete N` changes one"),
+    ("/timezone", "tu zona horaria: `/timezone Europe/Madrid`", "your time zone: `/timezone Europe/Madrid`"),
 )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ class UseSkill(Tool):
         model: AskModel,
         outside: Callable[[], bool] = lambda: False,
         touches: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+        project: Callable[[], str] = lambda: "",
     ) -> None:
         self._ask = ask
         self._runner = runner
@@ -68,6 +69,7 @@ class UseSkill(Tool):
         self._model = model
         self._outside = outside
         self._touches = touches
+        self._project = project
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """None: the calls of a skill's code ask for themselves."""
@@ -89,7 +91,7 @@ class UseSkill(Tool):
         try:
             if given.lstrip().startswith(FILE_PREFIX):
                 return await self._read(name, given.lstrip().removeprefix(FILE_PREFIX).strip())
-            opened = await self._ask(Body(name, given))
+            opened = await self._ask(Body(name, given, self._project()))
             if isinstance(opened, SkillError):
                 raise opened
             self._check_tools(opened.skill)
@@ -100,7 +102,7 @@ class UseSkill(Tool):
         return instructions(opened, given)
 
     async def _read(self, name: str, path: str) -> ToolResult:
-        read = await self._ask(FileOf(name, path))
+        read = await self._ask(FileOf(name, path, self._project()))
         if isinstance(read, SkillError):
             raise read
         cut = f" (its last {read.cut_bytes} bytes are left out)" if read.cut_bytes else ""

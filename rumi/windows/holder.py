@@ -26,6 +26,7 @@ from rumi.chats import (
 from rumi.control import Call, Stream, Wire, WireClosed
 from rumi.errors import NotTaken, RumiError, answer_of
 from rumi.journal import JournalMessage
+from rumi.schedules import Schedules
 from rumi.tasks import Tasks
 from rumi.texts import Language
 from rumi.windows.shape import OTHER_VERSION, words_from_json
@@ -62,14 +63,13 @@ LAST_WORDS_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What this process is, for its windows. `project` is the folder whose skills count, empty if none do.
+    """What this process is, for its windows.
 
     `service`: it never ends for a window, and after its end it will be back, so that no window may take the
     home in between. `marks` are those of its settings and keys. `notes` are sentences for each user.
     """
 
     engine: str
-    project: str = ""
     service: bool = False
     marks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -110,6 +110,7 @@ class Windows:
         self,
         inbox: Inbox,
         tasks: Tasks,
+        schedules: Schedules,
         lessons: Lessons,
         journal: ActorRef[JournalMessage],
         hub: Hub,
@@ -119,6 +120,7 @@ class Windows:
     ) -> None:
         self._inbox = inbox
         self._tasks = tasks
+        self._schedules = schedules
         self._lessons = lessons
         self._journal = journal
         self._hub = hub
@@ -174,6 +176,8 @@ class Windows:
                     await self._changed.wait()
                 elif self._tasks.at_work:
                     await self._tasks.all_ended()
+                elif self._schedules.soon:
+                    await self._schedules.none_soon()
                 else:
                     await self._pending.all_told()
             with trio.move_on_after(linger_s):
@@ -224,7 +228,8 @@ class Windows:
 
     @property
     def _idle(self) -> bool:
-        return not (self._open or self._calls or self._tasks.at_work or self._pending.untold)
+        works = self._tasks.at_work or self._schedules.soon
+        return not (self._open or self._calls or works or self._pending.untold)
 
     async def _learn(self) -> None:
         """Extract the facts that are due, in bounded time, and until something else is to be done."""
@@ -267,7 +272,7 @@ class Windows:
             return
         try:
             about = self._about
-            opened = {"model": window.chat.model, "engine": about.engine, "project": about.project,
+            opened = {"model": window.chat.model, "engine": about.engine,
                       "service": about.service, "notes": about.notes, "other": window.other}  # fmt: skip
             await wire.send({"opened": opened})
             async with trio.open_nursery() as nursery:
@@ -309,6 +314,7 @@ class Windows:
             apart=request.get("apart") is True,
             channel=TERMINAL,
             chosen=model or "",
+            project=_project_of(request),
         )
         person, single = bool(request.get("person")), request.get("single") is True
         window = _Window(local, person, language, events, single, other)
@@ -442,6 +448,12 @@ class _Ending(RumiError):
 def _are_numbers(values: Sequence[object]) -> bool:
     """Return True for a few numbers that messages may have."""
     return len(values) <= LATEST and all(type(each) is int and 0 < each < MOST_DELIVERY for each in values)
+
+
+def _project_of(request: Mapping[str, object]) -> str:
+    """Return the folder whose skills count for a window; empty for none."""
+    project = request.get("project")
+    return project if isinstance(project, str) and project.startswith("/") else ""
 
 
 def _refused(error: RumiError) -> Mapping[str, object]:

@@ -56,7 +56,8 @@ class Wish:
     `model` works on its messages; where it cannot be used, a window that `must` have it is refused, and
     another one gets the process's own. `apart`: each message's turn has a history of its own, beside the
     chat's session. `single`: for one turn; the session goes on, so that nothing is learned from it
-    yet. `marks` are those of settings and keys: the holder says which are others there.
+    yet. `marks` are those of settings and keys: the holder says which are others there. The skills of the
+    `project`, an absolute path, count for its messages.
     """
 
     chat: str
@@ -68,6 +69,7 @@ class Wish:
     apart: bool = False
     single: bool = False
     marks: Mapping[str, str] = field(default_factory=dict)
+    project: str = ""
 
 
 class _Listening:
@@ -99,15 +101,14 @@ class _Listening:
 class RemoteChat:
     """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
 
-    `model` works on what is sent. `engine` is that of the process, `project` the folder whose skills count
-    there. `notes` are sentences for its user, and `other` the settings and keys that are others there.
+    `model` works on what is sent. `engine` is that of the process. `notes` are sentences for its user, and
+    `other` the settings and keys that are others there.
     """
 
     def __init__(self, wire: Wire, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str) -> None:
         self.chat = wish.chat
         self.model = str(opened.get("model", ""))
         self.engine = str(opened.get("engine", ""))
-        self.project = str(opened.get("project", ""))
         self.notes = tuple(map(str, opened.get("notes", ())))
         self.other = tuple(map(str, opened.get("other", ())))
         self.service = bool(opened.get("service"))

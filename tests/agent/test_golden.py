@@ -25,7 +25,7 @@ from tests.fakes.groq_replies import Answer
 from tests.fakes.groq_server import KEY, GroqServer
 
 FOLDER = Path(__file__).parent.parent / "golden"
-CEILING_TOKENS = 2000
+CEILING_TOKENS = 2400
 """The most that instructions and tools may take where no skill is listed."""
 CHATS = {"telegram": "tg11", "terminal": "cli", "page": "web"}
 

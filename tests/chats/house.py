@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,9 @@ from actors import ActorCrashed, ChildSpec, Supervisor
 from rumi import chats
 from rumi.agent import TurnFinished, TurnLimits
 from rumi.audit import AuditLog
+from rumi.budgets import BudgetCommands, Budgets, Ledger, Rules
 from rumi.channels import BUILT_IN, Channel
+from rumi.chat_ids import task_key
 from rumi.chats import (
     ChatContext,
     ChatEvent,
@@ -25,17 +28,20 @@ from rumi.chats import (
     LocalChat,
     PendingMessages,
     Publisher,
+    RoomCommands,
     Workspaces,
     add_chats,
     add_lessons,
 )
-from rumi.journal import Journal, OpenChats
+from rumi.journal import Journal, OpenChats, TaskRecord
 from rumi.memory import Facts, Memory, asking, extract
-from rumi.models import Emit, Model, ModelRequest, Reply
+from rumi.models import Account, Chain, Emit, Model, ModelRequest, Reply, Step
 from rumi.offload import Offload
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
-from rumi.tasks import TaskKind, TaskLimits, Tasks, TaskServices, places
+from rumi.schedules import ScheduleClock, ScheduleLimits, Schedules, ScheduleServices
+from rumi.stopping import Everything, Pause
+from rumi.tasks import TaskKind, TaskLimits, Tasks, TaskServices, account_of, places
 from rumi.texts import Language
 
 T = TypeVar("T")
@@ -123,6 +129,8 @@ class House:
     sandboxes: MemorySandboxes
     root: Supervisor
     tasks: Tasks
+    everything: Everything
+    schedules: Schedules
 
     async def facts(self, chat: str = "cli") -> list[tuple[str, str]]:
         """What is known in the chat, the oldest first."""
@@ -175,10 +183,15 @@ async def house(
     max_queued: int = 0,
     kinds: Mapping[str, TaskKind] | None = None,
     task_limits: TaskLimits | None = None,
+    pauses: Mapping[str, Pause] | None = None,
+    schedule_limits: ScheduleLimits | None = None,
     whole_status: Callable[[], str] = lambda: "",
+    rules: Rules | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
+
+    With `rules` its model calls are counted, and bounded by budgets; with `schedule_limits` schedules fire.
 
     One that `remembers` has a memory, which stays there too, and learns from its sessions. `more` is for the
     context of its chats.
@@ -188,6 +201,8 @@ async def house(
     offload = offload or InPlace()
     root = Supervisor("rumi", strategy="rest_for_one")
     journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, now)))
+    budgets = Budgets(journal.ask, rules or Rules(), now, UTC)
+    ledger = root.add(ChildSpec("budgets", lambda: Ledger(budgets)))
     if remembers:
         memory = root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", offload, now)))
         more = {"memory": asking(memory), "extract": extract, "thinks": True, **more}
@@ -195,8 +210,23 @@ async def house(
     containers = sandboxes or MemorySandboxes()
     audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
     hub, pending = Hub(), PendingMessages()
+
+    def metered(account: Account, language: Language) -> Model:
+        """Return the model, whose calls budgets bound if there are rules."""
+        if rules is None:
+            return model
+        return Chain([Step(model)], chat=account.chat, language=language, account=account, meter=budgets)
+
+    def own(chat: str, language: Language, chosen: str) -> Model:
+        return metered(Account(chat, BUILT_IN.owner_of(chat)), language)
+
+    def for_task(task: TaskRecord) -> Model:
+        if rules is None:
+            return context.model_for(task_key(task.id), task.language, task.model)
+        return metered(account_of(task, task_services.limits), task.language)
+
     context = ChatContext(
-        model_for=model_for or (lambda chat, language, chosen: model),
+        model_for=model_for or own,
         limits=ChatLimits(
             limits or TurnLimits(),
             session_ttl_s,
@@ -219,7 +249,7 @@ async def house(
         sandboxes=containers,
         workspaces=workspaces,
         publisher=publisher,
-        model_for=context.model_for,
+        model_for=for_task,
         kinds=kinds or {},
         limits=task_limits,
         places=places(task_limits.max_running, task_limits.per_owner),
@@ -230,6 +260,20 @@ async def house(
         stepped=lambda id, step: tasks.stepped(id, step),
     )
     tasks = Tasks(root, task_services, BUILT_IN)
+    money = BudgetCommands(budgets, ledger, BUILT_IN, audit)
+    schedules = Schedules(
+        ScheduleServices(
+            journal=journal,
+            tasks=tasks,
+            hub=hub,
+            ids=BUILT_IN,
+            wake=lambda message: inbox.wake(message),
+            audit=audit,
+            limits=schedule_limits or ScheduleLimits(),
+            now=now,
+        )
+    )
+    rooms: dict[str, RoomCommands] = {"tasks": tasks, "budgets": money, "schedules": schedules}
     services = ChatServices(
         journal=journal,
         sandboxes=containers,
@@ -239,11 +283,18 @@ async def house(
         pending=pending,
         context=context,
         lessons=lessons,
-        tasks=tasks,
+        rooms=rooms,
+        running_tasks=tasks.running,
+        notices=budgets.notices,
+        noticed=budgets.told,
     )
     inbox = add_chats(root, services, whole_status=whole_status)
+    everything = Everything(inbox, tasks, BUILT_IN, pauses or {})
+    rooms["everything"] = everything
+    if schedule_limits is not None:
+        root.add(ChildSpec("schedules", lambda: ScheduleClock(schedules)))
     try:
         async with root.running():
-            yield House(services, inbox, containers, root, tasks)
+            yield House(services, inbox, containers, root, tasks, everything, schedules)
     finally:
         audit.close()

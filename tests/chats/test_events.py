@@ -32,7 +32,7 @@ from rumi.chats import (
     to_json,
 )
 from rumi.chats.events import KINDS, MOST_STEPS
-from rumi.models import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.models import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.tools import CommandTrace, ToolResult
 
 anything = st.text(st.characters(codec=None), max_size=20)
@@ -62,6 +62,7 @@ happenings: dict[str, st.SearchStrategy[Any]] = {
     "text": st.builds(TextDelta, anything),
     "discarded": st.builds(Discarded),
     "waiting": st.builds(Waiting, st.floats(0, 1e6), anything),
+    "usage": st.builds(Used, anything, st.builds(Usage, numbers, numbers, numbers, numbers)),
     "tool_call": st.builds(ToolStarted, calls, arguments),
     "tool_progress": st.builds(ToolProgress, anything, anything, numbers),
     "tool_result": st.builds(ToolFinished, calls, results, numbers),

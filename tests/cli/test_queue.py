@@ -89,6 +89,20 @@ def test_stop_from_outside_drops_what_waits(home: Program, holder: "subprocess.P
     assert (one.returncode, two.returncode) == (130, 1)
 
 
+def test_stop_all_from_outside_stops_every_chat_and_leaves_no_process(home: Program) -> None:
+    assert home.run("stop", "--all").stdout == "Nothing is running.\n"
+    with held(home):
+        chats = [home.start("chat", "--chat", f"c{number}", "-p", "run sleep 635") for number in range(4)]
+        wait_for(lambda: len(processes("sleep 635")) == 4)
+        said = home.run("stop", "--all").stdout
+        assert said == "⏹ Stopped 4 turns and 0 tasks. No process is left.\n"
+        assert not processes("sleep 635")
+        for chat in chats:
+            chat.communicate(timeout=BOUND_S)
+            assert chat.returncode == 130
+        assert home.run("stop", "--all").stdout == "⏹ Stopped 0 turns and 0 tasks. No process is left.\n"
+
+
 def test_after_kill_9_each_message_is_reported_once(home: Program) -> None:
     with held(home):
         one = home.start("chat", "--chat", "one", "-p", "run sleep 633")

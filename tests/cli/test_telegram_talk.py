@@ -146,6 +146,11 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "skills",
         "research",
         "tasks",
+        "usage",
+        "allow",
+        "remind",
+        "schedules",
+        "timezone",
     ]
     for language in ("", "en", "es"):
         assert [one["command"] for one in offered[("default",), language]] == names

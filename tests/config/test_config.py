@@ -92,9 +92,19 @@ DEFAULTS = {
     "tasks.max_turns": "40",
     "tasks.timeout_s": "1800",
     "tasks.max_tokens": "2000000",
+    "tasks.max_usd": "",
     "tasks.sandbox_s": "600",
     "tasks.keep_days": "30",
     "research.model": "",
+    **{
+        f"budget.{scope}_{unit}_per_{period}": ""
+        for scope in ("total", "owner", "chat", "task", "bot")
+        for unit in ("usd", "tokens")
+        for period in ("day", "month")
+    },
+    "budget.reply_tokens": "4096",
+    "schedules.max_per_owner": "100",
+    "schedules.quiet": '""',
     "memory.extract": "true",
     "memory.max_facts": "50",
     "skills.dirs": "[]",

@@ -131,6 +131,45 @@ SCHEMAS[10] = SCHEMAS[9].replace(
     "channel TEXT NOT NULL DEFAULT '');",
     "channel TEXT NOT NULL DEFAULT '',\n    model TEXT NOT NULL DEFAULT '');",
 )
+SCHEMAS[11] = (
+    SCHEMAS[10].replace(
+        "model TEXT NOT NULL DEFAULT '');", "model TEXT NOT NULL DEFAULT '',\n    task INTEGER);"
+    )
+    + """
+CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, owner TEXT NOT NULL,
+    chat TEXT NOT NULL, parent INTEGER, message INTEGER UNIQUE, attached INTEGER NOT NULL,
+    question TEXT NOT NULL, options TEXT NOT NULL, language TEXT NOT NULL, model TEXT NOT NULL,
+    state TEXT NOT NULL, answer TEXT NOT NULL DEFAULT '', report TEXT NOT NULL DEFAULT '{}',
+    spent TEXT NOT NULL DEFAULT '{}', tainted INTEGER NOT NULL DEFAULT 0, created REAL NOT NULL,
+    started REAL, ended REAL);
+CREATE INDEX tasks_open ON tasks (id) WHERE ended IS NULL;
+CREATE INDEX tasks_of_owner ON tasks (owner, id);
+"""
+)
+SCHEMAS[12] = (
+    SCHEMAS[11].replace("task INTEGER);", "task INTEGER,\n    project TEXT NOT NULL DEFAULT '');")
+    + """
+CREATE TABLE usage (
+    id INTEGER PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    task INTEGER NOT NULL, bot TEXT NOT NULL, model TEXT NOT NULL, tool TEXT NOT NULL,
+    calls INTEGER NOT NULL, tool_calls INTEGER NOT NULL, prompt INTEGER NOT NULL,
+    completion INTEGER NOT NULL, cached INTEGER NOT NULL, nano INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL, estimated INTEGER NOT NULL, created REAL NOT NULL,
+    UNIQUE (day, owner, chat, task, bot, model, tool)
+);
+CREATE INDEX usage_of_task ON usage (task) WHERE task;
+CREATE TABLE reservations (
+    key TEXT PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    task INTEGER NOT NULL, bot TEXT NOT NULL, model TEXT NOT NULL, prompt INTEGER NOT NULL,
+    completion INTEGER NOT NULL, nano INTEGER NOT NULL, priced INTEGER NOT NULL, created REAL NOT NULL
+);
+CREATE TABLE grants (
+    id INTEGER PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    nano INTEGER NOT NULL, tokens INTEGER NOT NULL, created REAL NOT NULL
+);
+CREATE TABLE budget_notices (key TEXT PRIMARY KEY, created REAL NOT NULL);
+"""
+)
 
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);

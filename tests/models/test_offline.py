@@ -30,6 +30,7 @@ NAMES = (
     "remember",
     "forget",
     "use_skill",
+    "remind",
     "research",
     "research_repo",
 )
@@ -119,6 +120,9 @@ async def work(
             "research_repo",
             {"uri": "https://example.org/a", "question": "qué hace"},
         ),
+        ("remind me in 20 minutes: tea", "remind", {"at": "in 20 minutes", "text": "tea"}),
+        ("Remind me tomorrow 09:00: a: b", "remind", {"at": "tomorrow 09:00", "text": "a: b"}),
+        ("recordame mañana 09:00: té", "remind", {"at": "mañana 09:00", "text": "té"}),
         ("use skill weather: in Rosario", "use_skill", {"name": "weather", "input": "in Rosario"}),
         ("usa skill clima: en Rosario", "use_skill", {"name": "clima", "input": "en Rosario"}),
         ("use skill weather", "use_skill", {"name": "weather", "input": ""}),

@@ -105,6 +105,20 @@ def test_stop_works_by_button_and_by_escape(page: Page) -> None:
         expect(page.locator("#stop")).to_be_disabled()
 
 
+def test_the_button_for_everything_asks_and_stops_the_turns_of_all_chats(page: Page, served: Served) -> None:
+    served.run(served.app.inbox.accept, "elsewhere", "hang")
+    say(page, "hang")
+    expect(page.locator("#stop")).to_be_enabled()
+    expect(page.locator("#chats tbody tr")).to_have_count(2)
+    page.click("#stop-all")
+    expect(page.locator("#stop-all")).to_have_text("All turns and tasks, of all chats? Press again")
+    expect(page.locator("#stop")).to_be_enabled()
+    page.click("#stop-all")
+    expect(page.locator("#log")).to_contain_text("⏹ Stopped 2 turns and 0 tasks. No process is left.")
+    expect(page.locator("#stop-all")).to_have_text("Stop everything")
+    expect(page.locator("#stop")).to_be_disabled()
+
+
 def test_what_waits_says_so_and_is_counted_until_a_stop_drops_it(browser: Browser, tmp_path: Path) -> None:
     with Served(tmp_path / "home", RUMI_CHAT__WHEN_BUSY="queue") as served:
         page = browser.new_page()
@@ -305,7 +319,8 @@ def test_keys_are_enough(page: Page) -> None:
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", places
     titles = ["chats-title", "tree-title", "turns-title"]
     assert [place for place in places if place not in ("SUMMARY", "PRE", "A", "DIV", "BUTTON")] == [
-        "#message", "logout", "open-shelf", "open-files", "log", "message", "attach", "send", *titles, "BODY",
+        "#message", "logout", "open-shelf", "open-files", "log", "message", "attach", "send", "stop-all",
+            *titles, "BODY",
     ]  # fmt: skip
     assert "SUMMARY" in places  # what a tool said is folded
     page.focus("#message")

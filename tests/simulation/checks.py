@@ -105,6 +105,7 @@ class Checks:
         self._check_facts()
         self._check_questions()
         self._history.doings.check(undisturbed=self._undisturbed)
+        self._history.purse.check(self._book)
 
     @property
     def _undisturbed(self) -> bool:

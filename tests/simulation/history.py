@@ -23,6 +23,7 @@ from tests.simulation.checks import Checks
 from tests.simulation.containers import Daemon
 from tests.simulation.databases import full
 from tests.simulation.ledger import Ledger
+from tests.simulation.money import Purse
 from tests.simulation.people import People
 from tests.simulation.places import BASIC_GROUP, Place, by_chat, settle_places
 from tests.simulation.ports import draw_death
@@ -111,6 +112,7 @@ class History:
         places = by_chat(self.all_places)
         self.asking = Asking(world, places)
         self.doings = Doings(world, self.book, places, lambda *work: self._nursery.start_soon(*work))
+        self.purse = Purse(world)
         self.witness = Witness(
             world,
             self.book,
@@ -130,6 +132,7 @@ class History:
             self.latency,
             self.asking,
             self.doings,
+            self.purse,
         )
         self.starts: list[float] = []
         """When processes began."""

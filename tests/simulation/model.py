@@ -12,12 +12,15 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.agent.conversation import CLOSING
+from rumi.channels import BUILT_IN
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.marked import opened
 from rumi.models import (
+    Account,
     Chain,
     Emit,
     Message,
+    Meter,
     ModelError,
     ModelRequest,
     ModelsRef,
@@ -118,6 +121,7 @@ class Model:
         calls: Counter[str],
         begun: Counter[str],
         permits: ModelsRef,
+        meter: Meter | None,
     ) -> None:
         self._world = server.world
         self._place = place
@@ -125,7 +129,10 @@ class Model:
         self._begun = begun
         steps = [Step(Attempt(server, place, name), SERVER) for name in ("first", "second")]
         random = Random(self._world.random.getrandbits(32))
-        self._chain = Chain(steps, chat=place.chat, permits=permits, random=random)
+        account = Account(place.chat, BUILT_IN.owner_of(place.chat))
+        self._chain = Chain(
+            steps, chat=place.chat, permits=permits, random=random, account=account, meter=meter
+        )
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         chat = self._place.chat

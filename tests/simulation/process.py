@@ -15,9 +15,11 @@ from telegram import Bot
 from actors import ChildSpec, Supervisor, TreeEvent
 from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
+from rumi.budgets import Budgets
+from rumi.budgets import Ledger as UsageLedger
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.room import Telegram
-from rumi.chat_ids import TASK
+from rumi.chat_ids import TASK, task_key
 from rumi.chats import (
     ChatContext,
     ChatEvent,
@@ -46,6 +48,7 @@ from tests.simulation.asking import CONFIRM_S, Asking
 from tests.simulation.containers import Client, Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import AT_ONCE, Model, ModelServer
+from tests.simulation.money import RULES, Purse
 from tests.simulation.outside import tools_of
 from tests.simulation.places import WHO, WHOLE_STATUS, Place
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
@@ -66,7 +69,7 @@ BOX_S = 200.0
 
 
 UP_TO_SENDER = frozenset(
-    f"rumi/{name}" for name in ("journal", "memory", "models", "registry", "sandboxes", "sender")
+    f"rumi/{name}" for name in ("journal", "budgets", "memory", "models", "registry", "sandboxes", "sender")
 )
 
 
@@ -110,6 +113,7 @@ class Setting:
     latency: tuple[float, float]
     asking: Asking
     doings: Doings
+    purse: Purse
     begun: Counter[str] = field(default_factory=Counter)
 
 
@@ -156,6 +160,10 @@ class Process:
                 shutdown=10.0,
             )
         )
+        self.budgets: Budgets | None = None
+        if world.budgets:
+            budgets = self.budgets = Budgets(setting.purse.watch(journal.ask), RULES, world.now)
+            self.root.add(ChildSpec("budgets", lambda: UsageLedger(budgets)))
         keeper = MemoryDisk(disk)
         memory = self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, keeper, world.now)))
         self.sandboxes = add_sandboxes(
@@ -206,7 +214,7 @@ class Process:
                 sandboxes=self.sandboxes,
                 workspaces=workspaces,
                 publisher=publisher,
-                model_for=self._model_for,
+                model_for=lambda task: self._model_for(task_key(task.id), task.language, task.model),
                 kinds={KIND: Looking(self.life, setting.doings)},
                 limits=LIMITS,
                 places=places_of(LIMITS.max_running, LIMITS.per_owner),
@@ -226,7 +234,13 @@ class Process:
             pending=self.pending,
             context=context,
             lessons=lessons,
-            **({} if self.tasks is None else {"tasks": self.tasks}),
+            **(
+                {}
+                if self.budgets is None
+                else {"notices": self.budgets.notices, "noticed": self.budgets.told}
+            ),
+            rooms={} if self.tasks is None else {"tasks": self.tasks},
+            **({} if self.tasks is None else {"running_tasks": self.tasks.running}),
         )
         self.inbox: Inbox = add_chats(self.root, self.services, whole_status=lambda: WHOLE_STATUS)
         self.telegram.add_receiver(self.root, self.inbox, journal, hub)
@@ -234,8 +248,10 @@ class Process:
     def _model_for(self, chat: str, language: Language, chosen: str) -> Model | TaskModel:
         setting = self._setting
         if chat.startswith(TASK):
-            return TaskModel(self.model_server, setting.doings, chat, self.life, self._permits)
-        return Model(self.model_server, setting.places[chat], self.calls, setting.begun, self._permits)
+            return TaskModel(self.model_server, setting.doings, chat, self.life, self._permits, self.budgets)
+        return Model(
+            self.model_server, setting.places[chat], self.calls, setting.begun, self._permits, self.budgets
+        )
 
     def _delegates(self, place: Place) -> tuple[Delegate, ...]:
         if self.tasks is None:

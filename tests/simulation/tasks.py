@@ -24,7 +24,19 @@ from rumi.chat_ids import TASK, task_key
 from rumi.chats import ChatEvent, Replied
 from rumi.errors import RumiError, UsageError
 from rumi.journal import TaskRecord
-from rumi.models import Chain, Emit, Message, ModelRequest, ModelsRef, Reply, Step, ToolCall, ToolSpec
+from rumi.models import (
+    Account,
+    Chain,
+    Emit,
+    Message,
+    Meter,
+    ModelRequest,
+    ModelsRef,
+    Reply,
+    Step,
+    ToolCall,
+    ToolSpec,
+)
 from rumi.tasks import TaskLimits, TaskRoom, Tasks, TaskWork
 from rumi.tools import Bash, Question, ToolResult
 from tests.simulation.book import Book
@@ -357,7 +369,15 @@ class TaskModel:
 
     name = "scripted"
 
-    def __init__(self, server: ModelServer, doings: Doings, key: str, life: Life, permits: ModelsRef) -> None:
+    def __init__(
+        self,
+        server: ModelServer,
+        doings: Doings,
+        key: str,
+        life: Life,
+        permits: ModelsRef,
+        meter: Meter | None,
+    ) -> None:
         self._world = server.world
         self._doings = doings
         self._life = life
@@ -365,7 +385,12 @@ class TaskModel:
         place = doings.of(key).place
         steps = [Step(TaskAttempt(server, place, name, key), SERVER) for name in ("first", "second")]
         self._chain = Chain(
-            steps, chat=key, permits=permits, random=Random(self._world.random.getrandbits(32))
+            steps,
+            chat=key,
+            permits=permits,
+            random=Random(self._world.random.getrandbits(32)),
+            account=Account(place.chat, BUILT_IN.owner_of(place.chat), int(key.removeprefix(TASK))),
+            meter=meter,
         )
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:

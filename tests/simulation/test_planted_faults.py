@@ -14,6 +14,7 @@ from rumi import texts
 from rumi.agent import acting, gate
 from rumi.agent.events import ToolProgress
 from rumi.agent.gate import Gate
+from rumi.budgets import Budgets
 from rumi.channels.telegram.address import address_of
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling import reading
@@ -50,10 +51,12 @@ from rumi.journal import (
     Undelivered,
     Unwritable,
     forgetting,
+    spending,
 )
 from rumi.journal import inbox as journal_inbox
 from rumi.journal import tasks as journal_tasks
 from rumi.journal.inbox import insert_message
+from rumi.journal.store import Store
 from rumi.models import Message, limits
 from rumi.models.limits import CallLimits as PermitLimits
 from rumi.sandbox import registry
@@ -596,6 +599,44 @@ def test_a_planted_fault_is_found_in_a_history_with_tasks(
     plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find(plant, complaint, [seed for seed in SEEDS if World(seed).tasks], monkeypatch)
+
+
+def settles_twice(patch: pytest.MonkeyPatch) -> None:
+    settle = spending._settle
+
+    def again(transaction: Transaction, key: str, rows: Any) -> bool:
+        if settle(transaction, key, rows):
+            return True
+        for row in rows or ():
+            spending._count(transaction, row)
+        return False
+
+    patch.setattr(spending, "_settle", again)
+
+
+def forgets_reservations_at_a_restart(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Store, "has_reservations", lambda self: False)
+
+
+def frees_calls_that_are_cut_off(patch: pytest.MonkeyPatch) -> None:
+    later = Budgets.settle_later
+    patch.setattr(
+        Budgets, "settle_later", lambda self, request: None if request.rows is None else later(self, request)
+    )
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (settles_twice, "model calls were counted, of"),
+        (forgets_reservations_at_a_restart, "are still reserved"),
+        (frees_calls_that_are_cut_off, "are still reserved"),
+    ],
+)
+def test_a_planted_fault_is_found_in_a_history_with_budgets(
+    plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find(plant, complaint, [seed for seed in SEEDS if World(seed).budgets], monkeypatch)
 
 
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:

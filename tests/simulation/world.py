@@ -17,6 +17,9 @@ QUEUEING = 0.3
 TASKING = 0.25
 """In so many histories people ask for tasks."""
 
+BUDGETING = 0.3
+"""In so many histories a budget holds, so that each model call is reserved."""
+
 Theme: TypeAlias = Literal["stuck", "storm", "late", "move"]
 
 THEMES: tuple[Theme, ...] = ("stuck", "storm", "late", "move")
@@ -69,10 +72,12 @@ class World:
         # Drawn apart: a history of the others is the same with and without this.
         self.max_queued = 5 if Random(f"queue {seed}").random() < QUEUEING else 0
         self.tasks = Random(f"tasks {seed}").random() < TASKING
+        self.budgets = Random(f"budgets {seed}").random() < BUDGETING
         self.note("measures", self.measure)
         self.note("theme", self.theme)
         self.note("max_queued", self.max_queued)
         self.note("tasks", self.tasks)
+        self.note("budgets", self.budgets)
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -46,10 +46,12 @@ def home_only(home: Path) -> tuple[Source, ...]:
 
 
 @asynccontextmanager
-async def asked(catalogue: Catalogue, *, fresh_s: float = 0.0) -> AsyncIterator[ActorRef[SkillsMessage]]:
+async def asked(
+    catalogue: Catalogue, *, fresh_s: float = 0.0, **more: Any
+) -> AsyncIterator[ActorRef[SkillsMessage]]:
     """The actor, running; it looks at the folders each time that it is asked, unless told otherwise."""
     root = Supervisor("root")
-    made = partial(Skills, catalogue, Threads(), fresh_s=fresh_s, fresh_times=1e9)
+    made = partial(Skills, catalogue, Threads(), fresh_s=fresh_s, fresh_times=1e9, **more)
     ref = root.add(ChildSpec("skills", made))
     async with root.running():
         yield ref

@@ -105,7 +105,7 @@ async def holding(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIt
     """A house with a control socket."""
     more = {"own_model": "groq:big", **more}
     async with house(path, answer, **more) as home:
-        windows = windows_of(home, About("bubblewrap", "/project"))
+        windows = windows_of(home, About("bubblewrap"))
         windows.open()
         live = Live(home.services.hub)
         socket = path / "run" / "control.sock"

@@ -23,11 +23,13 @@ from rumi.control import ControlServer, WireClosed
 from rumi.errors import ConfigError, RumiError, UsageError
 from rumi.journal import Attachment, Count
 from rumi.models import Emit, Model, ModelRequest, Reply, ToolCall
+from rumi.skills import Catalogue, sources
 from rumi.windows import About, Gone, NotThere, Wish, attach
 from tests.chats.house import FunctionModel, house
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_confirmations import obedient as asking
 from tests.fakes.tools import Reporting
+from tests.skills.making import asked, write_skill
 from tests.windows.holding import HOLDER, holding, windows_of
 from tests.windows.holding import obedient as at_work
 from tests.windows.test_live import until
@@ -42,9 +44,45 @@ async def test_a_window_sends_and_sees_the_turn_and_others_see_it_too(tmp_path: 
         assert (await two.until(TurnStarted)).text == "hello"
         assert (await two.until(Replied)).text == "you said hello"
         assert (one.words, two.words) == ("you said hello", "you said hello")
-        assert (one.remote.model, one.remote.engine, one.remote.project) == (
-            "groq:big", "bubblewrap", "/project",
-        )  # fmt: skip
+        assert (one.remote.model, one.remote.engine) == ("groq:big", "bubblewrap")
+
+
+async def test_each_window_has_the_skills_of_its_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    for name in ("one", "two"):
+        write_skill(tmp_path / name / ".rumi" / "skills", f"build-{name}")
+
+    def catalogue(project: Path | None = None) -> Catalogue:
+        return Catalogue(sources(tmp_path / "home", (), project))
+
+    seen: list[str] = []
+
+    async def answer(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        seen.append("\n".join(each.content for each in request.messages))
+        return Reply("done")
+
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    async with (
+        asked(catalogue(), of_project=catalogue) as skills,
+        holding(tmp_path / "home", answer, skills=skills.ask) as holder,
+        holder.window("a", project=one) as first,
+        holder.window("b", project=two) as second,
+        holder.window("c", project="relative") as third,
+    ):
+        await first.ask("hello")
+        await second.ask("hello")
+        await third.ask("hello")
+        assert "build-one" in await first.ask("/skills")
+        assert "build-one" not in await second.ask("/skills")
+        async with holder.window("a", project=two) as other:  # the same chat from another folder
+            await other.ask("hello")
+    names = [{name for name in ("build-one", "build-two") if name in prompt} for prompt in seen]
+    assert names[:3] == [{"build-one"}, {"build-two"}, set()]
+    assert "build-two" in names[3]
+    assert (
+        "build-one can not be used" in seen[3] or "build-one" in seen[3].split("what has changed since")[-1]
+    )
 
 
 async def test_a_window_in_the_middle_of_a_turn_gets_its_state(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ MOST_CHILDREN = 50
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
 _OTHERS: Final = ("remember", "forget", "use_skill", "send_file")
-TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS})
+_LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
+TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
 """Tools by their names; a model invents other names."""
 
 
@@ -33,6 +34,9 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
     gone = ({"id": chat, "figures": {}, "restarts": 0} for chat in failed if chat not in known)
     rows.extend(_chat(chat, failed) for chat in gone)
     sandbox = dump.get("sandbox") or {}
+    figures: Mapping[str, Any] = next(
+        (node["figures"] for node in tree["children"] if node["id"] == "schedules"), {}
+    )
     return {
         "program": dump.get("program", ""),
         "model": dump.get("model", ""),
@@ -44,7 +48,16 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
         "more_chats": left,
         "chats_at_work": sum(1 for chat in chats if chat["figures"].get("job")),
         "chats_in_memory": len(chats),
+        "spending": _spending(tree),
+        "schedules": figures.get("schedules", []),
+        "schedules_active": figures.get("active", 0),
+        "schedules_paused": figures.get("paused", 0),
     }
+
+
+def _spending(tree: Mapping[str, Any]) -> dict[str, object]:
+    """Return what model calls have used, and how far budgets are used; empty as long as nobody has looked."""
+    return next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
 
 
 def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:

@@ -11,8 +11,9 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for
   a file that was changed `diff`, a unified diff; for a call that showed steps `steps`, their number
 - `confirm`: `id`, `text`; a line with yes or no on standard input answers it
-- `turn_finished`: `reason`, `answer`, `usage` with `prompt_tokens`, `completion_tokens` and `cached_tokens`,
-  those of the prompt that the server had in its cache
+- `usage`: of one model call, `model`, `prompt_tokens`, `completion_tokens`, `cached_tokens` (those of the
+  prompt that the server had in its cache) and `nano_usd` (its price in billionths of a USD, 0 if not known)
+- `turn_finished`: `reason`, `answer`, `usage` with the same figures of all model calls of the turn
 - `reply`: `text`, the reply to a message that was no turn, such as a command
 """
 
@@ -42,6 +43,7 @@ PRINTED = {
     "tool_progress": "tool_progress id=call step text",
     "tool_result": f"tool_result call.id {_OUTCOME} steps",
     "confirm": "confirm id text",
+    "usage": "usage model usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd",
     "turn_finished": "turn_finished reason answer usage",
     "reply": "reply text",
 }

@@ -256,7 +256,7 @@ class TerminalSession:
         if not own and self._alone:
             return
         before, self._turn = self._turn, self._turn.apply(event)
-        result = isinstance(event.what, Replied) and event.what.task
+        result = isinstance(event.what, Replied) and (event.what.task or event.what.schedule)
         if not (own or result) and (not event.turn or isinstance(event.what, Queued)):  # only counted
             self._notify()
             return

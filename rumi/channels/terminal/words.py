@@ -160,6 +160,9 @@ _COMMANDS = (
     ("/skills", "las habilidades", "the skills"),
     ("/research", "investigar una pregunta en segundo plano", "research a question in the background"),
     ("/tasks", "las tareas; /stop y un número detiene una", "the tasks; /stop and a number stops one"),
+    ("/remind", "recordar algo: /remind mañana 09:00: TEXTO", "be reminded: /remind tomorrow 09:00: TEXT"),
+    ("/schedules", "los recordatorios y programas", "the reminders and schedules"),
+    ("/timezone", "la zona horaria", "the time zone"),
     (
         "/model",
         "qué modelo contesta; /model PROVEEDOR:NOMBRE lo cambia",

@@ -19,7 +19,65 @@ export function board(shown) {
   document.getElementById("no-chats").hidden = now.chats.length > 0;
   document.getElementById("chats").hidden = now.chats.length === 0;
   rows(body("chats"), now.chats.map(chat));
+  rows(body("spending"), spending(now.spending));
   rows(body("tree"), tree(now.actors));
+  document.getElementById("schedules-panel").hidden = now.schedules.length === 0;
+  document.getElementById("schedules-line").textContent = say("schedules_line", {
+    active: now.schedules_active,
+    paused: now.schedules_paused,
+  });
+  rows(body("schedules"), now.schedules.map(schedule));
+}
+
+/** A reminder or a schedule; its next time in the visitor's local time. */
+function schedule(row) {
+  const next = row.next ? new Date(row.next * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "";
+  return {
+    key: String(row.id),
+    kind: row.state === "paused" ? "bad" : "idle",
+    cells: [
+      { text: row.id, class: "number" },
+      { text: say(`schedule_${row.kind}`) },
+      { text: say(`schedule_${row.state}`) },
+      { text: [row.when, next].filter(Boolean).join(" → "), title: row.zone },
+      { text: row.text, class: "clip", title: row.text },
+    ],
+  };
+}
+
+/** What model calls have used today and this month, and each budget. */
+function spending({ today, month, budgets = [] }) {
+  const sums = Object.entries({ today, month }).filter(([, sum]) => sum);
+  return [
+    ...sums.map(([name, sum]) => ({
+      key: name,
+      kind: "",
+      cells: [
+        { text: say(`spent_${name}`) },
+        { text: `${say("model_calls", { count: sum.calls })} · ${sum.tokens.toLocaleString()} tokens · ${money(sum.usd)}` },
+        { text: "" },
+        { text: "" },
+      ],
+    })),
+    ...budgets.map((each) => {
+      const shown = each.budget.includes("_usd_") ? money : (value) => `${value.toLocaleString()} tokens`;
+      const name = each.of === "total" ? each.budget : `${each.budget} · ${each.of}`;
+      return {
+        key: name,
+        kind: each.share >= 1 ? "bad" : each.share >= 0.8 ? "busy" : "",
+        cells: [
+          { text: name },
+          { text: `${shown(each.used)} / ${shown(each.limit + each.granted)}` },
+          { text: Math.round(each.share * 100), class: "number" },
+          { text: each.renews ? new Date(each.renews).toLocaleString() : "" },
+        ],
+      };
+    }),
+  ];
+}
+
+function money(usd) {
+  return `${usd.toFixed(usd >= 1 ? 2 : 4)} USD`;
 }
 
 function about() {

@@ -10,10 +10,12 @@ const composer = document.getElementById("composer");
 const message = document.getElementById("message");
 const send = document.getElementById("send");
 const stop = document.getElementById("stop");
+const stopAll = document.getElementById("stop-all");
 const question = document.getElementById("question");
 const queued = document.getElementById("queued");
 
 const MOST_ENTRIES = 200;
+const SURE_MS = 5000;
 const entries = new Map();
 const acknowledged = new Set();
 const earlier = document.getElementById("earlier");
@@ -21,6 +23,7 @@ let live = false;
 let chat = "";
 let sought = 0;
 let asked = "";
+let sure = 0;
 let notice = () => {};
 
 /** The chat that is shown. */
@@ -332,6 +335,13 @@ async function answer(yes) {
   if (told && !told.counts) notice(say("answer_failed"));
 }
 
+/** The next press of the button for everything asks again whether it is meant. */
+function calm() {
+  clearTimeout(sure);
+  sure = 0;
+  stopAll.textContent = say("stop_all");
+}
+
 /** Listen to keys and buttons. `tell` shows what went wrong, or nothing. */
 export function begin(tell) {
   notice = tell;
@@ -353,6 +363,15 @@ export function begin(tell) {
   stop.addEventListener("click", () => {
     post("/chat/stop", {});
     message.focus();
+  });
+  stopAll.addEventListener("click", () => {
+    if (sure) {
+      calm();
+      post("/chat/send", { text: "/stop all" });
+    } else {
+      stopAll.textContent = say("stop_all_sure");
+      sure = setTimeout(calm, SURE_MS);
+    }
   });
   earlier.addEventListener("click", back);
   document.getElementById("yes").addEventListener("click", () => answer(true));

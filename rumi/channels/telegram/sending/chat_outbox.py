@@ -216,7 +216,7 @@ class ChatOutbox:
         stored = await self._ask(Undelivered(self.chat))
         self._told = 0
         for each in stored:
-            if each.delivery <= up_to and (each.origin is not None or each.task):
+            if each.delivery <= up_to and (each.origin is not None or each.task or each.schedule):
                 self._replies.append(each)
         try:
             while self._replies:

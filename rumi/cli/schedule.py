@@ -1,0 +1,177 @@
+"""`rumi schedule`."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rumi.chat_ids import DEFAULT_CHAT
+from rumi.cli import run_async
+from rumi.cli.asking import when_free
+from rumi.cli.holder import say
+from rumi.cli.speaking import reader, told
+from rumi.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rumi.home import Home
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
+
+NOTHING_FIRES = "Nothing fires until a Rumi runs: rumi serve"
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Add, list, show, pause, resume, run and delete reminders and schedules."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@command.command()
+@click.argument("when")
+@click.argument("text")
+@click.option("--turn", is_flag=True, help="Work on TEXT in the chat, instead of sending it as it is.")
+@click.option("--research", is_flag=True, help="Have TEXT researched on the web.")
+@click.option("--bot", metavar="NAME", help="Run this bot with TEXT as its goal.")
+@click.option("--chat", default=DEFAULT_CHAT, show_default=True, help="The chat that it belongs to.")
+@click.option(
+    "--zone", default="", help="The time zone of WHEN; otherwise that of /timezone, or the machine's."
+)
+@JSON
+def add(
+    when: str, text: str, turn: bool, research: bool, bot: str | None, chat: str, zone: str, as_json: bool
+) -> None:
+    """Send TEXT at WHEN: "in 20 minutes", "tomorrow 09:00", "every monday 08:00", "0 9 * * 1"."""
+    from rumi import texts
+    from rumi.chat_ids import check_chat_id
+
+    if turn + research + (bot is not None) > 1:
+        raise UsageError("A schedule does one thing.", "Give one of --turn, --research and --bot.")
+    kind = "turn" if turn else "research" if research else "bot" if bot is not None else "text"
+    options = {"bot": bot} if bot is not None else {}
+    fields: dict[str, Any] = {"text": text, "kind": kind, "options": options, "zone": zone}
+    added = _ask("add", when=when, chat=check_chat_id(chat), **fields)
+    if as_json:
+        _print(added)
+    else:
+        language = reader()
+        quiet = added["comes"] if added["next_at"] != added["instant"] else ""
+        click.echo(
+            texts.schedule_set(
+                language, added["id"], kind, _plain(added["when"]), _plain(text), stays=True, quiet=quiet
+            )
+        )
+    if not added.get("runs"):
+        say(told(NOTHING_FIRES))
+
+
+@command.command("list")
+@JSON
+def list_(as_json: bool = False) -> None:
+    """List the schedules: number, what it does, state, when, text."""
+    from rumi import texts
+
+    found = _ask("list")
+    if as_json:
+        _print(found)
+        return
+    language = reader()
+    if not found:
+        say(texts.schedule_list(language, ()))
+    for each in found:
+        kind, state = (
+            texts.schedule_kind(language, each["kind"]),
+            texts.schedule_state(language, each["state"]),
+        )
+        text = _plain(texts.shortly(each["text"]))
+        click.echo(f"{each['id']:>5}  {kind:<13} {state:<9} {_plain(each['when'])}  {text}")
+
+
+@command.command()
+@ID
+@JSON
+def show(schedule: int, as_json: bool) -> None:
+    """Show schedule ID."""
+    from rumi import texts
+
+    found = _ask("show", id=schedule)
+    if as_json:
+        _print(found)
+        return
+    language = reader()
+    kind, state = texts.schedule_kind(language, found["kind"]), texts.schedule_state(language, found["state"])
+    click.echo(f"{found['id']} · {kind} · {state} · {_plain(found['when'])}\n")
+    click.echo("\n".join(_plain(line) for line in found["text"].split("\n")))
+
+
+@command.command()
+@ID
+def pause(schedule: int) -> None:
+    """Have schedule ID fire no more until it is resumed."""
+    _change("pause", schedule)
+
+
+@command.command()
+@ID
+def resume(schedule: int) -> None:
+    """Have schedule ID go on."""
+    _change("resume", schedule)
+
+
+@command.command()
+@ID
+def run(schedule: int) -> None:
+    """Fire schedule ID now, in the process that runs; its next time stays."""
+    _change("run", schedule)
+
+
+@command.command()
+@ID
+def delete(schedule: int) -> None:
+    """Delete schedule ID. What it has begun goes on."""
+    _change("delete", schedule)
+
+
+def _change(do: str, id: int) -> None:
+    from rumi import texts
+
+    found = _ask(do, id=id)
+    click.echo(texts.schedule_changed(reader(), id, do, _plain(found["when"]) if found else ""))
+
+
+def _print(what: object) -> None:
+    click.echo(json.dumps(what, ensure_ascii=False, indent=2))
+
+
+def _ask(do: str, **fields: object) -> Any:
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    request = {"do": do, "language": reader(), **fields}
+    return run_async(when_free, home, "schedules", _here, request)
+
+
+async def _here(home: "Home", request: "Mapping[str, object]") -> object:
+    """Do it in a home that no process holds: nothing fires there."""
+    from rumi.config import load_settings
+    from rumi.journal import open_journal
+    from rumi.schedules import StoredSchedules, schedules_calls
+    from rumi.settings import schedule_limits_of
+
+    limits = schedule_limits_of(load_settings(home.root, os.environ, {}))
+    with home.hold("rumi schedule"):
+        async with open_journal(home.state_db) as ask:
+            return await schedules_calls(StoredSchedules(ask, limits))(request)
+
+
+def _plain(line: str) -> str:
+    """Return a line without what moves a terminal's cursor."""
+    from rumi.logbook import clean
+
+    return clean(line)

@@ -1,0 +1,97 @@
+"""`rumi usage`."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.asking import when_free
+from rumi.cli.holder import say
+from rumi.cli.speaking import reader
+
+if TYPE_CHECKING:
+    from rumi.home import Home
+
+
+@click.command()
+@click.option(
+    "--by",
+    type=click.Choice(["chat", "owner", "model", "tool", "day"]),
+    default="model",
+    show_default=True,
+    help="What to sum up by.",
+)
+@click.option("--from", "first", metavar="DAY", help="The first day, as 2026-11-01; by default this month's.")
+@click.option("--to", "last", metavar="DAY", help="The last day.")
+@click.option("--owner", help="Only what this owner has used.")
+@click.option("--chat", help="Only what this chat has used.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(
+    by: str, first: str | None, last: str | None, owner: str | None, chat: str | None, as_json: bool
+) -> None:
+    """Show what model calls have used and cost, and how far the budgets are used."""
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    asked = {"by": by, "first": first, "last": last, "owner": owner, "chat": chat}
+    found: Any = run_async(when_free, home, "usage", _here, asked)
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    else:
+        _show(found)
+
+
+async def _here(home: "Home", request: Mapping[str, object]) -> object:
+    """Read it in a home that no process holds."""
+    import time
+
+    from rumi.budgets import Budgets, usage_calls
+    from rumi.config import load_settings
+    from rumi.journal import open_journal
+    from rumi.settings import budget_rules_of
+
+    rules = budget_rules_of(load_settings(home.root, os.environ, {}))
+    with home.hold("rumi usage"):
+        async with open_journal(home.state_db) as ask:
+            return await usage_calls(Budgets(ask, rules, time.time))(request)
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    """Print a table, and the budgets behind it."""
+    from rumi import texts
+
+    language, by = reader(), found["by"]
+    if not found["rows"]:
+        say(texts.usage_none(language))
+    rows = [texts.usage_columns(language, by)] if found["rows"] else []
+    nothing = texts.usage_in_words(language) if by == "tool" else "-"
+    rows.extend(_cells(_plain(str(row[by])) or nothing, row) for row in found["rows"])
+    if found["rows"]:
+        rows.append(_cells(texts.usage_total(language), found["total"]))
+    widths = [max(len(row[at]) for row in rows) for at in range(6)] if rows else []
+    for name, *figures in rows:
+        cells = (figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True))
+        click.echo("  ".join((name.ljust(widths[0]), *cells)))
+    if found["total"]["unpriced_tokens"]:
+        click.echo(texts.usage_unpriced(language, f"{found['total']['unpriced_tokens']:,} tokens"))
+    for budget in found["budgets"]:
+        limit = budget["limit"] + budget["granted"]
+        click.echo(
+            f"{budget['budget']} {budget['of']}: {budget['used']:g} / {limit:g} ({budget['share']:.0%})"
+        )
+
+
+def _cells(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = (row["calls"], row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"])
+    return (name, *(f"{count:,}" for count in counts), f"{row['usd']:.4f}")
+
+
+def _plain(text: str) -> str:
+    """Return a name without what moves a terminal's cursor."""
+    from rumi.logbook import clean
+
+    return clean(text)

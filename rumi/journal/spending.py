@@ -1,0 +1,255 @@
+"""Steps that count model calls and hold budgets: a call is reserved before it, and settled after it, once.
+
+What was used is summed up in `usage`: a row for each day, account, model and tool. What runs stands in
+`reservations`. A budget has used both together, so that calls at the same time cannot overrun it.
+"""
+
+from typing import Final
+
+from rumi.journal.accounts import (
+    Bound,
+    Grant,
+    MarkNoticed,
+    Noticed,
+    RecordUsage,
+    ReserveCall,
+    SettleCall,
+    SettleLeft,
+    Spending,
+    Standing,
+    State,
+    UsageRow,
+)
+from rumi.journal.transaction import clean, steps
+from rumi.models import Account, Scope, Unit
+from rumi.steps import Transaction
+
+NOTICE_SHARE: Final = 0.8
+"""The part of a budget that is used when its users are told."""
+
+_USED: Final = {"usd": "nano", "tokens": "prompt + completion"}
+_GRANTED: Final = {"usd": "nano", "tokens": "tokens"}
+_KEY: Final = "day, owner, chat, task, bot, model, tool"
+_COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
+_ADD: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTS.split(", "))
+_OFFLINE: Final = "offline"
+
+
+@steps.of(ReserveCall)
+def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None:
+    """Reserve a call, or return the budget that does not allow it; then nothing is stored."""
+    account, tokens = request.account, request.prompt + request.completion
+    for bound in request.bounds:
+        state = _state(transaction, bound, account.name(bound.limit.scope), account)
+        if state.used + (request.nano if bound.limit.unit == "usd" else tokens) > state.most:
+            return state
+    transaction.db.execute(
+        "INSERT OR IGNORE INTO reservations"
+        " (key, day, owner, chat, task, bot, model, prompt, completion, nano, priced, created)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(request.key, request.day, account.owner, account.chat, account.task, account.bot),
+            *(clean(request.model), request.prompt, request.completion, request.nano, request.priced),
+            transaction.now(),
+        ),
+    )
+    return None
+
+
+@steps.of(SettleCall)
+def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, ...]:
+    """Count a reserved call and end its reservation, both once. Return budgets that are nearly used up."""
+    if not _settle(transaction, request.key, request.rows):
+        return ()
+    account = request.account
+    states = (_state(transaction, each, account.name(each.limit.scope), account) for each in request.bounds)
+    return tuple(
+        state
+        for state in states
+        if state.used >= NOTICE_SHARE * state.most
+        and not transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (state.key,)).fetchone()
+    )
+
+
+@steps.of(SettleLeft)
+def settle_left(request: SettleLeft, transaction: Transaction) -> int:
+    """Count all reservations as what they reserved: those who made them are gone."""
+    left = transaction.db.execute("SELECT key FROM reservations").fetchall()
+    for (key,) in left:
+        _settle(transaction, key, None)
+    return len(left)
+
+
+@steps.of(RecordUsage)
+def record_usage(request: RecordUsage, transaction: Transaction) -> None:
+    """Count calls that nothing bounded."""
+    for row in request.rows:
+        _count(transaction, row)
+
+
+@steps.of(MarkNoticed)
+def mark_noticed(request: MarkNoticed, transaction: Transaction) -> None:
+    """Note that people were told that these budgets are nearly used up."""
+    note_told(transaction, request.keys)
+
+
+def note_told(transaction: Transaction, keys: tuple[str, ...]) -> None:
+    """Note that people were told about these budgets."""
+    for key in keys:
+        transaction.db.execute(
+            "INSERT OR IGNORE INTO budget_notices (key, created) VALUES (?, ?)", (key, transaction.now())
+        )
+
+
+@steps.of(Noticed)
+def noticed(request: Noticed, transaction: Transaction) -> bool:
+    """Return True if people were told about that budget in that period."""
+    found = transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (request.key,)).fetchone()
+    return found is not None
+
+
+@steps.of(Grant)
+def grant(request: Grant, transaction: Transaction) -> None:
+    """Store that more may be used on a day."""
+    transaction.db.execute(
+        "INSERT INTO grants (day, owner, chat, nano, tokens, created) VALUES (?, ?, ?, ?, ?, ?)",
+        (request.day, request.owner, request.chat, request.nano, request.tokens, transaction.now()),
+    )
+
+
+@steps.of(Spending)
+def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...]:
+    """Return what was used on those days, summed up by one column."""
+    by = request.by
+    column = {"chat": "chat", "owner": "owner", "model": "model", "tool": "tool", "day": "day"}.get(by)
+    sums = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
+    rows = transaction.db.execute(
+        f"SELECT {column or 'NULL'}, {sums} FROM usage WHERE day >= ?1 AND day <= ?2"
+        " AND (owner = ?3 OR ?3 = '') AND (chat = ?4 OR ?4 = '')"
+        f" {f'GROUP BY {column} ORDER BY' if column else 'HAVING count(*) > 0 ORDER BY'}"
+        f" {'1' if by == 'day' else 'sum(nano) DESC, sum(prompt + completion) DESC, 1'}",
+        (request.first, request.last, request.owner, request.chat),
+    )
+    return tuple(
+        UsageRow(**({column: name} if column else {}), **dict(zip(_COUNTS.split(", "), counts, strict=True)))
+        for name, *counts in rows
+    )
+
+
+@steps.of(Standing)
+def standing(request: Standing, transaction: Transaction) -> tuple[State, ...]:
+    """Return how far budgets are used: those of an owner and a chat, or of all that have used something."""
+    found = []
+    for bound in request.bounds:
+        for name in _names(transaction, bound, request):
+            account = Account(
+                chat=name if bound.limit.scope == "chat" else request.chat,
+                owner=name if bound.limit.scope == "owner" else request.owner,
+            )
+            found.append(_state(transaction, bound, name, account))
+    return tuple(found)
+
+
+def merge_chat(transaction: Transaction, chat: str) -> None:
+    """Take a chat's id out of what it has used: its owner's budget and all sums stay as they are."""
+    counts = _KEY.replace("chat", "''", 1)
+    transaction.db.execute(
+        f"INSERT INTO usage ({_KEY}, {_COUNTS}, created) SELECT {counts}, {_COUNTS}, created FROM usage"
+        f" WHERE chat = ? ON CONFLICT ({_KEY}) DO UPDATE SET {_ADD}",
+        (chat,),
+    )
+    transaction.db.execute("DELETE FROM usage WHERE chat = ?", (chat,))
+    for table in ("reservations", "grants"):
+        transaction.db.execute(f"UPDATE {table} SET chat = '' WHERE chat = ?", (chat,))
+
+
+def _settle(transaction: Transaction, key: str, rows: tuple[UsageRow, ...] | None) -> bool:
+    """End a reservation and count its call. Return False if it has ended before: then nothing is counted."""
+    found = transaction.db.execute(
+        "SELECT day, owner, chat, task, bot, model, prompt, completion, nano, priced"
+        " FROM reservations WHERE key = ?",
+        (key,),
+    ).fetchone()
+    if found is None:
+        return False
+    transaction.db.execute("DELETE FROM reservations WHERE key = ?", (key,))
+    day, owner, chat, task, bot, model, prompt, completion, nano, priced = found
+    if rows is None:
+        rows = (
+            UsageRow(
+                *(day, owner, chat, task, bot, model, ""),
+                calls=1,
+                prompt=prompt,
+                completion=completion,
+                nano=nano,
+                unpriced=0 if priced else prompt + completion,
+                estimated=1,
+            ),
+        )
+    for row in rows:
+        _count(transaction, row)
+    return True
+
+
+def _count(transaction: Transaction, row: UsageRow) -> None:
+    transaction.db.execute(
+        f"INSERT INTO usage ({_KEY}, {_COUNTS}, created) VALUES (?{', ?' * 15})"
+        f" ON CONFLICT ({_KEY}) DO UPDATE SET {_ADD}",
+        (
+            *(row.day, row.owner, row.chat, row.task, row.bot, clean(row.model), clean(row.tool)),
+            *(row.calls, row.tool_calls, row.prompt, row.completion, row.cached, row.nano),
+            *(row.unpriced, row.estimated, transaction.now()),
+        ),
+    )
+
+
+def _state(transaction: Transaction, bound: Bound, name: str, account: Account) -> State:
+    """Return how far a budget is used: settled, and reserved; with what was granted for it."""
+    limit = bound.limit
+    scope, days = limit.scope, (bound.first, bound.last)
+    amount, of = _USED[limit.unit], _of(scope)
+    reserved, settled = (
+        _sum(
+            transaction, f"SELECT sum({amount}) FROM {table} WHERE {of} AND model != '{_OFFLINE}'", days, name
+        )
+        for table in ("reservations", "usage")
+    )
+    granted = _granted(transaction, limit.unit, scope, days, account)
+    return State(bound, name, settled + reserved, reserved, granted)
+
+
+def _granted(
+    transaction: Transaction, unit: Unit, scope: Scope, days: tuple[str, str], account: Account
+) -> int:
+    """Return what was granted: to everybody's budget all of it, to an owner's and a chat's what is theirs."""
+    theirs = {"total": ("1 = 1 OR ?3 = ''", ""), "owner": ("owner = ?3", account.owner)}
+    which, name = theirs.get(scope, ("chat = ?3", account.chat))
+    sql = f"SELECT sum({_GRANTED[unit]}) FROM grants WHERE day >= ?1 AND day <= ?2 AND ({which})"
+    return int(transaction.db.execute(sql, (*days, name)).fetchone()[0] or 0)
+
+
+def _sum(transaction: Transaction, sql: str, days: tuple[str, str], name: str) -> int:
+    return int(transaction.db.execute(sql, (*days, name)).fetchone()[0] or 0)
+
+
+def _of(scope: Scope) -> str:
+    """Return the condition for the rows of a scope."""
+    days = "day >= ?1 AND day <= ?2"
+    if scope == "total":
+        return f"{days} AND ?3 != ''"
+    return f"{days} AND {scope} = {'CAST(?3 AS INTEGER)' if scope == 'task' else '?3'}"
+
+
+def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
+    """Return whose budgets of a scope to look at."""
+    scope = bound.limit.scope
+    if scope == "total":
+        return ("total",) if not request.owner else ()
+    if request.owner and scope in ("owner", "chat"):
+        return (request.owner if scope == "owner" else request.chat,)
+    rows = transaction.db.execute(
+        f"SELECT DISTINCT {scope} FROM usage WHERE day >= ? AND day <= ? AND {scope} NOT IN ('', 0)"
+        " AND (owner = ?3 OR ?3 = '') ORDER BY 1 LIMIT 200",
+        (bound.first, bound.last, request.owner),
+    )
+    return tuple(str(name) for (name,) in rows)

@@ -1,0 +1,121 @@
+"""The calls of schedules for other processes: requests and answers as JSON objects.
+
+`list` (of an `owner`, or of all); `show`, `pause`, `resume`, `run`, `delete` (an `id`); `add` (a `when`, a
+`text`, a `kind`, its `options`, for a `chat`).
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import TypeAlias, get_args
+
+from rumi.audit import utc
+from rumi.chat_ids import DEFAULT_CHAT, LOCAL
+from rumi.errors import UsageError
+from rumi.journal import ScheduleKind, ScheduleRecord
+from rumi.schedules.firing import in_words, next_in_words
+from rumi.schedules.schedules import Schedules
+from rumi.schedules.stored import StoredSchedules
+from rumi.schedules.times import NotATime, zone_names
+from rumi.schedules.when import read_when
+from rumi.texts import Language
+
+Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+
+
+def schedules_calls(schedules: StoredSchedules) -> Serve:
+    """Return the function that serves such calls.
+
+    The one who asks owns the home: every schedule is shown.
+    """
+
+    async def serve(request: Mapping[str, object]) -> object:
+        """Execute a request.
+
+        Raises:
+            UsageError: The request is invalid, or there is no such schedule.
+            RumiError: It cannot be done.
+        """
+        match request.get("do"):
+            case "list":
+                listed = await schedules.listed(str(request.get("owner") or ""))
+                return [as_json(each, _language(request)) for each in listed]
+            case "show":
+                found = await schedules.show(_id(request))
+            case "pause":
+                found = await schedules.pause(_id(request))
+            case "resume":
+                found = await schedules.resume(_id(request))
+            case "run":
+                found = await schedules.run(_id(request))
+            case "delete":
+                await schedules.delete(_id(request))
+                return None
+            case "add":
+                found = await _add(schedules, request)
+            case _:
+                raise UsageError(
+                    "The schedules do not know this request.",
+                    "They can list, show, pause, resume, run, delete and add.",
+                )
+        runs = isinstance(schedules, Schedules)
+        return {**as_json(found, _language(request)), "runs": runs}
+
+    return serve
+
+
+async def _add(schedules: StoredSchedules, request: Mapping[str, object]) -> ScheduleRecord:
+    text, kind, options = request.get("text"), request.get("kind", "text"), request.get("options") or {}
+    if not isinstance(text, str) or kind not in get_args(ScheduleKind) or not isinstance(options, dict):
+        raise UsageError("The request names no schedule.")
+    when = read_when(str(request.get("when") or ""))
+    if when is None:
+        raise UsageError(
+            "This time is not understood.",
+            'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday 08:00" or '
+            '"0 9 * * 1".',
+        )
+    zone = str(request.get("zone") or "")
+    if zone and zone.casefold() not in zone_names():
+        raise UsageError(f"Unknown time zone {zone}.", "Names are like Europe/Madrid.")
+    new = ScheduleRecord(
+        LOCAL,
+        str(request.get("chat") or DEFAULT_CHAT),
+        kind,  # type: ignore[arg-type]
+        text,
+        options=json.dumps(options),
+        language=_language(request),
+        model=str(request.get("model") or ""),
+    )
+    try:
+        return await schedules.add(schedules.checked(new), when, zone and zone_names()[zone.casefold()])
+    except NotATime:
+        raise UsageError("This time never comes.", "Give another one.") from None
+
+
+def as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
+    """Return a schedule as JSON; times as in RFC 3339, None for what has not been."""
+    active = schedule.state == "active"
+    return {
+        **asdict(schedule),
+        "options": json.loads(schedule.options),
+        "message": schedule.message or None,
+        "instant": utc(schedule.instant) if active else None,
+        "next_at": utc(schedule.next_at) if active else None,
+        "missed_at": utc(schedule.missed_at) if schedule.missed else None,
+        "created": utc(schedule.created),
+        "fired": utc(schedule.fired) if schedule.fired else None,
+        "when": next_in_words(schedule, language),
+        "comes": in_words(schedule.next_at, schedule.zone, language),
+    }
+
+
+def _id(request: Mapping[str, object]) -> int:
+    given = request.get("id")
+    if not isinstance(given, int):
+        raise UsageError("The request names no schedule.")
+    return given
+
+
+def _language(request: Mapping[str, object]) -> Language:
+    return "es" if request.get("language") == "es" else "en"

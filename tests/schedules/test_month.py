@@ -1,0 +1,128 @@
+"""A month in virtual time: every fire once or told as missed; and the faults that this finds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from rumi.journal import Accept, Fire, Fired, Firing, MoveSchedules
+from rumi.journal import actor as journal_actor
+from rumi.journal import schedules as journal_schedules
+from rumi.schedules import clock, firing
+from rumi.schedules.clock import ScheduleClock
+from rumi.schedules.schedules import Schedules
+from tests.schedules.month import play
+
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))]
+
+
+@pytest.fixture(autouse=True)
+def looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at the clock each half minute would be most of a month's work."""
+    monkeypatch.setattr(clock, "LOOK_S", 900.0)
+    monkeypatch.setattr(journal_actor, "WATCH_S", 86_400.0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_in_a_month_each_instant_fires_once_or_is_told_as_missed(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, seed: int
+) -> None:
+    await play(tmp_path, seed)
+
+
+def advances_after_dispatch(patch: pytest.MonkeyPatch) -> None:
+    """The messages are stored first, and the schedules are advanced in another transaction."""
+
+    async def do(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
+        messages = tuple(each.message for each in firings if each.message is not None)
+        stored = await self.services.journal.ask(Accept(messages))
+        assert isinstance(stored, tuple)
+        for message in stored:
+            assert message is not None
+            self.services.wake(message)
+        await trio.sleep(5)  # a process may die here
+        done = await self.services.journal.ask(
+            Fire(tuple(replace(each, message=None, task=None) for each in firings))
+        )
+        self.changed()
+        return done
+
+    patch.setattr(Schedules, "do", do)
+
+
+def catches_up_twice(patch: pytest.MonkeyPatch) -> None:
+    """Behind a late fire the schedule keeps its instant, and fires again."""
+    plan = firing.plan
+
+    def twice(schedule: object, now: float, *more: object) -> object:
+        planned = plan(schedule, now, *more)  # type: ignore[arg-type]
+        late = isinstance(planned, Firing) and planned.message is not None and "Late" in planned.message.text
+        if late and schedule.cron and schedule.failures == 0:  # type: ignore[attr-defined]
+            return replace(planned, then=schedule.instant, of=0.0, number=0, failed=True)  # type: ignore[type-var, attr-defined]
+        return planned
+
+    def fired_before(transaction: object, *_: object) -> bool:
+        return False
+
+    patch.setattr(clock, "plan", twice)
+    fire = journal_schedules._fire
+
+    def forgets(each: Firing, transaction: object) -> Fired:
+        transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (each.schedule,))  # type: ignore[attr-defined]
+        return fire(each, transaction)  # type: ignore[arg-type]
+
+    patch.setattr(journal_schedules, "_fire", forgets)
+
+
+def forgets_what_was_missed(patch: pytest.MonkeyPatch) -> None:
+    """What was missed is not told at the next contact."""
+
+    async def nothing(self: ScheduleClock) -> None:
+        await trio.lowlevel.checkpoint()
+
+    patch.setattr(ScheduleClock, "_watch_missed", nothing)
+
+
+def notices_no_clock_that_goes_back(patch: pytest.MonkeyPatch) -> None:
+    """A repeated instant fires again, because what has fired is not looked at."""
+
+    def moves(request: MoveSchedules, transaction: object) -> None:
+        for id, _, instant, _ in request.moves:
+            transaction.db.execute("DELETE FROM fires WHERE schedule = ? AND instant >= ?", (id, instant))  # type: ignore[attr-defined]
+        journal_schedules.move_schedules(request, transaction)  # type: ignore[arg-type]
+
+    patch.setitem(journal_schedules.steps._steps, MoveSchedules, moves)
+
+
+def finds(folder: Path, seed: int) -> bool:
+    """Play a month, and return True if something was found."""
+    try:
+        trio.run(play, folder, seed, clock=trio.testing.MockClock(autojump_threshold=0))
+    except AssertionError:
+        return True
+    except BaseExceptionGroup as group:
+        if group.subgroup(AssertionError) is None:
+            raise
+        return True
+    return False
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "plant",
+    [advances_after_dispatch, catches_up_twice, forgets_what_was_missed, notices_no_clock_that_goes_back],
+    ids=lambda plant: plant.__name__,
+)
+def test_the_month_finds_each_planted_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    plant(monkeypatch)
+    for seed in range(60):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        if finds(folder, seed):
+            return
+    raise AssertionError("no seed finds it")
