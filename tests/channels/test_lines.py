@@ -109,7 +109,7 @@ async def test_a_line_is_answered_in_a_chat_of_its_channel(tmp_path: Path) -> No
         await ben.send("1 /help")
         assert "/stop" in await ben.acknowledged()
         names = [child.id for child in process.app.status.tree().children]
-        assert names[names.index("chats") :] == ["chats", "lines", "control"]
+        assert names[names.index("chats") :] == ["chats", "schedules", "lines", "control"]
         with pytest.raises(UsageError, match="would be one of the line server's chats"):
             process.app.services.context.ids.check_chosen("lnana")
     assert stored(tmp_path, "chat") == ["lnana", "lnben"]

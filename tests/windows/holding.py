@@ -97,7 +97,17 @@ class Window:
 def windows_of(home: House, about: About) -> Windows:
     """The windows of a house's chats."""
     of = home.services
-    return Windows(home.inbox, home.tasks, of.lessons, of.journal, of.hub, of.pending, of.context.ids, about)
+    return Windows(
+        home.inbox,
+        home.tasks,
+        home.schedules,
+        of.lessons,
+        of.journal,
+        of.hub,
+        of.pending,
+        of.context.ids,
+        about,
+    )
 
 
 @asynccontextmanager
