@@ -15,12 +15,13 @@ from unittest.mock import patch
 import trio
 
 from actors.testing import run
+from rumi.agent import gate
 from rumi.channels.telegram import room
 from rumi.channels.telegram.polling.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.chats import chat as chat_module
-from rumi.chats import dispatcher
+from rumi.chats import dispatcher, worker
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
 from rumi.home import Home
 from rumi.journal import actor as journal
@@ -93,6 +94,11 @@ def simulated(world: World) -> Iterator[None]:
     def seeded() -> Random:
         return Random(world.random.getrandbits(32))
 
+    names = Random(f"questions {world.seed}")
+
+    def named(nbytes: int) -> str:
+        return names.randbytes(nbytes).hex()
+
     poll_s = world.random.choice((25.0, LONG_POLL_S, LONG_POLL_S))
     with (
         cheap_steps(world.seed),
@@ -101,6 +107,8 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(journal, "WATCH_S", LOOK_S),
         patch.object(CallLimits, "pump", told_when_few(world)),
         patch.object(SendLimits, "turn", told_turn(world)),
+        patch.object(gate, "token_hex", named),
+        patch.object(worker, "token_hex", named),
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
