@@ -68,7 +68,6 @@ class ScheduleClock(Actor[Never]):
         self.start_soon(self._run)
 
     async def _run(self) -> None:
-        now = self._services.now
         await self._set_back()
         await self._watch_missed()
         while True:
@@ -79,14 +78,18 @@ class ScheduleClock(Actor[Never]):
             await self._pause_failing()
             await self._look()
             while not changed.is_set() and not self._went_back():
-                self._latest = now()
-                with trio.move_on_after(max(0.0, min(self._figures.next_at - now(), LOOK_S))):
+                with trio.move_on_after(max(0.0, min(self._figures.next_at - self._now(), LOOK_S))):
                     await changed.wait()
-                if now() >= self._figures.next_at or now() < self._work_until:
+                if (now := self._now()) >= self._figures.next_at or now < self._work_until:
                     break
 
+    def _now(self) -> float:
+        now = self._services.now()
+        self._latest = max(self._latest, now)
+        return now
+
     def _went_back(self) -> bool:
-        """Return True if the clock was set back since it was last looked at."""
+        """Return True if the clock was set back since its latest time was read."""
         return self._services.now() < self._latest - BACK_S
 
     async def _look(self) -> None:
@@ -104,8 +107,7 @@ class ScheduleClock(Actor[Never]):
 
     async def _fire_due(self) -> None:
         """Fire what is due, some at a time."""
-        now = self._services.now
-        while due := await self._ask(DueSchedules(now())):
+        while due := await self._ask(DueSchedules(self._now())):
             for first in range(0, len(due), AT_ONCE):
                 await self._fire(due[first : first + AT_ONCE])
                 await trio.lowlevel.checkpoint()
@@ -113,7 +115,7 @@ class ScheduleClock(Actor[Never]):
                 break
 
     async def _fire(self, due: Sequence[ScheduleRecord]) -> None:
-        now, firings, moves = self._services.now(), [], []
+        now, firings, moves = self._now(), [], []
         for schedule in due:
             try:
                 planned = plan(schedule, now, self._services.limits.quiet, self._schedules.task_of)

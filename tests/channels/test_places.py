@@ -15,7 +15,18 @@ from rumi.home import Home
 from rumi.journal import Attachment
 from tests.fakes.containers import FakeEngine
 
-ABOVE = ["journal", "budgets", "memory", "skills", "fetcher", "models", "registry", "disk", "sandboxes", "sender"]
+ABOVE = [
+    "journal",
+    "budgets",
+    "memory",
+    "skills",
+    "fetcher",
+    "models",
+    "registry",
+    "disk",
+    "sandboxes",
+    "sender",
+]
 BELOW = ["extractor", "task_recovery", "tasks", "recovery", "chats", "schedules", "poller", "control", "page"]
 ENV = {"TELEGRAM_TOKEN": "11111:" + "x" * 35, "TELEGRAM_BASE_URL": "http://127.0.0.1:9"}
 

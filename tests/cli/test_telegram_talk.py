@@ -154,7 +154,10 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
     ]
     for language in ("", "en", "es"):
         assert [one["command"] for one in offered[("default",), language]] == names
-    assert offered[("default",), "es"][2]["description"] == "corta lo que estoy haciendo"
+    assert (
+        offered[("default",), "es"][2]["description"]
+        == "corta lo que estoy haciendo; /stop all corta todo, en todos los chats"
+    )
 
 
 def test_what_cannot_be_worked_on_is_answered_and_edits_are_not(bot: TelegramBot) -> None:

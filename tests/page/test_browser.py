@@ -317,7 +317,7 @@ def test_keys_are_enough(page: Page) -> None:
         places.append(page.evaluate(WHERE))
         if places[-1] != "BODY":
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", places
-    titles = ["chats-title", "tree-title", "turns-title"]
+    titles = ["chats-title", "spending-title", "tree-title", "turns-title"]
     assert [place for place in places if place not in ("SUMMARY", "PRE", "A", "DIV", "BUTTON")] == [
         "#message", "logout", "open-shelf", "open-files", "log", "message", "attach", "send", "stop-all",
             *titles, "BODY",
