@@ -39,12 +39,24 @@ async def none_of(processes: Callable[[], set[int]]) -> None:
             await trio.sleep(0.02)
 
 
-async def one_at_work() -> int:
-    """Wait until a reader is in the midst of a page; its pid."""
+async def one_ready(readers: Readers) -> int:
+    """Have a reader that waits for a page; the processor time that it has used, in ticks."""
+    await read(readers, b"x", "text/plain")
+    (pid,) = pids()
+    return _ticks(pid)[1]
+
+
+async def one_at_work(since: int) -> int:
+    """Wait until a reader is in the midst of a page; its pid. At `since` ticks it was not yet."""
     with trio.fail_after(PATIENCE_S):
         while True:
             for pid in pids():
-                spent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                if spent[0] == "R" and int(spent[11]) > 40:
+                state, ticks = _ticks(pid)
+                if state == "R" and ticks > since + 20:
                     return pid
             await trio.sleep(0.02)
+
+
+def _ticks(pid: int) -> tuple[str, int]:
+    spent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return spent[0], int(spent[11])

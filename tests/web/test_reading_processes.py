@@ -14,7 +14,7 @@ from rumi.web.reading import Readers, Text
 from rumi.web.reading.page import read_page
 from rumi.web.types import FetchError
 from tests.web.pdfs import pdf
-from tests.web.reading_at_work import SLOW, URL, none_of, one_at_work, pids, read
+from tests.web.reading_at_work import SLOW, URL, none_of, one_at_work, one_ready, pids, read
 from tests.web.saved_pages import saved_pages
 
 
@@ -68,9 +68,10 @@ async def test_what_is_read_in_a_process_is_what_is_read_here(readers: Readers) 
 
 
 async def test_a_cancelled_read_leaves_no_process(readers: Readers) -> None:
+    since = await one_ready(readers)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read, readers, SLOW)
-        pid = await one_at_work()
+        pid = await one_at_work(since)
         nursery.cancel_scope.cancel()
     assert pids() == set()
     assert not Path(f"/proc/{pid}").exists()
@@ -79,6 +80,7 @@ async def test_a_cancelled_read_leaves_no_process(readers: Readers) -> None:
 
 
 async def test_a_reader_that_is_killed_is_an_error_and_the_next_page_is_read(readers: Readers) -> None:
+    since = await one_ready(readers)
     async with trio.open_nursery() as nursery:
 
         async def lose() -> None:
@@ -86,7 +88,7 @@ async def test_a_reader_that_is_killed_is_an_error_and_the_next_page_is_read(rea
                 await read(readers, SLOW)
 
         nursery.start_soon(lose)
-        os.kill(await one_at_work(), signal.SIGKILL)
+        os.kill(await one_at_work(since), signal.SIGKILL)
     assert pids() == set()
     assert (await read(readers, b"fine", "text/plain")).text == "fine"
 
