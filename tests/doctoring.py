@@ -28,6 +28,7 @@ def sound_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/no-daemon.sock")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setattr("rumi.doctor.check.CHECK_S", 120.0)  # a daemon is slow while other tests run
     monkeypatch.setenv("RUMI_SANDBOX__TOOLS", "core")  # as this run's image has them
     return Home(folder / "home").make()
 

@@ -233,7 +233,7 @@ class Gate:
             wait_for(lambda: not bot.rows(unsent, talk.chat), bot.tell)
         talk.say(words or f"{group}sh cat gate")
         self._pipe = -1
-        wait_for(lambda: self._reached(path), bot.tell)
+        wait_for(lambda: self._reached(path), lambda: f"{bot.tell()}\nin the chat: {talk.texts}")
 
     def _reached(self, path: Path) -> bool:
         try:

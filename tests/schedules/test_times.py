@@ -51,7 +51,7 @@ def check_day(zone: str, local: datetime, change: int) -> None:
             raise AssertionError(f"{zone}: {shown} is the second of two")
 
 
-@pytest.mark.parametrize(("first", "last"), [(2026, 2036), (2010, 2020)])
+@pytest.mark.parametrize(("first", "last"), [(2026, 2036), pytest.param(2010, 2020, marks=pytest.mark.long)])
 def test_each_time_comes_once_around_every_change_of_every_zone(first: int, last: int) -> None:
     checked = 0
     for zone, moments in changes(first, last).items():
