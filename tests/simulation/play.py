@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
+from secrets import token_hex
 from unittest.mock import patch
 
 import trio
@@ -107,7 +108,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(journal, "WATCH_S", LOOK_S),
         patch.object(CallLimits, "pump", told_when_few(world)),
         patch.object(SendLimits, "turn", told_turn(world)),
-        patch.object(gate, "token_hex", named),
+        patch.object(gate, "token_hex", named if gate.token_hex is token_hex else gate.token_hex),
         patch.object(worker, "token_hex", named),
         patch.object(room, "Random", seeded),
         patch.object(sender, "Random", seeded),
