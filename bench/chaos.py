@@ -6,9 +6,11 @@ Environment: CHAOS_KILLS (200), CHAOS_SEED (any number), CHAOS_LIMIT_S (480: no 
 
 The program is the real one with its real SQLite and real bubblewrap sandboxes; Telegram, with its limits, and
 Groq are fakes in this process. People write all the time, in private chats (drafts) and in groups (previews
-that become the answer), also while no program runs. It is killed while it starts, works or ends, and started
+that become the answer), also while no program runs. Tasks are at work all the time, reminders come and
+schedules fire every minute. It is killed while it starts, works or ends, and started
 again at once. Exits with 1 where a message has no reply, ran twice, was replied to twice without a reason, or
-anything of a dead program is left.
+anything of a dead program is left; where a reminder did not come exactly once, a minute of a schedule is
+neither fired nor told as missed, or a model call stays reserved.
 """
 
 import json
@@ -46,6 +48,11 @@ TASKS = 10
 """So many tasks are at work at any time."""
 NOTES = 5
 """So many notes are taken by each, one after the other."""
+
+REMINDERS = 30
+"""So many reminders are about to come at any time, each within a minute."""
+EACH_MINUTE = 20
+"""So many schedules fire every minute."""
 
 SETTLE_S = 120.0
 LINE = re.compile(r"echo [0-9]+\.[0-9]+\.([0-9]+) >>")
@@ -125,7 +132,7 @@ class Crowd:
     def __init__(self, out: Outside, seed: int) -> None:
         self._api = out.api
         self._seed = seed
-        self._numbers = self._tasks = 0
+        self._numbers = self._tasks = self._reminders = 0
         self._hushed = trio.CancelScope()
         self.places: list[tuple[Person, Chat]] = []
         for number in range(1, PRIVATE + 1):
@@ -157,6 +164,19 @@ class Crowd:
             person, chat = self.places[self._tasks % PRIVATE]
             self._api.say(person, f"/research note {self._numbers}", chat)
             self._tasks += 1
+
+    def ask_for_schedules(self) -> None:
+        """Have people ask for what fires every minute."""
+        for person, chat in self.places[:EACH_MINUTE]:
+            self._api.say(person, "/timezone Europe/Madrid", chat)  # without one it asks back
+            self._api.say(person, f"/remind every minute drop {person.id}", chat)
+
+    def ask_for_reminders(self, waiting: int) -> None:
+        """Have people ask for reminders, until so many wait; `waiting` are those that the program knows."""
+        for _ in range(min(REMINDERS - waiting, 2)):
+            person, chat = self.places[self._reminders % PRIVATE]
+            self._reminders += 1
+            self._api.say(person, f"/remind in 1 minute cup {self._reminders}", chat)
 
     def _say(self, person: Person, chat: Chat, saying: str) -> None:
         bot = f"@{self._api.bot.username}" if chat.id < 0 else ""
@@ -350,6 +370,8 @@ def report(chaos: Chaos, closing: Closing, left: list[str], seconds: float) -> N
     row("turns", f"{closing.turns}, {closing.retried} of them by /retry", "none twice")
     row("tasks that ended, with one result each", str(closing.tasks))
     row("notes that they took", str(closing.notes), "none twice")
+    row("schedules and reminders", str(closing.schedules), "each instant once, or told as missed")
+    row("fires of them, and instants told as missed", f"{closing.fires}, {closing.missed}")
     row("commands that left a line", str(closing.lines), "none twice")
     row(
         "how turns ended", ", ".join(f"{reason} {number}" for reason, number in closing.reasons.most_common())
@@ -385,16 +407,21 @@ async def main() -> int:
     print(f"CHAOS_SEED={seed}: {wanted} kills within {limit_s:.0f} s", flush=True)
     began = time.monotonic()
     model, machine = Model(), house.Machine()
-    sections: Mapping[str, Mapping[str, object]] = {"log": {"max_mb": 100}}
+    sections: Mapping[str, Mapping[str, object]] = {
+        "log": {"max_mb": 100},
+        "budget": {"total_tokens_per_day": 1_000_000_000},  # so that each model call is reserved
+    }
     with house.home(range(1, PRIVATE + GROUPS + 1), **sections) as root:
         async with house.outside(model) as out, trio.open_nursery() as nursery:
             crowd = Crowd(out, seed)
             chaos = Chaos(out, root, Ledger(out.api, root, model.confirmed), Random(seed))
             nursery.start_soon(crowd.write)
+            crowd.ask_for_schedules()
             shown = 0
             while chaos.kills.total() < wanted and time.monotonic() - began < limit_s:
-                ended = (task.ended is not None for task in read_books(root).tasks.values())
-                crowd.ask_for_tasks(sum(ended))
+                books = read_books(root)
+                crowd.ask_for_tasks(sum(task.ended is not None for task in books.tasks.values()))
+                crowd.ask_for_reminders(sum(each.waits for each in books.schedules.values()))
                 await chaos.once()
                 if chaos.kills.total() >= shown + 20:
                     shown = chaos.kills.total()

@@ -25,6 +25,11 @@ from tests.fakes.bot_api_world import Message
 WORK = re.compile(r"\b(?:answer|stream|long|command|pair|note) (\d+)\b")
 
 
+REMINDED = re.compile(r"\b(?:cup|drop) \d+\b")
+MISSED_BEFORE = re.compile(r"Missed before it: (\d+)")
+MISSED = re.compile(r"^- (\d+) “.*”: (\d+) ", re.MULTILINE)
+MINUTE_S = 60
+
 WINDOW_S = 1.0
 """What Telegram took longer ago has been marked, also on a busy machine."""
 
@@ -41,6 +46,7 @@ class Accepted:
     origin: int | None
     preview: int | None
     task: int | None
+    schedule: int | None
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,22 @@ class Ended:
     question: str
     state: str
     ended: float | None
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A row of the schedules, and the instants of its fires; `missed` nobody was told of yet."""
+
+    text: str
+    cron: str
+    state: str
+    missed: int
+    fires: tuple[float, ...]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is a reminder that has still to come."""
+        return self.state == "active" and not self.cron
 
 
 @dataclass(frozen=True)
@@ -85,12 +107,17 @@ class Books:
     messages: tuple[Accepted, ...] = ()
     outbox: dict[int, Reply] = field(default_factory=dict)
     tasks: dict[int, Ended] = field(default_factory=dict)
+    schedules: dict[int, Scheduled] = field(default_factory=dict)
+    reserved: int = 0
 
     @property
     def settled(self) -> bool:
-        """Whether everything has been replied to, every reply was sent, and every task has ended."""
+        """Whether everything has been replied to, every reply was sent, every task has ended, and every
+        reminder has come.
+        """
         replied = all(message.reply is not None for message in self.messages)
         ended = all(task.ended is not None for task in self.tasks.values())
+        ended = ended and not any(schedule.waits for schedule in self.schedules.values())
         return replied and ended and all(reply.delivered is not None for reply in self.outbox.values())
 
 
@@ -107,15 +134,23 @@ def read_books(home: Path) -> Books:
             if not db.execute("PRAGMA user_version").fetchone()[0]:
                 return Books()  # killed before it was made
             updates = frozenset(number for (number,) in db.execute("SELECT number FROM updates"))
-            rows = db.execute("SELECT chat, text, turn, reason, reply, origin, preview, task FROM messages")
+            rows = db.execute(
+                "SELECT chat, text, turn, reason, reply, origin, preview, task, schedule FROM messages"
+            )
             messages = tuple(Accepted(*row) for row in rows)
             rows = db.execute("SELECT id, chat, text, delivered, parts, failure FROM outbox")
             outbox = {number: Reply(*row) for number, *row in rows}
             rows = db.execute("SELECT id, question, state, ended FROM tasks")
             tasks = {number: Ended(*row) for number, *row in rows}
+            fires: dict[int, list[float]] = {}
+            for number, instant in db.execute("SELECT schedule, instant FROM fires ORDER BY instant"):
+                fires.setdefault(number, []).append(instant)
+            rows = db.execute("SELECT id, text, cron, state, missed FROM schedules")
+            schedules = {number: Scheduled(*row, tuple(fires.get(number, ()))) for number, *row in rows}
+            (reserved,) = db.execute("SELECT count(*) FROM reservations").fetchone()
         finally:
             db.close()
-    return Books(updates, messages, outbox, tasks)
+    return Books(updates, messages, outbox, tasks, schedules, reserved)
 
 
 @dataclass
@@ -185,11 +220,14 @@ class Ledger:
         self._check_seen(books, closing)
         self._check_runs(books, closing)
         self._check_tasks(books, closing)
+        self._check_schedules(books, closing)
         return closing
 
     def _check_replies(self, books: Books, closing: "Closing") -> None:
         """Every message has one row and one reply."""
-        rows = Counter((message.chat, message.origin) for message in books.messages if not message.task)
+        rows = Counter(
+            (message.chat, message.origin) for message in books.messages if not from_inside(message)
+        )
         said = {(chat, message.id): message for chat, message in self._said()}
         for key, message in said.items():
             if rows[key] != 1:
@@ -288,6 +326,37 @@ class Ledger:
                 self.wrong.append(f"the task {path.parent.name} noted {again} more than once")
         closing.tasks = len(books.tasks)
 
+    def _check_schedules(self, books: Books, closing: "Closing") -> None:
+        """Each reminder came once, and each minute of a recurring one fired once or is told as missed."""
+        fired = [message for message in books.messages if message.schedule]
+        said = Counter(found[0] for each in fired if (found := REMINDED.search(each.text)))
+        told = Counter({number: schedule.missed for number, schedule in books.schedules.items()})
+        for each in fired:
+            for number, times in MISSED.findall(each.text):
+                told[int(number)] += int(times)
+            for times in MISSED_BEFORE.findall(each.text):
+                told[each.schedule or 0] += int(times)
+        asked = Counter(found[0] for _, message in self._said() if (found := REMINDED.search(message.text)))
+        if again := asked - Counter(schedule.text for schedule in books.schedules.values()):
+            self.wrong.append(f"reminders were asked for and not stored: {again}")
+        for number, schedule in books.schedules.items():
+            texts = sum(each.schedule == number and schedule.text in each.text for each in fired)
+            texts -= sum(each.schedule == number and bool(MISSED.search(each.text)) for each in fired)
+            if not schedule.cron and (said[schedule.text], len(schedule.fires)) != (1, 1):
+                self.wrong.append(f"the reminder {schedule.text} came {said[schedule.text]} times")
+            if schedule.cron and schedule.fires:
+                minutes = round((schedule.fires[-1] - schedule.fires[0]) / MINUTE_S) + 1
+                if texts != len(schedule.fires) or len(schedule.fires) + told[number] < minutes:
+                    self.wrong.append(
+                        f"of {minutes} minutes of {schedule.text} {len(schedule.fires)} fired, {texts} were "
+                        f"said, {told[number]} are told as missed"
+                    )
+            closing.missed += told[number]
+            closing.fires += len(schedule.fires)
+        closing.schedules = len(books.schedules)
+        if books.reserved:
+            self.wrong.append(f"{books.reserved} model calls are still reserved")
+
     def _audit(self) -> Iterator[dict[str, str]]:
         for path in sorted(self.home.glob("logs/audit.jsonl*")):
             for line in path.read_text().splitlines():
@@ -317,3 +386,11 @@ class Closing:
     reasons: Counter[str] = field(default_factory=Counter)
     tasks: int = 0
     notes: int = 0
+    schedules: int = 0
+    fires: int = 0
+    missed: int = 0
+
+
+def from_inside(message: Accepted) -> bool:
+    """Whether nobody said the message: it brings the result of a task, or is a schedule's."""
+    return bool(message.task or message.schedule)
