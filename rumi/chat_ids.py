@@ -17,6 +17,9 @@ CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TASK = "task."
 """The history, sandbox and files of the task 7 are those of `task.7`, which can be no chat's id."""
 
+BOT = "bot."
+"""The sandbox, files and memory of the bot `tidy` are those of `bot.tidy`."""
+
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 
@@ -31,6 +34,11 @@ def check_chat_id(chat: str) -> str:
             f"{chat!r} is not a chat id.", "Use up to 64 letters, digits, - and _, for example: work-notes."
         )
     return chat
+
+
+def bot_key(name: str) -> str:
+    """Return the name of a bot where others are called by their chat's id."""
+    return f"{BOT}{name}"
 
 
 def task_key(id: int) -> str:

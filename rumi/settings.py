@@ -5,6 +5,8 @@ from typing import Final, get_args
 
 from rumi import texts
 from rumi.agent import Prompts, TurnLimits, built_in, words_in
+from rumi.bots import PROMPTS as BOT_PROMPTS
+from rumi.bots import BotLimits
 from rumi.budgets import OWN_PRICES, Price, Rules, nano_of
 from rumi.chats import ChatLimits
 from rumi.config import Loaded
@@ -109,6 +111,7 @@ def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
         max_running=given.max_running,
         per_owner=given.per_owner,
         keep_s=given.keep_days * DAY_S,
+        bot_calls_per_day=loaded.settings.bots.max_calls_per_day,
     )
 
 
@@ -120,12 +123,18 @@ def budget_rules_of(loaded: Loaded) -> Rules:
     }
     limits = []
     for scope in get_args(Scope):
-        for unit in get_args(Unit):
+        for unit in UNITS:
             for period in ("day", "month"):
                 most = getattr(given.budget, f"{scope}_{unit}_per_{period}")
                 if most is not None:
                     limits.append(Limit(scope, unit, period, nano_of(most) if unit == "usd" else most))
     return Rules({**OWN_PRICES, **prices}, tuple(limits), given.budget.reply_tokens)
+
+
+def bot_limits_of(loaded: Loaded) -> BotLimits:
+    """Return the bounds of every bot."""
+    settings = loaded.settings
+    return BotLimits(settings.bots.question_days * DAY_S, settings.memory.max_facts)
 
 
 def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
@@ -134,14 +143,17 @@ def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
     return ScheduleLimits(given.max_per_owner, quiet_hours(given.quiet))
 
 
+UNITS: Final[tuple[Unit, ...]] = ("usd", "tokens")
+"""What `[budget]` bounds."""
+
 DAY_S: Final = 86_400.0
 
 MOST_PROMPT_CHARS: Final = 20_000
 
 
 def built_in_prompts() -> Mapping[str, str]:
-    """Return the words of all prompts, of chats and of research, by the names of their files."""
-    return {**built_in(), **words_in(PROMPTS)}
+    """Return the words of all prompts, of chats, research and bots, by the names of their files."""
+    return {**built_in(), **words_in(PROMPTS), **words_in(BOT_PROMPTS)}
 
 
 def prompts_of(home: Home) -> Prompts:

@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from rumi.bots import Bots, StartBot
 from rumi.chat_ids import ChatIds
 from rumi.chats import ChatView
 from rumi.journal import ScheduleRecord, TaskRecord
@@ -39,6 +40,7 @@ class Toolbox:
     model_for: Callable[[str, Language, str], Model]
     tasks: Callable[[], Tasks]
     schedules: Callable[[], Schedules]
+    bots: Callable[[], Bots]
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
@@ -50,6 +52,7 @@ class Toolbox:
             RememberTool(self.memory, owner, chat, view.tainted, view.language),
             ForgetTool(self.memory, owner, view.language),
             *self._research(view, owner),
+            *((StartBot(self.bots, owner, chat, view.language),) if self.bots().any else ()),
             *schedule_tools(
                 self.schedules,
                 ScheduleRecord(owner, chat, "text", ""),

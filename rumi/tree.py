@@ -32,6 +32,7 @@ from pathlib import Path
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
+from rumi.bots import BotFiles, BotKind, Bots, bots_calls
 from rumi.budgets import BudgetCommands, Budgets, Ledger, usage_calls
 from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
@@ -66,6 +67,7 @@ from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
 from rumi.schedules import ScheduleClock, Schedules, ScheduleServices, schedules_calls
 from rumi.settings import (
     DAY_S,
+    bot_limits_of,
     budget_rules_of,
     chat_limits_of,
     prompts_of,
@@ -150,7 +152,7 @@ class Tree:
                 task_key(task.id),
                 permits,
                 language=task.language,
-                chosen=task.model or settings.research.model or "",
+                chosen=task.model or (settings.research.model if not task.bot else "") or "",
                 account=account_of(task, task_limits),
                 meter=self.budgets,
             )
@@ -165,6 +167,7 @@ class Tree:
             model_for=model_for,
             tasks=lambda: self.tasks,
             schedules=lambda: self.schedules,
+            bots=lambda: self.bots,
             of_channel=lambda chat: self._channel_of(chat).tools_for(chat),
         )
         self.audit = AuditLog(
@@ -204,6 +207,7 @@ class Tree:
         publisher = Publisher(hub, self.audit, pending, time.time, sandboxes.container_id, policy_of)
         workspaces = Workspaces(home.workspaces, Threads())
         task_limits = task_limits_of(loaded, models.context_tokens)
+        bot_files, threads = BotFiles(home.root), Threads()
         task_services = TaskServices(
             journal=journal,
             sandboxes=sandboxes,
@@ -223,6 +227,18 @@ class Tree:
                     RepositoryCache(home.root / "cache" / "repositories"),
                     sandbox_limits(loaded),
                 ),
+                "bot": BotKind(
+                    bot_files,
+                    prompts,
+                    prompts.sandbox(strict.there, settings.sandbox.timeout_s),
+                    journal.ask,
+                    asking(memory),
+                    web,
+                    chosen,
+                    threads,
+                    time.time,
+                    bot_limits_of(loaded),
+                ),
             },
             limits=task_limits,
             places=places(task_limits.max_running, task_limits.per_owner),
@@ -233,6 +249,7 @@ class Tree:
             stepped=lambda id, step: self.tasks.stepped(id, step),
         )
         self.tasks = Tasks(self.root, task_services, ids)
+        self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, settings.bots.allowed)
         money = BudgetCommands(self.budgets, ledger, ids, self.audit)
         self.schedules = Schedules(
             ScheduleServices(
@@ -243,6 +260,7 @@ class Tree:
                 wake=lambda message: self.inbox.wake(message),
                 audit=self.audit,
                 limits=schedule_limits_of(loaded),
+                bot=self.bots.of_schedule,
                 stays=service or bool(channels),
             )
         )
@@ -250,6 +268,7 @@ class Tree:
             "tasks": self.tasks,
             "budgets": money,
             "schedules": self.schedules,
+            "bots": self.bots,
         }
         self.services = ChatServices(
             journal=journal,
@@ -305,12 +324,13 @@ class Tree:
             "tasks": tasks_calls(self.tasks),
             "usage": usage_calls(self.budgets, money.written),
             "schedules": schedules_calls(self.schedules),
+            "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots),
         }
         answers = Switchboard(self.status, self.inbox, language, everything, more).calls()
         calls = {name: self.windows.counted(call) for name, call in answers.items()}
         calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
-        task_stream = self.windows.counted_stream(TaskStream(self.tasks, hub).serve)
+        task_stream = self.windows.counted_stream(TaskStream(self.tasks, hub, self.bots.asked).serve)
         streams = {"window": self.windows.serve, "events": self._live.serve, "task": task_stream}
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         for channel in channels:

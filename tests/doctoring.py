@@ -33,10 +33,17 @@ def sound_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(folder / "home").make()
 
 
+def real_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the doctor use this machine's daemon, which is slow while other tests run."""
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setattr("rumi.sandbox.choose.DAEMON_S", 60.0)
+
+
 def by_name(checks: list[Check], name: str) -> Check:
     """The one finding of that name."""
-    (found,) = [check for check in checks if check.name == name]
-    return found
+    found = [check for check in checks if check.name == name]
+    assert len(found) == 1, checks
+    return found[0]
 
 
 def failures(checks: list[Check]) -> list[str]:

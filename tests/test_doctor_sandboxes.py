@@ -17,7 +17,7 @@ from rumi.doctor.sandboxes import leftovers
 from rumi.home import Home
 from rumi.sandbox import SandboxError, SandboxLimits
 from rumi.sandbox.docker.image import FORMAT, LABEL_FORMAT
-from tests.doctoring import by_name, failures, sound_home
+from tests.doctoring import by_name, failures, real_daemon, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.docker_daemon import fake_daemon
 
@@ -110,7 +110,7 @@ async def test_a_daemon_that_takes_calls_and_never_answers_is_a_finding_in_bound
 async def test_an_image_that_is_missing_is_told_and_is_no_failure(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DOCKER_HOST")
+    real_daemon(monkeypatch)
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", f"rumi-runner-tests:none-{secrets.token_hex(3)}")
     checks = await examine(home)
     image = by_name(checks, "image")
@@ -145,7 +145,7 @@ def broken_image(request: pytest.FixtureRequest) -> Iterator[str]:
 async def test_an_image_in_which_nothing_runs_is_a_failure_with_the_rebuild_command(
     broken_image: str, name: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("DOCKER_HOST")
+    real_daemon(monkeypatch)
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", broken_image)
     checks = await examine(home)
     assert failures(checks) == [name]
@@ -159,7 +159,7 @@ async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is
 ) -> None:
     from rumi.sandbox.docker.engine import DockerEngine
 
-    monkeypatch.delenv("DOCKER_HOST")
+    real_daemon(monkeypatch)
     monkeypatch.setenv("RUMI_SANDBOX__IMAGE", docker_image)
     engine = DockerEngine(home.installation(), SandboxLimits(), image=docker_image)
     (home.workspaces / "left").mkdir()

@@ -15,7 +15,7 @@ import trio
 from rumi import texts
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
 from rumi.texts import Language, Verdict
-from rumi.tools import Tool, ToolResult
+from rumi.tools import AlwaysAsks, Tool, ToolResult
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.
@@ -75,7 +75,8 @@ class Gate:
 
         Cancelled, the question is void.
         """
-        question = tool.question(arguments, self._given) if self.tainted else None
+        asks = self.tainted or isinstance(tool, AlwaysAsks)
+        question = tool.question(arguments, self._given) if asks else None
         if question is None:
             return None
         if self._confirm is None:
@@ -83,7 +84,7 @@ class Gate:
         async with self._one_by_one:  # a person answers one question at a time
             if self._nos_left <= 0:
                 return ToolResult(False, ENOUGH)
-            text = texts.question(self._language, question.deed, question.details)
+            text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
             asked = ConfirmationAsked(token_hex(8), text)
             verdict: Verdict = "no"
             self._watch(asked)

@@ -29,7 +29,7 @@ def built_in() -> Mapping[str, str]:
 class Prompts:
     """The words by their names: `identity`, `sandbox`, and for channels the form of answers in them.
 
-    Those of research stand beside them, by names that no channel has.
+    Those of research and bots stand beside them, by names that no channel has.
     """
 
     words: Mapping[str, str]
@@ -40,6 +40,10 @@ class Prompts:
         It is the same text for the same programs, whatever the chat, because servers charge less for a
         beginning that they have seen before.
         """
+        return "\n\n".join(filter(None, (self.words["identity"], self.sandbox(programs, command_timeout_s))))
+
+    def sandbox(self, programs: Collection[str], command_timeout_s: float) -> str:
+        """Return what the sandbox of commands has and lacks."""
         values = {
             "seconds": f"{command_timeout_s:g}",
             "programs": _listed(name for name in programs if name not in CORE),
@@ -48,7 +52,7 @@ class Prompts:
         sandbox = self.words["sandbox"]
         for name, value in values.items():
             sandbox = sandbox.replace(f"{{{name}}}", value)
-        return "\n\n".join(filter(None, (self.words["identity"], sandbox)))
+        return sandbox
 
     def form(self, channel: str) -> str:
         """Return the block about answers in a channel; empty for one without a form of its own."""

@@ -59,4 +59,6 @@ def amount_text(unit: Unit, most: int) -> str:
     """Return an amount as people read it: `1.50 USD`, `0.0042 USD`, `50,000 tokens`."""
     if unit == "tokens":
         return f"{most:,} tokens"
+    if unit == "calls":
+        return f"{most:,}"
     return f"{as_usd(most):.{2 if most >= NANO or most % (NANO // 100) == 0 else 4}f} USD"

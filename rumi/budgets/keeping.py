@@ -127,7 +127,7 @@ class Budgets:
 
     def _refusal(self, state: State, begun: "_Begun", language: Language) -> str:
         limit, whole = state.bound.limit, begun.whole
-        need = whole.prompt_tokens + whole.completion_tokens
+        need = 1 if limit.unit == "calls" else whole.prompt_tokens + whole.completion_tokens
         if limit.unit == "usd" and begun.price is not None:
             need = begun.price.of(whole)
         asked = amount_text(limit.unit, need)

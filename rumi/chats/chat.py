@@ -225,8 +225,8 @@ class Chat(Actor[ChatMessage]):
             case UnknownCommand(name, meant):
                 self._reply(message, texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
-                if command.room:
-                    room, language = room_of(self._services.rooms, command), self._language(message)
+                room, language = room_of(self._services.rooms, command), self._language(message)
+                if room is not None:
                     self._reply(message, partial(room.command, message, language, command))
                 else:
                     self._command(message, name, rest)

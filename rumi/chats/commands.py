@@ -18,6 +18,9 @@ CommandName: TypeAlias = Literal[
     "skills",
     "research",
     "tasks",
+    "bots",
+    "bot",
+    "wake",
     "usage",
     "allow",
     "remind",
@@ -27,6 +30,7 @@ CommandName: TypeAlias = Literal[
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
 TASKS: Final = "tasks"
+BOTS: Final = "bots"
 EVERYTHING: Final = "everything"
 ALL: Final = frozenset({"all", "todo"})
 """What stands behind a `/stop` of everything."""
@@ -36,6 +40,9 @@ SCHEDULES: Final = "schedules"
 ROOMS: Final[Mapping[CommandName, str]] = {
     "research": TASKS,
     "tasks": TASKS,
+    "bots": BOTS,
+    "bot": BOTS,
+    "wake": BOTS,
     "usage": BUDGETS,
     "allow": BUDGETS,
     "remind": SCHEDULES,

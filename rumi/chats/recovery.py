@@ -110,8 +110,9 @@ class CrashReplies:
         self, message: Incoming, language: Language, command: ChatCommand | UnknownCommand
     ) -> str:
         """Return the reply to a command; one that a room serves is done now: twice is as good as once."""
-        if isinstance(command, ChatCommand) and command.room:
-            return await room_of(self.rooms, command).command(message, language, command)
+        room = room_of(self.rooms, command) if isinstance(command, ChatCommand) else None
+        if room is not None and isinstance(command, ChatCommand):
+            return await room.command(message, language, command)
         return _lost_command(language, command)
 
     async def tell_again(self, chat: str) -> None:

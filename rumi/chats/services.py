@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import trio
 
@@ -143,9 +143,24 @@ class NoRoom:
         return texts.not_yet(language, f"/{command.name}")
 
 
-def room_of(rooms: Mapping[str, RoomCommands], command: ChatCommand) -> RoomCommands:
-    """Return the room that serves a command."""
-    return rooms.get(command.room) or NoRoom()
+@runtime_checkable
+class StopsByName(Protocol):
+    """A room that stops things that people have named."""
+
+    def stops(self, name: str) -> bool:
+        """Return True if a `/stop` with this behind it is the room's."""
+        ...
+
+
+def room_of(rooms: Mapping[str, RoomCommands], command: ChatCommand) -> RoomCommands | None:
+    """Return the room that serves a command; None for one that the chat serves itself."""
+    if command.room:
+        return rooms.get(command.room) or NoRoom()
+    if command.name == "stop" and command.rest:
+        for room in rooms.values():
+            if isinstance(room, StopsByName) and room.stops(command.rest):
+                return room
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def _research(
 
 async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[str, Any]:
     """Have the process that holds the home do it; return the task."""
-    async with on_holder(begun, _connected) as client:
+    async with on_holder(begun, connected_to) as client:
         assert client is not None, "nobody leaves while it waits"
         if background:
             task: dict[str, Any] = await client.call("tasks", do="begin", **request)
@@ -112,7 +112,12 @@ async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[s
 
 
 @asynccontextmanager
-async def _connected(home: "Home") -> "AsyncIterator[ControlClient]":
+async def connected_to(home: "Home") -> "AsyncIterator[ControlClient]":
+    """Yield a connection to the process that holds the home.
+
+    Raises:
+        NotThere: None holds it, or it does not answer yet.
+    """
     from rumi.control import NotRunning, connect, socket_path
     from rumi.windows import NotThere
 

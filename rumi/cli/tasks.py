@@ -90,9 +90,12 @@ def delete(task: int) -> None:
 
 
 async def run(
-    client: "ControlClient", request: dict[str, Any], step: Callable[[str], None]
+    client: "ControlClient",
+    request: dict[str, Any],
+    step: Callable[[str], None],
+    began: Callable[[int], None] = lambda id: None,
 ) -> dict[str, Any]:
-    """Run or follow a task over the stream `task`; return it at its end.
+    """Run or follow a task over the stream `task`; return it at its end. `began` gets its number.
 
     Raises:
         RumiError: It could not be begun, or the process ended before it.
@@ -104,6 +107,8 @@ async def run(
         wire = await client.stream("task", **{"do": "run", **request})
         while True:
             match await wire.receive():
+                case {"began": int(id)}:
+                    began(id)
                 case {"step": str(text)}:
                     step(_plain(text))
                 case {"ended": dict(task)}:

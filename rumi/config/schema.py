@@ -321,6 +321,17 @@ class SchedulesSection(Section):
     quiet: Annotated[str, _checked(_check_quiet)] = ""
 
 
+class BotsSection(Section):
+    """`[bots]`: the owners who may run bots, such as local and tg11111111; none named is everybody.
+
+    A bot makes at most `max_calls_per_day` model calls, and waits `question_days` for an answer of a person.
+    """
+
+    allowed: tuple[str, ...] = ()
+    max_calls_per_day: Count = 500
+    question_days: Annotated[int, Field(ge=1, le=365)] = 7
+
+
 class FetchSection(Section):
     """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard.
 
@@ -386,6 +397,7 @@ class Settings(Section):
     budget: BudgetSection = BudgetSection()
     prices: dict[ModelName, PriceSection] = {}
     schedules: SchedulesSection = SchedulesSection()
+    bots: BotsSection = BotsSection()
     memory: MemorySection = MemorySection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()

@@ -16,6 +16,7 @@ from rumi.journal.records import (
     FoundEntries,
     HistoryEntry,
     Incoming,
+    IterationRecord,
     Lesson,
     ScheduleFigures,
     ScheduleRecord,
@@ -450,11 +451,15 @@ class MarkStopping(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class KeepTask(Request[None]):
-    """Append to a task's history, and note what it has spent so far, in one transaction."""
+    """Append to a task's history, and note what it has spent so far, in one transaction.
+
+    The first `heard` of what people have said to it are among the entries.
+    """
 
     id: int
     entries: tuple[HistoryEntry, ...]
     spent: Spent
+    heard: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +477,53 @@ class EndTask(Request[Incoming | None]):
     tainted: bool = False
     message: str = ""
     """The text of the result for its chat; empty: the chat gets none."""
+    iteration: IterationRecord | None = None
+    """A bot's last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndIteration(Request[Incoming | None]):
+    """Store an iteration of a bot, begin the next one's history, and note until when the bot sleeps.
+
+    With a `message`, a text for its chat, that is stored too, and returned. All in one transaction; of the
+    same iteration it is done once.
+    """
+
+    id: int
+    iteration: IterationRecord
+    wake_at: float
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations(Request[tuple[IterationRecord, ...]]):
+    """Return the last iterations of a task, or of all sessions of a `bot`, oldest first."""
+
+    id: int
+    limit: int = 1000
+    bot: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SayToTask(Request[bool]):
+    """Store what a person says to a bot's session, which hears it in its next iteration, and end its sleep.
+
+    An empty text only ends the sleep. Returns False if the session has ended, or has too much to hear.
+    """
+
+    id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenTask(Request[TaskRecord | None]):
+    """Have a bot's session go on that has ended before its goal; return it.
+
+    None, and nothing is changed, if it is no such session, or another one of its bot has not ended.
+    """
+
+    id: int
+    attached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,11 +540,15 @@ class InterruptTasks(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Request[tuple[TaskRecord, ...]]):
-    """Return the latest tasks, the newest first; of an `owner`, or all. Those before the number `before`."""
+    """Return the latest tasks, the newest first; of an `owner`, or all. Those before the number `before`.
+
+    With a `bot` only its sessions.
+    """
 
     owner: str = ""
     limit: int = 50
     before: int = MOST_ENTRY
+    bot: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -683,6 +739,10 @@ JournalMessage: TypeAlias = (
     | MarkStopping
     | KeepTask
     | EndTask
+    | EndIteration
+    | Iterations
+    | SayToTask
+    | ReopenTask
     | OpenTasks
     | InterruptTasks
     | ListTasks
@@ -711,7 +771,7 @@ JournalMessage: TypeAlias = (
 READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
     *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks, Spending, Standing),
-    *(LoadSchedule, ListSchedules, DueSchedules, AheadSchedules, CountSchedules, FailedSchedules),
+    *(Iterations, LoadSchedule, ListSchedules, DueSchedules, AheadSchedules, CountSchedules, FailedSchedules),
     *(MissedSchedules, ZoneOf),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

@@ -230,9 +230,17 @@ class Lesson:
 
 
 TaskState: TypeAlias = Literal[
-    "queued", "running", "stopping", "succeeded", "failed", "out_of_budget", "stopped", "interrupted"
+    "queued",
+    "running",
+    "sleeping",
+    "stopping",
+    "succeeded",
+    "failed",
+    "out_of_budget",
+    "stopped",
+    "interrupted",
 ]
-"""What a task is at; all but the first three are ends."""
+"""What a task is at; all but the first four are ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +265,8 @@ class TaskRecord:
     `chat` gets the result of a task that is not `attached`; empty: nobody but who looks for it. `parent` is
     the task that waits for it, `message` the number of the command that asked for it; 0 where there is none.
     `options` and `report` are JSON objects of its `kind`. `model` is the chosen one, empty: the process's.
-    Times are in seconds since 1970, 0 for what has not been.
+    Times are in seconds since 1970, 0 for what has not been. A session of a `bot` works in iterations: it
+    sleeps until `wake_at`, and hears then what people have `said` to it meanwhile.
     """
 
     kind: str
@@ -281,6 +290,25 @@ class TaskRecord:
     ended: float = 0.0
     schedule: int = 0
     """The one that began it, 0 for a task that somebody asked for."""
+    bot: str = ""
+    said: tuple[str, ...] = ()
+    wake_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class IterationRecord:
+    """An iteration of a bot that has ended: how its turn did, and its summary.
+
+    `tainted`: something in it came from outside. `spent` is what the session had used by its end, `ended`
+    that time in seconds since 1970.
+    """
+
+    number: int
+    reason: Reason
+    summary: str
+    tainted: bool = False
+    spent: Spent = Spent()
+    ended: float = 0.0
 
 
 ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot"]

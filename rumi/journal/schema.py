@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -109,7 +109,7 @@ CREATE TABLE titles (            -- what the owner of a chat calls it
 );
 CREATE TABLE tasks (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind     TEXT NOT NULL,      -- what it is: web, repo
+    kind     TEXT NOT NULL,      -- what it is: web, repo, bot
     owner    TEXT NOT NULL,
     chat     TEXT NOT NULL,      -- the one that gets its result; empty: only who looks for it
     parent   INTEGER,            -- the task that waits for it
@@ -127,10 +127,24 @@ CREATE TABLE tasks (
     created  REAL NOT NULL,
     started  REAL,
     ended    REAL,
-    schedule INTEGER             -- the one that began it
+    schedule INTEGER,            -- the one that began it
+    bot      TEXT NOT NULL DEFAULT '',        -- the bot that it is a session of
+    said     TEXT NOT NULL DEFAULT '[]',      -- JSON: what people said to it and it has not heard yet
+    wake_at  REAL NOT NULL DEFAULT 0          -- it sleeps until then
 );
 CREATE INDEX tasks_open ON tasks (id) WHERE ended IS NULL;
 CREATE INDEX tasks_of_owner ON tasks (owner, id);
+CREATE INDEX tasks_of_bot ON tasks (bot, id) WHERE bot != '';
+CREATE TABLE iterations (        -- what a bot has done in a session: each is a session of its history
+    task     INTEGER NOT NULL,
+    number   INTEGER NOT NULL,
+    reason   TEXT NOT NULL,      -- how its turn ended
+    summary  TEXT NOT NULL,
+    tainted  INTEGER NOT NULL,   -- something in it came from outside
+    spent    TEXT NOT NULL,      -- JSON: all that the session had used by then
+    ended    REAL NOT NULL,
+    PRIMARY KEY (task, number)
+) WITHOUT ROWID;
 CREATE TABLE usage (             -- what model calls have used, summed up
     id       INTEGER PRIMARY KEY,
     day      TEXT NOT NULL,      -- the local date on which they began
@@ -352,6 +366,16 @@ CREATE TABLE fires (
     PRIMARY KEY (schedule, instant)
 ) WITHOUT ROWID;
 CREATE TABLE zones (owner TEXT PRIMARY KEY, zone TEXT NOT NULL);
+""",
+    13: """
+ALTER TABLE tasks ADD COLUMN bot TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN said TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE tasks ADD COLUMN wake_at REAL NOT NULL DEFAULT 0;
+CREATE INDEX tasks_of_bot ON tasks (bot, id) WHERE bot != '';
+CREATE TABLE iterations (
+    task INTEGER NOT NULL, number INTEGER NOT NULL, reason TEXT NOT NULL, summary TEXT NOT NULL,
+    tainted INTEGER NOT NULL, spent TEXT NOT NULL, ended REAL NOT NULL, PRIMARY KEY (task, number)
+) WITHOUT ROWID;
 """,
 }
 """What leads from a version to the next one."""

@@ -27,8 +27,10 @@ from rumi.steps import Transaction
 NOTICE_SHARE: Final = 0.8
 """The part of a budget that is used when its users are told."""
 
-_USED: Final = {"usd": "nano", "tokens": "prompt + completion"}
-_GRANTED: Final = {"usd": "nano", "tokens": "tokens"}
+_USED: Final = {"usd": ("nano", "nano"), "tokens": ("prompt + completion",) * 2, "calls": ("1", "calls")}
+"""What counts in `reservations` and in `usage`."""
+
+_GRANTED: Final = {"usd": "nano", "tokens": "tokens", "calls": "0"}
 _KEY: Final = "day, owner, chat, task, bot, model, tool"
 _COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
 _ADD: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTS.split(", "))
@@ -41,7 +43,8 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None
     account, tokens = request.account, request.prompt + request.completion
     for bound in request.bounds:
         state = _state(transaction, bound, account.name(bound.limit.scope), account)
-        if state.used + (request.nano if bound.limit.unit == "usd" else tokens) > state.most:
+        more = {"usd": request.nano, "tokens": tokens, "calls": 1}[bound.limit.unit]
+        if state.used + more > state.most:
             return state
     transaction.db.execute(
         "INSERT OR IGNORE INTO reservations"
@@ -207,12 +210,12 @@ def _state(transaction: Transaction, bound: Bound, name: str, account: Account) 
     """Return how far a budget is used: settled, and reserved; with what was granted for it."""
     limit = bound.limit
     scope, days = limit.scope, (bound.first, bound.last)
-    amount, of = _USED[limit.unit], _of(scope)
+    of = _of(scope)
     reserved, settled = (
         _sum(
             transaction, f"SELECT sum({amount}) FROM {table} WHERE {of} AND model != '{_OFFLINE}'", days, name
         )
-        for table in ("reservations", "usage")
+        for table, amount in zip(("reservations", "usage"), _USED[limit.unit], strict=True)
     )
     granted = _granted(transaction, limit.unit, scope, days, account)
     return State(bound, name, settled + reserved, reserved, granted)

@@ -7,7 +7,7 @@ from typing import Final, get_args
 from rumi.chat_ids import task_key
 from rumi.journal.ended_fires import fire_ended
 from rumi.journal.forgetting import delete_chat
-from rumi.journal.history import history_of, insert_history, session_of
+from rumi.journal.history import history_of, insert_history, new_session, session_of
 from rumi.journal.inbox import LANGUAGES, insert_message
 from rumi.journal.messages import (
     MOST_ENTRY,
@@ -16,24 +16,32 @@ from rumi.journal.messages import (
     BeginTask,
     DeleteChat,
     DeleteTask,
+    EndIteration,
     EndTask,
     InterruptTasks,
+    Iterations,
     KeepTask,
     ListTasks,
     LoadTask,
     MarkStopping,
+    NewSession,
     OldTasks,
     OpenTasks,
+    ReopenTask,
+    SayToTask,
 )
-from rumi.journal.records import HistoryEntry, Incoming, Spent, TaskRecord, TaskState
+from rumi.journal.records import HistoryEntry, Incoming, IterationRecord, Spent, TaskRecord, TaskState
 from rumi.journal.transaction import clean, steps
 from rumi.steps import Transaction
 
 MOST_ENTRIES: Final = 10_000
+MOST_SAID: Final = 20
+"""So many texts wait to be heard by a session."""
+
 _STATES: Final = get_args(TaskState)
 _FIELDS: Final = (
     "id, kind, owner, chat, parent, message, attached, question, options, language, model, state, answer,"
-    " report, spent, tainted, created, started, ended, schedule"
+    " report, spent, tainted, created, started, ended, schedule, bot, said, wake_at"
 )
 
 
@@ -53,8 +61,8 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
     now = transaction.now()
     cursor = transaction.db.execute(
         "INSERT INTO tasks (kind, owner, chat, parent, message, attached, question, options, language, model,"
-        " schedule, state, created)"
-        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), 'queued', ?)",
+        " schedule, bot, state, created)"
+        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), ?, 'queued', ?)",
         (
             *(task.kind, task.owner, task.chat, task.parent, task.message, task.attached),
             *(
@@ -63,6 +71,7 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
                 task.language,
                 clean(task.model),
                 task.schedule,
+                task.bot,
                 now,
             ),
         ),
@@ -90,7 +99,7 @@ def begin_task(request: BeginTask, transaction: Transaction) -> None:
     """Note that a task runs."""
     transaction.db.execute(
         "UPDATE tasks SET state = 'running', started = coalesce(started, ?)"
-        " WHERE id = ? AND state = 'queued'",
+        " WHERE id = ? AND state IN ('queued', 'sleeping')",
         (transaction.now(), request.id),
     )
 
@@ -114,6 +123,73 @@ def keep_task(request: KeepTask, transaction: Transaction) -> None:
     # Nothing about a user is learned from a task: its words come from outside.
     transaction.db.execute("UPDATE sessions SET fresh = 0 WHERE chat = ?", (key,))
     _spend(transaction, request.id, request.spent)
+    if request.heard:
+        (said,) = transaction.db.execute("SELECT said FROM tasks WHERE id = ?", (request.id,)).fetchone()
+        _say(transaction, request.id, _texts(said)[request.heard :])
+
+
+@steps.of(EndIteration)
+def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming | None:
+    """Store an iteration, and begin the history of the next one."""
+    found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
+    done = request.iteration
+    if not found or not _add_iteration(transaction, request.id, done):
+        return None
+    task = found[0]
+    new_session(NewSession(task_key(task.id)), transaction)
+    _spend(transaction, task.id, done.spent)
+    transaction.db.execute(
+        "UPDATE tasks SET wake_at = ?, state = CASE state WHEN 'stopping' THEN state ELSE 'sleeping' END"
+        " WHERE id = ?",
+        (request.wake_at if not task.said else 0, task.id),
+    )
+    if not request.message or not task.chat:
+        return None
+    told = Incoming(chat=task.chat, text=request.message, language=task.language, task=task.id)
+    return insert_message(told, transaction)
+
+
+@steps.of(Iterations)
+def iterations(request: Iterations, transaction: Transaction) -> tuple[IterationRecord, ...]:
+    """Return the last iterations of a task."""
+    which = "task IN (SELECT id FROM tasks WHERE bot = ?1)" if request.bot else "task = ?1"
+    rows = transaction.db.execute(
+        f"SELECT number, reason, summary, tainted, spent, ended FROM iterations WHERE {which}"
+        " ORDER BY task DESC, number DESC LIMIT ?2",
+        (request.bot or request.id, request.limit),
+    ).fetchall()
+    return tuple(
+        IterationRecord(number, reason, summary, bool(tainted), _spent(spent), ended)
+        for number, reason, summary, tainted, spent, ended in reversed(rows)
+    )
+
+
+@steps.of(SayToTask)
+def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
+    """Store what a person says to a session, and end its sleep."""
+    found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
+    if not found or len(found[0].said) >= MOST_SAID:
+        return False
+    if request.text:
+        _say(transaction, request.id, (*found[0].said, clean(request.text)))
+    transaction.db.execute("UPDATE tasks SET wake_at = 0 WHERE id = ?", (request.id,))
+    return True
+
+
+@steps.of(ReopenTask)
+def reopen_task(request: ReopenTask, transaction: Transaction) -> TaskRecord | None:
+    """Have a session go on."""
+    found = _tasks(transaction, "id = ? AND bot != '' AND ended IS NOT NULL", request.id)
+    if not found or found[0].state == "succeeded":
+        return None
+    if _tasks(transaction, "bot = ? AND ended IS NULL", found[0].bot):
+        return None
+    transaction.db.execute(
+        "UPDATE tasks SET state = 'queued', ended = NULL, answer = '', report = '{}', wake_at = 0,"
+        " attached = ? WHERE id = ?",
+        (request.attached, request.id),
+    )
+    return _tasks(transaction, "id = ?", request.id)[0]
 
 
 @steps.of(EndTask)
@@ -132,6 +208,8 @@ def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
     )
     if request.spent is not None:
         _spend(transaction, request.id, request.spent)
+    if request.iteration is not None:
+        _add_iteration(transaction, request.id, request.iteration)
     fire_ended(transaction, "tasks", request.id, request.state)
     if not request.message or task.attached or not task.chat:
         return None
@@ -157,8 +235,8 @@ def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
 @steps.of(ListTasks)
 def list_tasks(request: ListTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
     """Return the latest tasks."""
-    which = "id < ?1 AND (owner = ?2 OR ?2 = '') ORDER BY id DESC LIMIT ?3"
-    return _tasks(transaction, which, request.before, request.owner, request.limit)
+    which = "id < ?1 AND (owner = ?2 OR ?2 = '') AND (bot = ?4 OR ?4 = '') ORDER BY id DESC LIMIT ?3"
+    return _tasks(transaction, which, request.before, request.owner, request.limit, request.bot)
 
 
 @steps.of(DeleteTask)
@@ -167,6 +245,7 @@ def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
     gone = transaction.db.execute(
         "DELETE FROM tasks WHERE id = ? AND ended IS NOT NULL", (request.id,)
     ).rowcount
+    transaction.db.execute("DELETE FROM iterations WHERE task = ? AND ?", (request.id, bool(gone)))
     while gone and delete_chat(DeleteChat(task_key(request.id)), transaction):
         pass  # a task's history is short
     return bool(gone)
@@ -183,6 +262,43 @@ def _spend(transaction: Transaction, id: int, spent: Spent) -> None:
     transaction.db.execute("UPDATE tasks SET spent = ? WHERE id = ?", (json.dumps(asdict(spent)), id))
 
 
+def _add_iteration(transaction: Transaction, id: int, done: IterationRecord) -> bool:
+    """Store an iteration that has ended; return False if it is stored already."""
+    values = (
+        *(id, done.number, done.reason, clean(done.summary), done.tainted),
+        *(json.dumps(asdict(done.spent)), transaction.now()),
+    )
+    return bool(
+        transaction.db.execute(
+            "INSERT OR IGNORE INTO iterations (task, number, reason, summary, tainted, spent, ended)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            values,
+        ).rowcount
+    )
+
+
+def _say(transaction: Transaction, id: int, said: tuple[str, ...]) -> None:
+    transaction.db.execute(
+        "UPDATE tasks SET said = ? WHERE id = ?", (json.dumps(said, ensure_ascii=False), id)
+    )
+
+
+def _texts(said: object) -> tuple[str, ...]:
+    """Return the texts of a JSON list; none of a damaged one."""
+    try:
+        return tuple(map(str, json.loads(str(said))))
+    except (ValueError, TypeError):
+        return ()
+
+
+def _spent(spent: object) -> Spent:
+    """Return the costs of a JSON object; none of a damaged one."""
+    try:
+        return Spent(**json.loads(str(spent)))
+    except (ValueError, TypeError):
+        return Spent()
+
+
 def _tasks(transaction: Transaction, which: str, *values: object) -> tuple[TaskRecord, ...]:
     """Return the tasks for which a condition is true."""
     rows = transaction.db.execute(f"SELECT {_FIELDS} FROM tasks WHERE {which}", values)
@@ -191,13 +307,11 @@ def _tasks(transaction: Transaction, which: str, *values: object) -> tuple[TaskR
 
 def _task(row: dict[str, object]) -> TaskRecord:
     """Return the task of a row; what a damaged file says of its costs and its state is left out."""
-    try:
-        spent = Spent(**json.loads(str(row.pop("spent"))))
-    except (ValueError, TypeError):
-        spent = Spent()
+    spent = _spent(row.pop("spent"))
     numbers = ("parent", "message", "started", "ended", "schedule")
     row |= {name: row[name] or 0 for name in numbers}
     row |= {name: bool(row[name]) for name in ("attached", "tainted")}
+    row["said"] = _texts(row["said"])
     row["language"] = row["language"] if row["language"] in LANGUAGES else "en"
     row["state"] = row["state"] if row["state"] in _STATES else "failed"
     return TaskRecord(**row, spent=spent)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from rumi.chat_ids import LOCAL
 from rumi.memory.actor import Ask, Memory, asking, open_memory
-from rumi.memory.block import Block, memory_block, told_facts
+from rumi.memory.block import Block, escaped, memory_block, told_facts
 from rumi.memory.command import memory_command
 from rumi.memory.extractor import extract
 from rumi.memory.schema import MEMORY
@@ -44,6 +44,7 @@ __all__ = [
     "asking",
     "check",
     "checked",
+    "escaped",
     "extract",
     "memory_block",
     "memory_calls",

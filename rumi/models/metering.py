@@ -9,7 +9,7 @@ from rumi.models.types import Message, ModelError, Reply, Usage
 from rumi.texts import Language
 
 Scope: TypeAlias = Literal["total", "owner", "chat", "task", "bot"]
-Unit: TypeAlias = Literal["usd", "tokens"]
+Unit: TypeAlias = Literal["usd", "tokens", "calls"]
 Period: TypeAlias = Literal["day", "month", "ever"]
 
 UNBILLED = frozenset(
@@ -20,7 +20,7 @@ UNBILLED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit: `most` billionths of a USD, or tokens, in each `period`, of all that one of the scope uses.
+    """A limit of what one of the scope uses in each `period`: `most` billionths of a USD, tokens or calls.
 
     `ever` has no renewal: it bounds one task, or one bot, for its whole life.
     """

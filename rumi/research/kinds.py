@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import trio
 
+from rumi.agent import Reason
 from rumi.marked import one_line
 from rumi.models import Message
 from rumi.offload import Threads
@@ -20,7 +21,7 @@ from rumi.research.tool import Ask, ResearchTool
 from rumi.research.web import Note, WebResearch
 from rumi.research.workspace import workspace_tools
 from rumi.sandbox import SandboxLimits
-from rumi.tasks import TaskRoom, TaskWork
+from rumi.tasks import Finished, TaskRoom, TaskWork
 from rumi.tools import Tool
 from rumi.web import Streams, Web, given_in, parse_target
 
@@ -70,12 +71,16 @@ class WebKind:
             raise first.failed[0][1]
         for url, error in first.failed:
             room.report(one_line(f"{url}: {error}", 300))
+
+        async def finish(answer: str, reason: Reason) -> Finished:
+            return Finished(*await research.finish(answer, reason == "complete", language))
+
         missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
 
         yield TaskWork(
             instructions=research.instructions,
             tools=(*research.tools, *_helpers(room, self._ask)),
-            finish=lambda answer, whole: research.finish(answer, whole, language),
+            finish=finish,
             before=tuple(Message("user", text) for text in (*first.messages, *missed)),
             given=(*given_in(task.question), *urls, *first.links),
             sources=lambda: len(sources.all),
@@ -118,9 +123,9 @@ class RepositoryKind:
             async def noted(path: str, text: str) -> Source | None:
                 return await sources.add("file", path, path, text)
 
-            async def finish(answer: str, whole: bool) -> tuple[str, str]:
+            async def finish(answer: str, reason: Reason) -> Finished:
                 report = await _checked(answer, room, sources, repository)
-                return report.end(sources.notes, whole, room.language)
+                return Finished(*report.end(sources.notes, reason == "complete", room.language))
 
             yield TaskWork(
                 instructions=f"{self._words}\n\n{repository.facts()}",

@@ -12,6 +12,8 @@ from rumi.skills.command import skills_command
 from rumi.skills.creating import create_skill, how_to_test
 from rumi.skills.disabled import Disabled, DisabledSkills, set_disabled
 from rumi.skills.folder import snapshot
+from rumi.skills.front_matter import read as values_of
+from rumi.skills.front_matter import split as split_front
 from rumi.skills.mounting import Mounts
 from rumi.skills.opening import open_skill
 from rumi.skills.prompt import skills_block, told_skills
@@ -71,5 +73,7 @@ __all__ = [
     "skills_command",
     "snapshot",
     "sources",
+    "split_front",
     "told_skills",
+    "values_of",
 ]

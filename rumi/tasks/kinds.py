@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from rumi.agent import Reason
-from rumi.journal import TaskRecord, TaskState
+from rumi.journal import IterationRecord, Spent, TaskRecord, TaskState
 from rumi.models import Message, Model
 from rumi.texts import Language
 from rumi.tools import Shell, Tool
@@ -18,7 +18,9 @@ class TaskRoom:
     """What one task works with: the stored `task`, and its `key`, by which sandboxes and the web know it.
 
     `workspace` is the folder of its sandbox, `files` one that only the program writes; neither has to exist.
-    `context_tokens` is the model's maximum. `report` shows a step to people.
+    `context_tokens` is the model's maximum. `report` shows a step to people. Of a bot, `iterations` are those
+    that have ended, and `spent` is what its session has used so far. `tainted` returns True if the turn has
+    read something from outside.
     """
 
     task: TaskRecord
@@ -30,6 +32,34 @@ class TaskRoom:
     language: Language
     context_tokens: int
     report: Callable[[str], None]
+    iterations: tuple[IterationRecord, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+    tainted: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of a task: what people read, and the report, a JSON object.
+
+    Without a `state` it ends as its last turn did. A bot's last iteration has a `summary` too.
+    """
+
+    answer: str
+    report: str = "{}"
+    state: TaskState | None = None
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The end of an iteration: its `summary`, and when the next one begins, in seconds since 1970.
+
+    The `message`, if there is one, goes to the task's chat.
+    """
+
+    summary: str
+    wake_at: float
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +67,17 @@ class TaskWork:
     """What a task does: a turn with these instructions and tools, behind the messages `before`.
 
     `before` came from outside; `given` are the addresses that the question gave. `sources` counts what was
-    read so far. `finish` returns what people read and the report, a JSON object, of the model's answer; its
-    second argument is False for an answer that a limit cut short.
+    read so far. `finish` gets the model's answer, and how its turn ended. `tainted`: the instructions hold
+    something from outside.
     """
 
     instructions: str
     tools: Sequence[Tool]
-    finish: Callable[[str, bool], Awaitable[tuple[str, str]]]
+    finish: Callable[[str, Reason], Awaitable[Finished | Again]]
     before: tuple[Message, ...] = ()
     given: tuple[str, ...] = ()
     sources: Callable[[], int] = lambda: 0
+    tainted: bool = False
 
 
 class TaskKind(Protocol):
@@ -73,3 +104,4 @@ class Outcome:
     report: str = "{}"
     tainted: bool = False
     reason: Reason = "model_error"
+    summary: str = ""

@@ -1,5 +1,6 @@
 """What tasks share, introduced to each of them by `rumi.tree`, and the bounds that hold for them."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ class TaskLimits:
     `turn` has the model calls, the time and the money; `max_tokens` counts prompts and replies, `sandbox_s`
     the time in which commands ran. `max_running` tasks run at once, `per_owner` of them for one owner;
     `max_open` is how many an owner may have that have not ended. They are kept for `keep_s` after their end,
-    0 for ever.
+    0 for ever. A bot makes `bot_calls_per_day` at most, 0 for any number.
     """
 
     turn: TurnLimits
@@ -31,16 +32,24 @@ class TaskLimits:
     per_owner: int = 5
     max_open: int = 20
     keep_s: float = 0.0
+    bot_calls_per_day: int = 0
 
 
 def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
     """Return who the task's model calls are for, with its own bound in money.
 
     It leaves as much again for the last answer: at the bound itself the task ends, and says what it found.
+    A bot's session has the budget in its options, and the bot a number of calls for each day.
     """
-    most = limits.turn.max_nano_usd
-    own = () if most is None else (Limit("task", "usd", "ever", 2 * most),)
-    return Account(task.chat, task.owner, task.id, limits=own)
+    own: list[Limit] = []
+    if (most := limits.turn.max_nano_usd) is not None and not task.bot:
+        own.append(Limit("task", "usd", "ever", 2 * most))
+    if task.bot and limits.bot_calls_per_day:
+        own.append(Limit("bot", "calls", "day", limits.bot_calls_per_day))
+    match json.loads(task.options).get("budget"):
+        case {"unit": ("usd" | "tokens") as unit, "most": int(most)}:
+            own.append(Limit("task", unit, "ever", most))
+    return Account(task.chat, task.owner, task.id, task.bot, tuple(own))
 
 
 @dataclass(frozen=True, slots=True)

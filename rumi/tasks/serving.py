@@ -58,7 +58,8 @@ def tasks_calls(tasks: StoredTasks) -> Serve:
 def as_json(task: TaskRecord) -> dict[str, object]:
     """Return a task as JSON; times as in RFC 3339, None for what has not been."""
     times = {
-        name: utc(at) if (at := getattr(task, name)) else None for name in ("created", "started", "ended")
+        name: utc(at) if (at := getattr(task, name)) else None
+        for name in ("created", "started", "ended", "wake_at")
     }
     return {
         **asdict(task),

@@ -2,13 +2,16 @@
 
 What a task says and reads is in the journal as it happens, with what it has spent. So a task whose process
 was killed goes on from there: a tool call without a stored result is not repeated, and the model is told so.
+A bot's session works in iterations: each is a turn with a history of its own, and between two of them the
+task sleeps and holds no place.
 """
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Final, TypeAlias
 
@@ -29,14 +32,28 @@ from rumi.agent import (
     complete,
     run_turn,
 )
-from rumi.chat_ids import task_key
+from rumi.chat_ids import bot_key, task_key
 from rumi.chats import Replied, Sandboxes, TurnStarted, title_of
 from rumi.errors import RumiError
-from rumi.journal import BeginTask, EndTask, HistoryEntry, KeepTask, LoadTask, Spent, TaskRecord, TaskState
+from rumi.journal import (
+    BeginTask,
+    EndIteration,
+    EndTask,
+    HistoryEntry,
+    IterationRecord,
+    Iterations,
+    KeepTask,
+    Load,
+    LoadTask,
+    MarkFiles,
+    Spent,
+    TaskRecord,
+    TaskState,
+)
 from rumi.marked import one_line
 from rumi.models import Emit, Message, Model, ModelRequest, Reply, Usage, context_of
-from rumi.sandbox import Command, CommandResult, SandboxError
-from rumi.tasks.kinds import Outcome, TaskRoom, TaskWork
+from rumi.sandbox import Command, CommandResult, SandboxError, may_write
+from rumi.tasks.kinds import Again, Outcome, TaskRoom, TaskWork
 from rumi.tasks.services import TaskServices
 
 logger = logging.getLogger(__name__)
@@ -62,6 +79,9 @@ STEP_S: Final = 1.0
 
 MOST_WORDS: Final = 100
 
+LOOK_S: Final = 60.0
+"""How long a sleeping task trusts the clock, which may be set."""
+
 
 @dataclass(slots=True)
 class Costs:
@@ -85,7 +105,12 @@ class StopTask:
     """Stop the task."""
 
 
-TaskMessage: TypeAlias = RunTask | StopTask
+@dataclass(frozen=True, slots=True)
+class WakeTask:
+    """End the sleep of a task; what people said to it is stored."""
+
+
+TaskMessage: TypeAlias = RunTask | StopTask | WakeTask
 
 
 class Task(Actor[TaskMessage]):
@@ -105,6 +130,8 @@ class Task(Actor[TaskMessage]):
         self._tainted = False
         self._step = ""
         self._runs = False
+        self._done: tuple[IterationRecord, ...] = ()
+        self._awake = trio.Event()
         self._shown: dict[str, float] = {}
         self._over = False
         self._report: Callable[[str], None] = lambda text: None
@@ -119,6 +146,8 @@ class Task(Actor[TaskMessage]):
             return
         self._record, entries = loaded
         self._entries = list(entries)
+        if self._record.bot:
+            self._done = await self._services.journal.ask(Iterations(self._id))
         if self._record.spent.calls >= self._spent.calls:
             self._spent = self._record.spent
         self._tainted = any(entry.tainted for entry in entries)
@@ -143,7 +172,10 @@ class Task(Actor[TaskMessage]):
         return done
 
     async def receive(self, message: TaskMessage) -> None:
-        """Stop; also a task that nobody runs, because who asked for it has left."""
+        """Wake up, or stop; also a task that nobody runs, because who asked for it has left."""
+        if isinstance(message, WakeTask):
+            self._awake.set()
+            return
         self._scope.cancel()
         if self._record is not None and not (self._runs or self._over):
             self._runs = True
@@ -158,7 +190,7 @@ class Task(Actor[TaskMessage]):
         record, spent = self._record, self._spent
         if record is None or self._over:
             return ""
-        state = f"running, {spent.calls} calls, {self._seconds():.0f} s" if self._began else "queued"
+        state = f"{self._state}, {spent.calls} calls, {self._seconds():.0f} s"
         return f"{record.kind} of {record.owner}: {state}{': ' if self._step else ''}{self._step}"
 
     def metrics(self) -> Mapping[str, object]:
@@ -171,7 +203,9 @@ class Task(Actor[TaskMessage]):
             "owner": record.owner,
             "chat": record.chat or None,
             "parent": record.parent or None,
-            "state": "running" if self._began else "queued",
+            "bot": record.bot or None,
+            "iterations": len(self._done),
+            "state": self._state,
             "calls": spent.calls,
             "tokens": spent.prompt_tokens + spent.completion_tokens,
             "nano_usd": spent.nano_usd,
@@ -185,7 +219,8 @@ class Task(Actor[TaskMessage]):
         self._services.publisher.hub.nothing_runs(self._key)
         record = self._record
         try:
-            await self._services.sandboxes.stop(self._key)
+            if record is not None:
+                await self._services.sandboxes.stop(sandbox_of(record))
             if record is not None and record.ended and not keeps_files(record):
                 await self._services.workspaces.remove(self._key)
         except RumiError as error:
@@ -197,18 +232,59 @@ class Task(Actor[TaskMessage]):
         """Wait for a place, work, and store how it ended."""
         outcome: Outcome | None = None
         with self._scope:
-            async with AsyncExitStack() as place:
-                if not record.parent:  # which has one for both
-                    await place.enter_async_context(self._services.places.turn(record.owner))
-                await self._services.journal.ask(BeginTask(self._id))
-                record = replace(record, started=record.started or self._services.now())
-                outcome = await self._work(record)
+            while outcome is None:
+                record = await self._slept(record)
+                async with AsyncExitStack() as place:
+                    if not record.parent:  # which has one for both
+                        await place.enter_async_context(self._services.places.turn(record.owner))
+                    await self._services.journal.ask(BeginTask(self._id))
+                    record = replace(record, started=record.started or self._services.now())
+                    done = await self._work(record)
+                if isinstance(done, Outcome):
+                    outcome = done
+                else:
+                    record = await self._end_iteration(record, *done)
         return await self._end(record, outcome or self._stopped(record))
 
-    async def _work(self, record: TaskRecord) -> Outcome:
+    async def _slept(self, record: TaskRecord) -> TaskRecord:
+        """Sleep until the task is to go on, or is woken; return it as it is then."""
+        while not record.said and (left_s := record.wake_at - self._services.now()) > 0:
+            with trio.move_on_after(min(left_s, LOOK_S)):  # the clock may be set meanwhile
+                await self._awake.wait()
+            if self._awake.is_set():
+                break
+        if self._done or self._awake.is_set():
+            self._awake = trio.Event()
+            record = await self._stored()
+        return record
+
+    async def _stored(self) -> TaskRecord:
+        """Return the task as it is stored now."""
+        loaded = await self._services.journal.ask(LoadTask(self._id))
+        assert loaded is not None, "a task that has not ended is not deleted"
+        self._record = loaded[0]
+        return self._record
+
+    async def _end_iteration(self, record: TaskRecord, again: Again, reason: Reason) -> TaskRecord:
+        """Store an iteration, and make ready for the next one."""
+        services, spent = self._services, self._spent_by_now()
+        done = IterationRecord(len(self._done) + 1, reason, again.summary, self._tainted, spent)
+        told = await services.journal.ask(EndIteration(self._id, done, again.wake_at, again.message))
+        if told is not None:
+            services.wake(told)
+        usage = Usage(spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens, spent.nano_usd)
+        services.publisher.publish(self._key, self._turn, TurnFinished(reason, again.summary, usage))
+        services.publisher.publish(self._key, self._turn, Replied(0, (), again.summary))
+        if again.message:
+            self._report(again.message)
+        self._done = (*self._done, done)
+        self._entries, self._tainted, self._began = [], False, 0.0
+        return await self._stored()
+
+    async def _work(self, record: TaskRecord) -> "Outcome | tuple[Again, Reason]":
         services, key, language = self._services, self._key, record.language
-        most = services.limits.turn.max_turns
-        if self._spent.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
+        most, sandbox = services.limits.turn.max_turns, sandbox_of(record)
+        if self._of_turn.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
             warning = texts.breaker(language, "max_turns", most)
             return Outcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         self._began = trio.current_time()
@@ -218,13 +294,22 @@ class Task(Actor[TaskMessage]):
             room = TaskRoom(
                 task=record,
                 key=key,
-                shell=TaskShell(key, services.sandboxes, self._sandbox_left_s, self._used_sandbox),
-                workspace=services.workspaces.folder / key,
+                shell=TaskShell(
+                    sandbox,
+                    services.sandboxes,
+                    self._sandbox_left_s,
+                    self._used_sandbox,
+                    await self._marks(record),
+                ),
+                workspace=services.workspaces.folder / sandbox,
                 files=services.files / str(self._id),
                 model=model,
                 language=language,
                 context_tokens=context_of(model, services.limits.context_tokens),
                 report=self._progress,
+                iterations=self._done,
+                spent=self._spent,
+                tainted=lambda: self._tainted,
             )
             async with services.kinds[record.kind].open(room) as work:
                 return await self._think(record, work, Metered(model, self._calls_model, self._used_model))
@@ -232,9 +317,16 @@ class Task(Actor[TaskMessage]):
             text = f"❌ {texts.told_error(language, error)}"
             return Outcome("failed", text, json.dumps({"error": error.to_json()}, ensure_ascii=False))
 
-    async def _think(self, record: TaskRecord, work: TaskWork, model: Model) -> Outcome:
+    async def _think(
+        self, record: TaskRecord, work: TaskWork, model: Model
+    ) -> "Outcome | tuple[Again, Reason]":
+        self._tainted = self._tainted or work.tainted or bool(work.before)
         if not self._entries:
-            await self._keep(Kept(Message("user", record.question), links=work.given))
+            await self._keep(
+                *(Kept(Message("user", text)) for text in record.said),
+                Kept(Message("user", record.question), links=work.given),
+                heard=len(record.said),
+            )
         links = (link for entry in self._entries for link in entry.links)
 
         async def keep(kept: Kept) -> None:
@@ -250,7 +342,7 @@ class Task(Actor[TaskMessage]):
                 limits=self._limits(),
                 language=record.language,
                 context_tokens=self._services.limits.context_tokens,
-                tainted=self._tainted or bool(work.before),
+                tainted=self._tainted,
                 given=(*work.given, *links),
             ),
             self._watch,
@@ -262,15 +354,26 @@ class Task(Actor[TaskMessage]):
             error = RumiError("The model gave no answer.")
             text, failed = f"❌ {texts.told_error(record.language, error)}", _failure("model", error.message)
             return Outcome("failed", text, json.dumps(failed))
-        answer, report = await work.finish(finished.answer, state == "succeeded")
+        done = await work.finish(finished.answer, finished.reason)
+        if isinstance(done, Again):
+            return done, finished.reason
+        answer, report, state = done.answer, done.report, done.state or state
         if state == "failed":
             code = "model" if finished.reason == "model_error" else finished.reason
             report = json.dumps(json.loads(report) | _failure(code, finished.answer), ensure_ascii=False)
-        return Outcome(state, answer, report, self._tainted or bool(work.before), finished.reason)
+        return Outcome(state, answer, report, self._tainted, finished.reason, done.summary)
+
+    async def _marks(self, record: TaskRecord) -> "FileMarks | None":
+        """Return whether a bot's files are marked; None for another task, whose files all count as marked."""
+        if not record.bot:
+            return None
+        ask, key = self._services.journal.ask, sandbox_of(record)
+        marked = (await ask(Load(key, 1))).files_tainted
+        return FileMarks(marked, lambda: self._tainted, partial(ask, MarkFiles(key, True)))
 
     def _limits(self) -> TurnLimits:
-        """Return what is left of the task's budget."""
-        limits, spent = self._services.limits, self._spent
+        """Return what is left of the task's budget, or of that of a bot's iteration."""
+        limits, spent = self._services.limits, self._of_turn
         whole_s = limits.turn.timeout_s
         tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
         most_nano = limits.turn.max_nano_usd
@@ -282,12 +385,12 @@ class Task(Actor[TaskMessage]):
             max_nano_usd=None if most_nano is None else max(1, most_nano - spent.nano_usd),
         )
 
-    async def _keep(self, kept: Kept) -> None:
-        """Store a message and what is spent by now."""
-        entry = HistoryEntry(self._turn, kept.message, kept.tainted, kept.links)
-        self._entries.append(entry)
-        self._tainted = self._tainted or kept.tainted
-        await self._services.journal.ask(KeepTask(self._id, (entry,), self._spent_by_now()))
+    async def _keep(self, *kept: Kept, heard: int = 0) -> None:
+        """Store messages and what is spent by now."""
+        entries = tuple(HistoryEntry(self._turn, each.message, each.tainted, each.links) for each in kept)
+        self._entries += entries
+        self._tainted = self._tainted or any(each.tainted for each in kept)
+        await self._services.journal.ask(KeepTask(self._id, entries, self._spent_by_now(), heard))
 
     def _watch(self, event: TurnEvent) -> None:
         match event:
@@ -333,7 +436,7 @@ class Task(Actor[TaskMessage]):
         )
 
     def _sandbox_left_s(self) -> float:
-        return self._services.limits.sandbox_s - self._spent.sandbox_s
+        return self._services.limits.sandbox_s - self._of_turn.sandbox_s
 
     def _used_sandbox(self, seconds: float) -> None:
         self._spent = replace(self._spent, sandbox_s=self._spent.sandbox_s + seconds)
@@ -366,6 +469,10 @@ class Task(Actor[TaskMessage]):
             spent=spent,
             ended=services.now(),
         )
+        last = None
+        if record.bot and outcome.summary:
+            number = len(self._done) + 1
+            last = IterationRecord(number, outcome.reason, outcome.summary, outcome.tainted, spent)
         message = await services.journal.ask(
             EndTask(
                 self._id,
@@ -374,7 +481,10 @@ class Task(Actor[TaskMessage]):
                 record.report,
                 spent,
                 record.tainted,
-                texts.task_result(record.language, record.id, record.state, record.question, record.answer),
+                texts.task_result(
+                    record.language, record.id, record.state, record.question, record.answer, record.bot
+                ),
+                last,
             )
         )
         if message is not None:
@@ -389,6 +499,18 @@ class Task(Actor[TaskMessage]):
         return record
 
     @property
+    def _state(self) -> str:
+        return "running" if self._began else "sleeping" if self._done else "queued"
+
+    @property
+    def _of_turn(self) -> Spent:
+        """Return what was spent since the last iteration ended."""
+        if not self._done:
+            return self._spent
+        before, now = asdict(self._done[-1].spent), asdict(self._spent)
+        return Spent(**{name: now[name] - before[name] for name in now})
+
+    @property
     def _spent(self) -> Spent:
         return self._costs.spent
 
@@ -398,7 +520,7 @@ class Task(Actor[TaskMessage]):
 
     @property
     def _turn(self) -> str:
-        return f"r{self._id}"
+        return f"r{self._id}.{len(self._done)}" if self._done else f"r{self._id}"
 
 
 def _failure(code: str, message: str) -> dict[str, object]:
@@ -406,9 +528,14 @@ def _failure(code: str, message: str) -> dict[str, object]:
     return {"error": {"code": code, "message": message, "advice": ""}}
 
 
+def sandbox_of(task: TaskRecord) -> str:
+    """Return the name of the sandbox and the files in which a task works: a bot has its own."""
+    return bot_key(task.bot) if task.bot else task_key(task.id)
+
+
 def keeps_files(task: TaskRecord) -> bool:
     """Return True if the task's files stay when it has ended."""
-    return bool(json.loads(task.options).get("keep"))
+    return bool(task.bot) or bool(json.loads(task.options).get("keep"))
 
 
 class Metered:
@@ -429,31 +556,60 @@ class Metered:
         return reply
 
 
-class TaskShell:
-    """One task's sandbox, as its tools use it. Everything in its files may come from outside."""
+@dataclass(slots=True)
+class FileMarks:
+    """Whether something in a bot's files came from outside. `turn_tainted` tells it of the turn that runs."""
 
-    tainted = True
+    tainted: bool
+    turn_tainted: Callable[[], bool]
+    store: Callable[[], Awaitable[None]]
+
+    async def written(self) -> None:
+        """Something may change the files: a tainted turn marks them, on the disk when this returns."""
+        if self.turn_tainted() and not self.tainted:
+            self.tainted = True
+            await self.store()
+
+
+class TaskShell:
+    """One task's sandbox, as its tools use it. Everything in its files may come from outside.
+
+    The files of a bot do so only when a tainted turn has written to them: `marks` knows it, and stores it.
+    """
 
     def __init__(
-        self, key: str, sandboxes: Sandboxes, left_s: Callable[[], float], used: Callable[[float], None]
+        self,
+        key: str,
+        sandboxes: Sandboxes,
+        left_s: Callable[[], float],
+        used: Callable[[float], None],
+        marks: "FileMarks | None" = None,
     ) -> None:
         self._key = key
+        self._marks = marks
         self._sandboxes = sandboxes
         self._left_s = left_s
         self._used = used
+
+    @property
+    def tainted(self) -> bool:
+        """Return True if something in the files may have come from outside."""
+        return self._marks is None or self._marks.tainted
 
     async def prepare(self) -> None:
         """Make the sandbox ready."""
         await self._sandboxes.prepare(self._key)
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command.
+        """Run a command. In a tainted turn of a bot its files are marked before it begins.
 
         Raises:
             SandboxError: It could not be run, or the task has used up its time for commands.
         """
         if self._left_s() <= 0:
             raise SandboxError("This task has used up its time in the sandbox.", "Answer with what is found.")
+        if self._marks is not None and not command.reads and may_write(command.argv):
+            await self._marks.written()
         began = trio.current_time()
         try:
             return await self._sandboxes.run(self._key, command)

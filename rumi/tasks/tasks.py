@@ -26,16 +26,20 @@ from rumi.journal import (
     EndTask,
     Incoming,
     InterruptTasks,
+    IterationRecord,
+    Iterations,
     ListTasks,
     LoadTask,
     MarkStopping,
     OldTasks,
     OpenTasks,
+    ReopenTask,
+    SayToTask,
     Spent,
     TaskRecord,
 )
 from rumi.tasks.services import TaskServices
-from rumi.tasks.task import Costs, RunTask, StopTask, Task, TaskMessage, keeps_files
+from rumi.tasks.task import Costs, RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -90,9 +94,13 @@ class StoredTasks:
         self._workspaces = workspaces
         self._files = files
 
-    async def listed(self, owner: str = "", limit: int = 50) -> tuple[TaskRecord, ...]:
-        """Return the latest tasks of an owner, or of all, the newest first."""
-        return await self._ask(ListTasks(owner, limit))
+    async def listed(self, owner: str = "", limit: int = 50, bot: str = "") -> tuple[TaskRecord, ...]:
+        """Return the latest tasks of an owner, or of all, the newest first; of a `bot` its sessions."""
+        return await self._ask(ListTasks(owner, limit, bot=bot))
+
+    async def iterations(self, id: int) -> tuple[IterationRecord, ...]:
+        """Return the iterations of a bot's session that have ended, oldest first."""
+        return await self._ask(Iterations(id))
 
     async def show(self, id: int, owner: str = "") -> TaskRecord:
         """Return a task.
@@ -116,6 +124,14 @@ class StoredTasks:
         if task.ended:
             raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
         raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
+
+    async def remove_files(self, key: str) -> None:
+        """Delete the files of a bot, by its key.
+
+        Raises:
+            RumiError: Some of them are left.
+        """
+        await self._workspaces.remove(key)
 
     async def delete(self, id: int, owner: str = "") -> None:
         """Delete a task that has ended, with its files.
@@ -196,7 +212,7 @@ class Tasks(StoredTasks):
             RumiError: Its model cannot be used.
         """
         if task.kind not in self._services.kinds:
-            raise UsageError(f"Unknown kind of task {task.kind}.", "There are: web, repo.")
+            raise UsageError(f"Unknown kind of task {task.kind}.", "There are: web, repo, bot.")
         if not task.question.strip():
             raise UsageError("The question is empty.", "Write what you want to know.")
         self._services.model_for(task)
@@ -229,17 +245,43 @@ class Tasks(StoredTasks):
         self.check_room(task.owner)
         return await self._add(task)
 
-    async def run(self, task: TaskRecord, report: Callable[[str], None]) -> TaskRecord:
-        """Run an attached task to its end, and return it.
+    async def reopen(self, id: int) -> TaskRecord:
+        """Have a bot's session that has ended before its goal go on by itself; return it.
+
+        Raises:
+            UsageError: It is no such session, or another one of its bot has not ended.
+        """
+        task = await self._services.journal.ask(ReopenTask(id))
+        if task is None:
+            raise UsageError(f"Session {id} cannot go on.", "Look at: rumi bot history NAME")
+        self.begun(task)
+        return task
+
+    async def run(
+        self,
+        task: TaskRecord,
+        report: Callable[[str], None],
+        began: Callable[[int], None] = lambda id: None,
+    ) -> TaskRecord:
+        """Run an attached task to its end, and return it; one with a number is a bot's session that goes on.
+
+        `began` gets its number.
 
         Cancelled, it is stopped, and nothing of it runs when this leaves.
 
         Raises:
             RumiError: It could not be begun, or it failed.
         """
-        if not task.parent:
-            self.check_room(task.owner)
-        stored = await self._add(replace(task, attached=True))
+        if task.id:
+            stored = await self._services.journal.ask(ReopenTask(task.id, attached=True))
+            if stored is None:
+                raise UsageError(f"Session {task.id} cannot go on.", "Look at: rumi bot history NAME")
+            self.begun(stored)
+        else:
+            if not task.parent:
+                self.check_room(task.owner)
+            stored = await self._add(replace(task, attached=True))
+        began(stored.id)
         done = None
         try:
             child = await self._children.get_or_start(str(stored.id))
@@ -288,8 +330,22 @@ class Tasks(StoredTasks):
         task = await self.show(id, owner)
         if not await self._services.journal.ask(MarkStopping(id)):
             raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
-        await self.start(id, stop=True)
+        await self.start(id, StopTask())
         return task
+
+    async def say(self, id: int, text: str = "") -> None:
+        """Store what a person says to a bot's session, and wake it.
+
+        Raises:
+            UsageError: It has ended, or has too much to hear.
+        """
+        if not await self._services.journal.ask(SayToTask(id, text)):
+            raise UsageError(f"Task {id} hears nothing now.", "Look at the list of tasks.")
+        await self.start(id, WakeTask())
+
+    def session_of(self, bot: str) -> TaskRecord | None:
+        """Return the session of a bot that has not ended, if there is one."""
+        return next((task for task in self._open.values() if task.bot == bot), None)
 
     def open_ids(self) -> frozenset[int]:
         """Return the numbers of the tasks that have not ended."""
@@ -310,11 +366,11 @@ class Tasks(StoredTasks):
 
     # For its actors
 
-    async def start(self, id: int, *, stop: bool = False) -> None:
-        """Have a task at work, or stop one that may be."""
+    async def start(self, id: int, message: StopTask | WakeTask | None = None) -> None:
+        """Have a task at work, or stop or wake one that may be."""
         child = await self._children.get_or_start(str(id))
-        if stop:
-            await child.tell(StopTask())
+        if message is not None:
+            await child.tell(message)
 
     def open_are(self, tasks: Sequence[TaskRecord]) -> None:
         """Note which tasks have not ended, as the journal knows them."""
@@ -392,7 +448,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
                 await self._fail(message.id)
             case Begun(id) | Abandoned(id):
                 try:
-                    await self._tasks.start(id, stop=isinstance(message, Abandoned))
+                    await self._tasks.start(id, StopTask() if isinstance(message, Abandoned) else None)
                 except ActorError as error:
                     logger.info("task %d is not started: %r", id, error)
 

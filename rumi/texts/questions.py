@@ -6,7 +6,17 @@ from unicodedata import normalize
 
 from rumi.texts.language import Language, pick
 
-Deed: TypeAlias = Literal["fetch", "send_file", "remember", "forget", "research", "schedule", "unschedule"]
+Deed: TypeAlias = Literal[
+    "fetch",
+    "send_file",
+    "remember",
+    "forget",
+    "research",
+    "schedule",
+    "unschedule",
+    "start_bot",
+    "write_skill",
+]
 
 
 Verdict: TypeAlias = Literal["yes", "no", "expired"]
@@ -24,6 +34,8 @@ _DEEDS: dict[Deed, tuple[str, str]] = {
     "research": ("investigar esto afuera", "research this outside"),
     "schedule": ("programar esto para más tarde", "schedule this for later"),
     "unschedule": ("borrar este programa", "delete this schedule"),
+    "start_bot": ("arrancar este bot, que trabaja solo", "start this bot, which works on its own"),
+    "write_skill": ("guardar esta forma de trabajar", "keep this way of working"),
 }
 
 
@@ -47,14 +59,16 @@ SHOWN_CHARS = 1500
 """How much of one argument a question shows."""
 
 
-def question(language: Language, deed: Deed, details: Mapping[str, str]) -> str:
+def question(language: Language, deed: Deed, details: Mapping[str, str], *, tainted: bool = True) -> str:
     """Return what the user is asked, from the real arguments: one line each, however they were written."""
     es, en = _DEEDS[deed]
-    first = pick(
-        language,
-        f"En esta charla hay cosas que leí afuera. ¿Puedo {es}?",
-        f"This chat holds things from outside. May I {en}?",
-    )
+    first = pick(language, f"¿Puedo {es}?", f"May I {en}?")
+    if tainted:
+        first = pick(
+            language,
+            f"En esta charla hay cosas que leí afuera. {first}",
+            f"This chat holds things from outside. {first}",
+        )
     return "\n".join(
         [
             first,

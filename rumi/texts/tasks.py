@@ -12,6 +12,7 @@ def task_state(language: Language, state: str) -> str:
     return {
         "queued": pick(language, "en espera", "queued"),
         "running": pick(language, "en curso", "running"),
+        "sleeping": pick(language, "dormida", "sleeping"),
         "stopping": pick(language, "deteniéndose", "stopping"),
         "succeeded": pick(language, "terminada", "succeeded"),
         "failed": pick(language, "falló", "failed"),
@@ -21,10 +22,12 @@ def task_state(language: Language, state: str) -> str:
     }.get(state, state)
 
 
-def task_result(language: Language, id: int, state: str, question: str, answer: str) -> str:
+def task_result(language: Language, id: int, state: str, question: str, answer: str, bot: str = "") -> str:
     """Return the message that brings a task's result to its chat."""
-    signs = {"succeeded": "🔎", "stopped": "⏹", "out_of_budget": "⚠️"}
+    signs = {"succeeded": "🤖" if bot else "🔎", "stopped": "⏹", "out_of_budget": "⚠️"}
     name = pick(language, f"Tarea {id}", f"Task {id}")
+    if bot:
+        name = pick(language, f"Bot {bot}, sesión {id}", f"Bot {bot}, session {id}")
     head = f"{signs.get(state, '❌')} {name} ({task_state(language, state)}): {shortly(question)}"
     return head if state == "stopped" else f"{head}\n\n{answer}"
 

@@ -1,6 +1,7 @@
 """The assistant's tools, each bound to one chat before a turn begins."""
 
 from rumi.tools.base import (
+    AlwaysAsks,
     Calls,
     CallsTools,
     CommandTrace,
@@ -26,6 +27,7 @@ from rumi.tools.write_file import WriteFile
 __all__ = [
     "FILE_TOOLS",
     "NO_LINKS",
+    "AlwaysAsks",
     "Bash",
     "Calls",
     "CallsTools",

@@ -99,6 +99,13 @@ shown. A sentence of Rumi's own is written in English, and `rumi.texts.told` has
 
 
 @runtime_checkable
+class AlwaysAsks(Protocol):
+    """A tool whose question is asked in every turn, not only in a tainted one."""
+
+    always_asks: bool
+
+
+@runtime_checkable
 class ReportsProgress(Protocol):
     """A tool whose calls take long and show their steps; then this is called instead of `call`."""
 

@@ -1,13 +1,16 @@
 """Runs or follows a task for a program on the control socket.
 
 `{"stream": "task", "do": "run", …}` runs one, as the call `begin` of tasks describes it, without a chat; with
-`"do": "follow"` it follows the one of that `id`. It sends `{"step": …}` as the task works, and at its end
-`{"ended": {…}}`, or `{"error": …}`. A task that runs for a program is stopped when the program leaves.
+`"do": "follow"` it follows the one of that `id`, and with `"do": "bot"` it runs a session of the bot `name`,
+as the calls `begin` and `resume` of bots describe it. It sends `{"began": …}` with the number of a session,
+`{"step": …}` as the task works, and at its end `{"ended": {…}}`, or `{"error": …}`. A task that runs for a
+program is stopped when the program leaves.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from typing import TypeAlias
 
 import trio
 
@@ -18,12 +21,16 @@ from rumi.errors import RumiError, answer_of
 from rumi.journal import TaskRecord
 from rumi.tasks import Tasks, as_json, id_of, task_of
 
+MakeSession: TypeAlias = Callable[[Mapping[str, object]], Awaitable[TaskRecord]]
+"""Returns the session of a bot that a request asks for, stored or not."""
+
 
 class TaskStream:
     """Serves readers: `serve` is the stream `task` of the control socket."""
 
-    def __init__(self, tasks: Tasks, hub: Hub) -> None:
+    def __init__(self, tasks: Tasks, hub: Hub, session: MakeSession) -> None:
         self._tasks = tasks
+        self._session = session
         self._hub = hub
 
     async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
@@ -47,7 +54,10 @@ class TaskStream:
 
         with messages:
             try:
-                if request.get("do") == "follow":
+                if request.get("do") == "bot":
+                    task = await self._session(request)
+                    done = await self._tasks.run(task, step, lambda id: messages.send_nowait({"began": id}))
+                elif request.get("do") == "follow":
                     done = await self._follow(id_of(request), step)
                 else:
                     done = await self._tasks.run(self._tasks.checked(task_of(request)), step)

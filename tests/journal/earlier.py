@@ -170,6 +170,36 @@ CREATE TABLE grants (
 CREATE TABLE budget_notices (key TEXT PRIMARY KEY, created REAL NOT NULL);
 """
 )
+SCHEMAS[13] = (
+    SCHEMAS[12]
+    .replace(
+        "    project TEXT NOT NULL DEFAULT '');",
+        "    project TEXT NOT NULL DEFAULT '',\n    schedule INTEGER, notice INTEGER NOT NULL DEFAULT 0,\n"
+        "    tainted INTEGER NOT NULL DEFAULT 0);",
+    )
+    .replace("started REAL, ended REAL);", "started REAL, ended REAL, schedule INTEGER);")
+    + """
+CREATE TABLE schedules (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, chat TEXT NOT NULL, kind TEXT NOT NULL,
+    text TEXT NOT NULL, options TEXT NOT NULL, cron TEXT NOT NULL, zone TEXT NOT NULL,
+    instant REAL NOT NULL, next_at REAL NOT NULL, state TEXT NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0, missed INTEGER NOT NULL DEFAULT 0,
+    missed_at REAL NOT NULL DEFAULT 0, language TEXT NOT NULL, model TEXT NOT NULL,
+    tainted INTEGER NOT NULL, message INTEGER UNIQUE, created REAL NOT NULL, touched REAL NOT NULL
+);
+CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
+CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
+CREATE INDEX schedules_missed ON schedules (chat) WHERE missed;
+CREATE INDEX schedules_of_owner ON schedules (owner, id);
+CREATE INDEX schedules_of_chat ON schedules (chat);
+CREATE INDEX schedules_touched ON schedules (touched);
+CREATE TABLE fires (
+    schedule INTEGER NOT NULL, instant REAL NOT NULL, at REAL NOT NULL, message INTEGER, task INTEGER,
+    PRIMARY KEY (schedule, instant)
+) WITHOUT ROWID;
+CREATE TABLE zones (owner TEXT PRIMARY KEY, zone TEXT NOT NULL);
+"""
+)
 
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);

@@ -1,7 +1,10 @@
 """`/stop` of a turn that waits for three nested researchers, with pages and clones in flight."""
 
 import os
+import secrets
 import sqlite3
+import subprocess
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -28,10 +31,15 @@ BOUND_S = 3.0
         pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
     ]
 )
-def flags(request: pytest.FixtureRequest) -> dict[str, object]:
-    """The settings for an engine."""
-    image = {"sandbox.image": request.getfixturevalue("docker_image")} if request.param == "docker" else {}
-    return {"sandbox.backend": request.param, **image}
+def flags(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
+    """The settings for an engine. Its image has more programs than that of other tests, so it is another."""
+    given: dict[str, object] = {"sandbox.backend": request.param}
+    if request.param == "bubblewrap":
+        yield given
+        return
+    image = f"rumi-runner-tests-{secrets.token_hex(4)}:research"
+    yield {**given, "sandbox.image": image}
+    subprocess.run(["docker", "rmi", "--force", image], capture_output=True, check=True)
 
 
 async def test_a_stop_reaches_nested_researchers_and_leaves_nothing(

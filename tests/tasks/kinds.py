@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from rumi.agent import Reason
 from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec, Usage
-from rumi.tasks import TaskRoom, TaskWork
+from rumi.tasks import Finished, TaskRoom, TaskWork
 from rumi.tools import ToolResult
 from tests.fakes.tools import Unasked
 
@@ -47,9 +48,9 @@ class Looking:
     async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
         self.opened += 1
 
-        async def finish(answer: str, whole: bool) -> tuple[str, str]:
+        async def finish(answer: str, reason: Reason) -> Finished:
             await trio.lowlevel.checkpoint()
-            return answer, json.dumps({"whole": whole})
+            return Finished(answer, json.dumps({"whole": reason == "complete"}))
 
         try:
             yield TaskWork(INSTRUCTIONS, (Look(room, self),), finish)

@@ -1,0 +1,35 @@
+"""Bots: each works on its own towards a goal, in iterations, within bounds, and ends with a report.
+
+A bot is a folder in `bots/` (`config`, `files`). A session of it is a task (`kind`), with `tools` of its own,
+and claims that are checked (`receipts`). `bots` starts, wakes and stops them; `serving` serves other
+processes.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from rumi.bots.bots import KIND, Bots, Start, StartBot, session
+from rumi.bots.config import BotConfig, BotError, check_name, read_config
+from rumi.bots.files import BotFiles
+from rumi.bots.kind import BotKind, BotLimits
+from rumi.bots.serving import bots_calls
+
+__all__ = [
+    "KIND",
+    "PROMPTS",
+    "BotConfig",
+    "BotError",
+    "BotFiles",
+    "BotKind",
+    "BotLimits",
+    "Bots",
+    "Start",
+    "StartBot",
+    "bots_calls",
+    "check_name",
+    "read_config",
+    "session",
+]
+
+PROMPTS: Final = Path(__file__).parent / "prompts"
+"""The words of bots' prompts, which a home may replace."""

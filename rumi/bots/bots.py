@@ -1,0 +1,320 @@
+"""Bots for those who ask for them: chats, tools, schedules, and other processes."""
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from actors import ActorError
+from rumi import texts
+from rumi.bots.config import BotConfig, BotError, access_of
+from rumi.bots.files import BotFiles
+from rumi.budgets import Amount, parse_amount
+from rumi.chat_ids import DEFAULT_CHAT, LOCAL, ChatIds
+from rumi.chats import ChatCommand
+from rumi.errors import RumiError
+from rumi.journal import Incoming, ScheduleRecord, TaskRecord
+from rumi.models import ToolSpec
+from rumi.offload import Offload
+from rumi.tasks import Tasks
+from rumi.texts import Language
+from rumi.tools import Question, Tool, ToolResult
+
+logger = logging.getLogger(__name__)
+
+KIND: Final = "bot"
+"""The kind of the tasks that are sessions of bots."""
+
+GO_ON: Final = "Work towards your goal."
+"""What a bot is told that was given no other goal than its instructions."""
+
+
+MOST_SESSIONS: Final = 50
+"""How many of a bot's last sessions can be looked at, and can go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a session begins: its goal, and what replaces the configuration; None and empty replace nothing."""
+
+    goal: str = ""
+    iterations: int | None = None
+    model: str = ""
+    sandbox: str = ""
+    budget: str = ""
+
+    @classmethod
+    def of(cls, request: Mapping[str, object]) -> "Start":
+        """Return how a request of another process has a session begin."""
+        iterations = request.get("iterations")
+        return cls(
+            goal=str(request.get("goal") or ""),
+            iterations=iterations if isinstance(iterations, int) and iterations >= 0 else None,
+            model=str(request.get("model") or ""),
+            sandbox=str(request.get("sandbox") or ""),
+        )
+
+
+def session(config: BotConfig, start: Start, owner: str, chat: str, language: Language) -> TaskRecord:
+    """Return the task that is a session of a bot, not stored yet.
+
+    Raises:
+        BotError: It would have no bound.
+    """
+    most = config.max_iterations if start.iterations is None else start.iterations
+    budget: Amount | None = parse_amount(start.budget) if start.budget else config.budget
+    if most == 0 and budget is None:
+        raise BotError(
+            f"The bot {config.name} has no limit of iterations, so it needs a budget.",
+            'Set it in its config.md, for example: budget = "2 USD"',
+        )
+    options: dict[str, object] = {
+        "iterations": most,
+        "sleep_secs": config.sleep_secs,
+        "sandbox": access_of(config.name, start.sandbox or config.sandbox),
+    }
+    if budget is not None:
+        options["budget"] = {"unit": budget.unit, "most": budget.most}
+    return TaskRecord(
+        KIND,
+        owner,
+        start.goal.strip() or GO_ON,
+        chat,
+        options=json.dumps(options),
+        language=language,
+        model=start.model or config.model,
+        bot=config.name,
+    )
+
+
+class Bots:
+    """Starts, wakes and stops bots, and speaks to them. `allowed` are the owners who may; none is everybody.
+
+    A bot has one session at a time.
+    """
+
+    def __init__(
+        self,
+        files: BotFiles,
+        tasks: Callable[[], Tasks],
+        ids: ChatIds,
+        offload: Offload,
+        allowed: Collection[str] = (),
+    ) -> None:
+        self.files = files
+        self._tasks = tasks
+        self._ids = ids
+        self._offload = offload
+        self._allowed = frozenset(allowed)
+
+    # For chats
+
+    def stops(self, name: str) -> bool:
+        """Return True if a `/stop` with this behind it is for a bot."""
+        return self.files.has(name)
+
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Do `/bots`, `/bot NAME GOAL`, `/wake NAME` or `/stop NAME`; return the reply."""
+        owner, (name, _, rest) = self._ids.owner_of(message.chat), command.rest.partition(" ")
+        try:
+            if not self.may(owner):
+                return f"❌ {texts.bots_refused(language)}"
+            match command.name:
+                case "bots":
+                    return texts.bot_list(language, await self.rows())
+                case "wake" if name:
+                    await self.say(name, rest.strip())
+                    return texts.bot_wakes(language, name)
+                case "stop":
+                    await self.stop(name)
+                    return texts.bot_stops(language, name)
+                case "bot" if name:
+                    return await self._bot(message, language, owner, name, rest.strip())
+                case _:
+                    return texts.bot_usage(language)
+        except RumiError as error:
+            return f"❌ {texts.told_error(language, error)}"
+        except ActorError as error:
+            logger.warning("bots do not answer: %r", error)
+            return f"❌ {texts.told(language, 'The tasks do not answer. Try again in a moment.')}"
+
+    async def _bot(self, message: Incoming, language: Language, owner: str, name: str, goal: str) -> str:
+        """Start a bot, or say something to the one that runs; for the same message once."""
+        running = self._tasks().session_of(name)
+        if running is not None and running.message != message.id:
+            await self.say(name, goal)
+            return texts.bot_hears(language, name)
+        config = await self._offload(partial(self.files.read, name))
+        task = session(config, Start(goal, model=message.model), owner, message.chat, language)
+        begun = await self.begin(replace(task, message=message.id))
+        return texts.bot_begins(language, name, begun.id)
+
+    async def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return each bot's name, description, state and last goal."""
+        rows: list[tuple[str, str, str, str]] = []
+        for name in await self._offload(self.files.names):
+            about = ""
+            try:
+                about = (await self._offload(partial(self.files.read, name))).description
+            except RumiError as error:
+                about = error.message
+            last = await self._tasks().listed(limit=1, bot=name)
+            rows.append((name, about, last[0].state if last else "", last[0].question if last else ""))
+        return rows
+
+    # For all
+
+    @property
+    def any(self) -> bool:
+        """Return True if there is a bot. Blocking, briefly."""
+        return bool(self.files.names())
+
+    def may(self, owner: str) -> bool:
+        """Return True if this owner may run bots."""
+        return not self._allowed or owner in self._allowed
+
+    def checked(self, task: TaskRecord) -> TaskRecord:
+        """Return a session, if it can begin: its bot is not at work, its model can be used.
+
+        Raises:
+            RumiError: It cannot.
+        """
+        if (running := self._tasks().session_of(task.bot)) is not None:
+            raise BotError(
+                f"The bot {task.bot} is at work (session {running.id}).",
+                f"Say something to it with /bot {task.bot} TEXT, or stop it with /stop {task.bot}.",
+            )
+        return self._tasks().checked(task)
+
+    async def begin(self, task: TaskRecord) -> TaskRecord:
+        """Store a session that runs by itself, and start it; return it with its number.
+
+        Raises:
+            RumiError: It cannot begin.
+        """
+        await self._offload(partial(self.files.link_workspace, task.bot))
+        return await self._tasks().begin(self.checked(task))
+
+    async def start(self, name: str, start: Start, owner: str, chat: str, language: Language) -> TaskRecord:
+        """Start a bot, whose report comes to the chat.
+
+        Raises:
+            RumiError: It cannot begin.
+        """
+        config = await self._offload(partial(self.files.read, name))
+        return await self.begin(session(config, start, owner, chat or config.report_to, language))
+
+    async def reopen(self, id: int) -> TaskRecord:
+        """Have a session go on that has ended before its goal.
+
+        Raises:
+            RumiError: It cannot.
+        """
+        return await self._tasks().reopen(id)
+
+    async def asked(self, request: Mapping[str, object]) -> TaskRecord:
+        """Return the session that a request asks for, to be run while its reader waits.
+
+        Raises:
+            RumiError: There is none, or it cannot begin.
+        """
+        name = str(request.get("name") or "")
+        config = await self._offload(partial(self.files.read, name))
+        await self._offload(partial(self.files.link_workspace, name))
+        if "session" in request:
+            return self.checked(await self.to_resume(name, request.get("session")))
+        language: Language = "es" if request.get("language") == "es" else "en"
+        return self.checked(session(config, Start.of(request), LOCAL, "", language))
+
+    async def to_resume(self, name: str, number: object) -> TaskRecord:
+        """Return the session that is to go on: the one of that number, otherwise the last one.
+
+        Raises:
+            BotError: There is none.
+        """
+        found = await self._tasks().listed(limit=MOST_SESSIONS, bot=name)
+        wanted = [task for task in found if not isinstance(number, int) or not number or task.id == number]
+        if not wanted:
+            raise BotError(f"The bot {name} has no such session.", f"Look at: rumi bot history {name}")
+        return wanted[0]
+
+    async def say(self, name: str, text: str = "") -> None:
+        """Say something to a bot that runs, and wake it.
+
+        Raises:
+            BotError: It does not run.
+        """
+        await self._tasks().say(self._running(name).id, text)
+
+    async def stop(self, name: str) -> TaskRecord:
+        """Have a bot stopped; its report follows.
+
+        Raises:
+            BotError: It does not run.
+        """
+        return await self._tasks().stop(self._running(name).id)
+
+    def _running(self, name: str) -> TaskRecord:
+        running = self._tasks().session_of(name)
+        if running is None:
+            if not self.files.has(name):
+                self.files.read(name)
+            raise BotError(f"The bot {name} is not at work.", f"Start it with: /bot {name} GOAL")
+        return running
+
+    def of_schedule(self, schedule: ScheduleRecord) -> TaskRecord:
+        """Return the session that a fire begins.
+
+        Raises:
+            RumiError: It cannot begin now.
+        """
+        name = str(json.loads(schedule.options).get("bot", ""))
+        if not self.may(schedule.owner):
+            raise BotError("This owner may not run bots.", "[bots] allowed in config.toml says who may.")
+        start = Start(schedule.text, model=schedule.model)
+        chat = schedule.chat or DEFAULT_CHAT
+        return self.checked(session(self.files.read(name), start, schedule.owner, chat, schedule.language))
+
+
+class StartBot(Tool):
+    """The tool `start_bot` of a chat: the user is always asked first."""
+
+    concurrent = False
+    always_asks = True
+    spec = ToolSpec(
+        "start_bot",
+        "Start one of the user's bots, which works on its own for long. The user is asked.",
+        {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "goal": {"type": "string"}},
+            "required": ["name", "goal"],
+        },
+    )
+
+    def __init__(
+        self, bots: Callable[[], Bots], owner: str, chat: str, language: Callable[[], Language]
+    ) -> None:
+        self._bots = bots
+        self._owner = owner
+        self._chat = chat
+        self._language = language
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return the question with the bot and its goal."""
+        name, goal = arguments.get("name"), arguments.get("goal")
+        if not isinstance(name, str) or not isinstance(goal, str):
+            return None
+        return Question("start_bot", {"key": name, "prompt": goal})
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Start it."""
+        name, goal = arguments.get("name"), arguments.get("goal")
+        if not isinstance(name, str) or not isinstance(goal, str):
+            return ToolResult(False, "start_bot needs `name` and `goal`, two strings")
+        bots = self._bots()
+        if not bots.may(self._owner):
+            return ToolResult(False, texts.bots_refused(self._language()))
+        begun = await bots.start(name, Start(goal), self._owner, self._chat, self._language())
+        return ToolResult(True, f"the bot {name} has begun session {begun.id}; the user gets its report")

@@ -1,0 +1,253 @@
+"""The kind of task that is a bot's session: what it does in one iteration, and what becomes of its end."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from rumi import texts
+from rumi.agent import Prompts, Reason
+from rumi.bots.config import BotConfig, access_of
+from rumi.bots.files import BotFiles
+from rumi.bots.prompt import in_short, instructions, place_in_words
+from rumi.bots.receipts import Checked, Claim, as_json, check_claims
+from rumi.bots.tools import AskUser, Session, SessionComplete, SessionHistory, Sleep, WriteSkill
+from rumi.budgets import amount_text
+from rumi.chat_ids import bot_key
+from rumi.journal import Ask, IterationRecord, Iterations, ReadHistory
+from rumi.memory import Ask as AskMemory
+from rumi.memory import Facts, memory_block
+from rumi.models import Message
+from rumi.offload import Offload
+from rumi.replacing import replace_file
+from rumi.research import Source, workspace_tools
+from rumi.sandbox import CommandPolicy
+from rumi.tasks import Again, Finished, TaskRoom, TaskWork
+from rumi.tools import (
+    Bash,
+    EditFile,
+    ForgetTool,
+    ReadFile,
+    RememberTool,
+    Tool,
+    WebFetch,
+    WebSearch,
+    WriteFile,
+)
+from rumi.web import Web, given_in
+
+MOST_FAILURES: Final = 3
+"""After so many iterations in a row without an answer of the model, the session fails."""
+
+MOST_ENTRIES: Final = 5_000
+_STATE: Final = "session.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BotLimits:
+    """`question_s` is how long a session waits for an answer, `max_facts` how much of its memory is told."""
+
+    question_s: float = 7 * 86_400.0
+    max_facts: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class BotKind:
+    """Sessions of bots. Its options: `iterations`, `sleep_secs`, `sandbox`, and the `budget`, an amount.
+
+    They are those of the start: a session keeps them when `config.md` changes. `use_skill` makes the tool
+    for the skills of the installation.
+    """
+
+    files: BotFiles
+    prompts: Prompts
+    sandbox: str
+    journal: Ask
+    memory: AskMemory
+    web: Web
+    policy: CommandPolicy
+    offload: Offload
+    now: Callable[[], float]
+    limits: BotLimits
+
+    @asynccontextmanager
+    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+        """Prepare an iteration: read the bot's files, its memory and its last summaries again.
+
+        Raises:
+            RumiError: The bot is gone, or its files cannot be used.
+        """
+        name = room.task.bot
+        options: dict[str, Any] = json.loads(room.task.options)
+        config = await self.offload(partial(self.files.read, name))
+        config = replace(config, sandbox=access_of(name, str(options.get("sandbox") or config.sandbox)))
+        skills, problems = await self.offload(partial(self.files.skills, name))
+        for problem in problems:
+            room.report(problem)
+        facts = await self.memory(Facts(bot_key(name)))
+        known = memory_block(room.language, facts, max_facts=self.limits.max_facts)
+        before = await self.journal(Iterations(0, bot=name, limit=20))
+        session = await self._session(room)
+        most = int(options.get("iterations", config.max_iterations))
+        number = len(room.iterations) + 1
+        room.report(texts.bot_iteration(room.language, number, most))
+        tools = self._tools(room, config, session, before)
+        yield TaskWork(
+            instructions=instructions(
+                self.prompts.words["bot"],
+                self.sandbox if config.sandbox == "workspace-write" else "",
+                config,
+                skills,
+                (known.text,),
+                before,
+                place_in_words(number, most, _budget_left(options, room)),
+            ),
+            tools=tools,
+            finish=partial(self._finish, room, config, session, most, options),
+            given=given_in(room.task.question),
+            tainted=known.tainted or any(each.tainted for each in before[-5:]),
+        )
+
+    def _tools(
+        self, room: TaskRoom, config: BotConfig, session: Session, before: tuple[IterationRecord, ...]
+    ) -> tuple[Tool, ...]:
+        name, shell = room.task.bot, room.shell
+        owner, language, tainted = bot_key(name), lambda: room.language, room.tainted
+
+        async def nothing(path: str, text: str) -> Source | None:
+            return None
+
+        async def check(claims: tuple[Claim, ...]) -> tuple[Checked, ...]:
+            messages = await self._said(room)
+            since = room.task.started or room.task.created
+            return await self.offload(partial(check_claims, claims, messages, room.workspace, since))
+
+        async def history(last: int) -> str:
+            found = await self.journal(Iterations(0, bot=name, limit=last))
+            return "\n".join(f"{each.number}: {in_short(each.summary)}" for each in found)
+
+        async def write(skill: str, description: str, text: str) -> None:
+            await self.offload(partial(self.files.write_skill, name, skill, description, text))
+
+        files: tuple[Tool, ...] = workspace_tools(shell, nothing)
+        if config.sandbox == "workspace-write":
+            files = (Bash(shell, self.policy), ReadFile(shell), EditFile(shell), WriteFile(shell))
+        return (
+            *files,
+            WebFetch(partial(self.web.fetch, room.key)),
+            WebSearch(partial(self.web.search, room.key)),
+            RememberTool(self.memory, owner, room.key, tainted, language),
+            ForgetTool(self.memory, owner, language),
+            WriteSkill(write),
+            SessionHistory(history, lambda: any(each.tainted for each in before)),
+            Sleep(session),
+            AskUser(session),
+            SessionComplete(session, check, partial(self._keep, room)),
+        )
+
+    async def _said(self, room: TaskRoom) -> list[Message]:
+        """Return all messages of the session, of all its iterations."""
+        found = await self.journal(ReadHistory(room.key, limit=MOST_ENTRIES))
+        return [each.entry.message for each in found]
+
+    # The session's own state, which a restart does not lose
+
+    async def _session(self, room: TaskRoom) -> Session:
+        path = room.files / _STATE
+
+        def read() -> Mapping[str, Any]:
+            try:
+                found = json.loads(path.read_text("utf-8"))
+            except (OSError, ValueError):
+                return {}
+            return found if isinstance(found, dict) else {}
+
+        kept = await self.offload(read)
+        claims = tuple(
+            Checked(Claim(each["kind"], each["what"], each["exit_code"]), each["true"], each["found"])
+            for each in kept.get("claims", ())
+        )
+        return Session(
+            summary=str(kept.get("summary", "")),
+            claims=claims,
+            complete=bool(kept.get("complete")),
+            returned=bool(kept.get("returned")),
+        )
+
+    async def _keep(self, room: TaskRoom, session: Session) -> None:
+        state = {
+            "summary": session.summary,
+            "claims": as_json(session.claims),
+            "complete": session.complete,
+            "returned": session.returned,
+        }
+
+        def write() -> None:
+            room.files.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(room.files / _STATE, json.dumps(state, ensure_ascii=False).encode())
+
+        await self.offload(write)
+
+    # The end of an iteration
+
+    async def _finish(
+        self,
+        room: TaskRoom,
+        config: BotConfig,
+        session: Session,
+        most: int,
+        options: Mapping[str, Any],
+        answer: str,
+        reason: Reason,
+    ) -> Finished | Again:
+        task, number = room.task, len(room.iterations) + 1
+        language, summary = room.language, in_short(answer)
+        report = {"bot": task.bot, "iterations": number, "claims": as_json(session.claims)}
+
+        def end(text: str, how: str, state: Any) -> Finished:
+            return Finished(
+                text, json.dumps({**report, "ended_by": how}, ensure_ascii=False), state, summary=summary
+            )
+
+        if session.complete:
+            return end(_proved(room, session), "complete", "succeeded")
+        lines = [line.strip() for line in answer.splitlines()]
+        if reason == "complete" and config.stop_phrase and config.stop_phrase in lines:
+            said = answer.replace(config.stop_phrase, "").strip()
+            text = texts.bot_claimed(language, said)
+            return end(text, "stop_phrase", "succeeded")
+        if reason == "budget":
+            return end(texts.bot_limit(language, "budget", answer), "budget", "out_of_budget")
+        failures = [each.reason == "model_error" for each in room.iterations[1 - MOST_FAILURES :]]
+        if reason == "model_error" and len(failures) == MOST_FAILURES - 1 and all(failures):
+            return end(answer, "model_error", "failed")
+        if most and number >= most:
+            return end(texts.bot_limit(language, "iterations", answer), "iterations", "out_of_budget")
+        now = self.now()
+        if session.question:
+            asks = texts.bot_asks(language, task.bot, session.question)
+            return Again(summary, now + self.limits.question_s, asks)
+        secs = session.sleep_s
+        if secs is None:
+            secs = float(options.get("sleep_secs", config.sleep_secs))
+        return Again(summary, now + secs)
+
+
+def _proved(room: TaskRoom, session: Session) -> str:
+    """Return the report of a session that is complete: its summary, and each claim with its proof."""
+    rows = [(each.true, each.claim.kind, each.claim.what, each.found) for each in session.claims]
+    return texts.bot_report(room.language, session.summary, rows)
+
+
+def _budget_left(options: Mapping[str, Any], room: TaskRoom) -> str:
+    """Say what of the session's budget is left."""
+    match options.get("budget"):
+        case {"unit": "usd", "most": int(most)}:
+            left, unit = most - room.spent.nano_usd, "usd"
+        case {"unit": "tokens", "most": int(most)}:
+            left, unit = most - room.spent.prompt_tokens - room.spent.completion_tokens, "tokens"
+        case _:
+            return ""
+    return f"Of its budget {amount_text(unit, max(0, left))} of {amount_text(unit, most)} are left."  # type: ignore[arg-type]

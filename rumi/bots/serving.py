@@ -1,0 +1,173 @@
+"""The calls of bots for other processes: requests and answers as JSON objects.
+
+`list`; of the bot `name`: `show`, `create` (a `description`), `delete`, `history`, `memory` (all facts),
+`remember` (a `key`, a `value`), `forget` (a `key`), `clear`, `skills`, `remove_skill` (a `skill`); where
+tasks run: `begin` (a `goal`, `iterations`, a `model`, a `sandbox`, for a `chat`), `resume` (a `session`),
+`stop`, `wake` (a `text`).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any, TypeAlias
+
+from rumi.audit import utc
+from rumi.bots.bots import MOST_SESSIONS, Bots, Start
+from rumi.bots.config import BotConfig, BotError, check_name
+from rumi.bots.files import BotFiles
+from rumi.chat_ids import DEFAULT_CHAT, LOCAL, bot_key
+from rumi.errors import RumiError
+from rumi.journal import IterationRecord, TaskRecord
+from rumi.memory import Ask as AskMemory
+from rumi.memory import Facts, Forget, Remember, checked
+from rumi.offload import Offload
+from rumi.tasks import StoredTasks
+from rumi.tasks import as_json as task_json
+from rumi.texts import Language
+
+Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+
+
+def bots_calls(
+    files: BotFiles, tasks: StoredTasks, memory: AskMemory, offload: Offload, bots: Bots | None = None
+) -> Serve:
+    """Return the function that serves such calls; without `bots` nothing runs here."""
+    return _Calls(files, tasks, memory, offload, bots).serve
+
+
+class _Calls:
+    def __init__(
+        self, files: BotFiles, tasks: StoredTasks, memory: AskMemory, offload: Offload, bots: Bots | None
+    ) -> None:
+        self._files = files
+        self._tasks = tasks
+        self._memory = memory
+        self._offload = offload
+        self._bots = bots
+
+    async def serve(self, request: Mapping[str, object]) -> object:
+        """Execute a request.
+
+        Raises:
+            UsageError: The request is invalid, or there is no such bot.
+            RumiError: It cannot be done.
+        """
+        do, given = request.get("do"), request.get("name")
+        if do == "list":
+            names = await self._offload(self._files.names)
+            return [await self._listed(name) for name in names]
+        if not isinstance(given, str):
+            raise BotError("The request names no bot.")
+        name = check_name(given)
+        if do == "create":
+            about = str(request.get("description") or "")
+            return {
+                "name": name,
+                "folder": str(await self._offload(partial(self._files.create, name, about))),
+            }
+        config = await self._offload(partial(self._files.read, name))
+        return await self._of(config, request)
+
+    async def _of(self, config: BotConfig, request: Mapping[str, object]) -> object:
+        name, owner = config.name, bot_key(config.name)
+        match request.get("do"):
+            case "show":
+                return await self._shown(config)
+            case "history":
+                return [await self._session(task) for task in await self._sessions(name)]
+            case "memory":
+                return [asdict(fact) for fact in await self._memory(Facts(owner))]
+            case "remember":
+                fact = checked(str(request.get("key") or ""), str(request.get("value") or ""))
+                await self._memory(Remember(owner, fact))
+                return {"key": fact.key, "value": fact.value}
+            case "forget":
+                return {"forgotten": await self._memory(Forget(owner, str(request.get("key") or "")))}
+            case "clear":
+                return {"forgotten": await self._clear(owner)}
+            case "skills":
+                skills, problems = await self._offload(partial(self._files.skills, name))
+                listed = [{**asdict(each), "path": str(each.path)} for each in skills]
+                return {"skills": listed, "problems": problems}
+            case "remove_skill":
+                await self._offload(partial(self._files.remove_skill, name, str(request.get("skill") or "")))
+                return None
+            case "delete":
+                await self._delete(name)
+                return None
+        return await self._run(config, request)
+
+    async def _run(self, config: BotConfig, request: Mapping[str, object]) -> object:
+        bots, name = self._bots, config.name
+        match request.get("do"):
+            case "begin" | "resume" | "stop" | "wake" if bots is None:
+                raise RumiError("No Rumi runs, so no bot runs.", "Start one with: rumi serve")
+            case "begin" if bots is not None:
+                chat = str(request.get("chat") or config.report_to or DEFAULT_CHAT)
+                return task_json(await bots.start(name, Start.of(request), LOCAL, chat, _language(request)))
+            case "resume" if bots is not None:
+                return task_json(await self._resume(bots, name, request.get("session")))
+            case "stop" if bots is not None:
+                return task_json(await bots.stop(name))
+            case "wake" if bots is not None:
+                await bots.say(name, str(request.get("text") or ""))
+                return None
+            case _:
+                raise BotError(
+                    "The bots do not know this request.", "rumi bot --help lists what they can do."
+                )
+
+    async def _resume(self, bots: Bots, name: str, number: object) -> TaskRecord:
+        """Have a session go on by itself."""
+        task = bots.checked(await bots.to_resume(name, number))
+        return await bots.reopen(task.id)
+
+    async def _listed(self, name: str) -> dict[str, object]:
+        last = await self._tasks.listed(limit=1, bot=name)
+        about, problem = "", ""
+        try:
+            about = (await self._offload(partial(self._files.read, name))).description
+        except RumiError as error:
+            problem = str(error)
+        return {
+            "name": name,
+            "description": about,
+            "problem": problem,
+            "state": last[0].state if last else None,
+            "session": last[0].id if last else None,
+            "goal": last[0].question if last else None,
+        }
+
+    async def _shown(self, config: BotConfig) -> dict[str, Any]:
+        return {
+            **asdict(config),
+            "folder": str(self._files.folder / config.name),
+            **{key: value for key, value in (await self._listed(config.name)).items() if key != "name"},
+        }
+
+    async def _sessions(self, name: str) -> tuple[TaskRecord, ...]:
+        return await self._tasks.listed(limit=MOST_SESSIONS, bot=name)
+
+    async def _session(self, task: TaskRecord) -> dict[str, object]:
+        iterations = await self._tasks.iterations(task.id)
+        return {**task_json(task), "iterations": [_iteration(each) for each in iterations]}
+
+    async def _clear(self, owner: str) -> int:
+        keys = {fact.key for fact in await self._memory(Facts(owner))}
+        return sum([await self._memory(Forget(owner, key)) for key in sorted(keys)])
+
+    async def _delete(self, name: str) -> None:
+        sessions = await self._sessions(name)
+        if any(not task.ended for task in sessions):
+            raise BotError(f"The bot {name} is at work.", f"Stop it first: rumi bot stop {name}")
+        await self._clear(bot_key(name))
+        await self._tasks.remove_files(bot_key(name))
+        await self._offload(partial(self._files.delete, name))
+
+
+def _iteration(each: IterationRecord) -> dict[str, object]:
+    return {**asdict(each), "ended": utc(each.ended)}
+
+
+def _language(request: Mapping[str, object]) -> Language:
+    return "es" if request.get("language") == "es" else "en"

@@ -1,0 +1,286 @@
+"""`rumi bot`."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.asking import when_free
+from rumi.cli.holder import say
+from rumi.cli.speaking import reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rumi.home import Home
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+NAME = click.argument("name")
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Make, run, wake and stop bots: each works on its own towards a goal, in iterations."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@command.command()
+@NAME
+@click.option("-d", "--description", default="", metavar="TEXT", help="What it is to do.")
+def create(name: str, description: str) -> None:
+    """Make the bot NAME: a folder with its config.md, to be edited."""
+    from rumi import texts
+
+    made = _ask("create", name=name, description=description)
+    click.echo(texts.bot_made(reader(), name, f"{made['folder']}/config.md"))
+
+
+@command.command()
+@NAME
+@click.option("-p", "--prompt", default="", metavar="TEXT", help="The goal of this session.")
+@click.option("-n", "--iterations", type=click.IntRange(min=0), help="At most so many; 0 is no limit.")
+@click.option("-m", "--model", default="", metavar="PROVIDER:NAME", help="The model, or offline.")
+@click.option("-s", "--sandbox", default="", metavar="ACCESS", help="read-only or workspace-write.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value=-1,
+    type=int,
+    metavar="[SESSION]",
+    help="Go on with a session that has ended before its goal: this one, or the last.",
+)
+@click.option("--skip-git-check", is_flag=True, help="Also work on a folder that is no git work tree.")
+@click.option(
+    "--background", is_flag=True, help="Print the session's number and exit; the report comes later."
+)
+@JSON
+def run(
+    name: str,
+    prompt: str,
+    iterations: int | None,
+    model: str,
+    sandbox: str,
+    resume: int | None,
+    skip_git_check: bool,
+    background: bool,
+    as_json: bool,
+) -> None:
+    """Run the bot NAME until its goal, or a limit. Enter wakes it, a line is said to it, Ctrl-C stops it.
+
+    Exits with 0 when it is complete, 3 at a limit, 130 when it was stopped.
+    """
+    from rumi.cli.bot_run import Run, run_bot
+
+    asked: dict[str, Any] = {"goal": prompt, "model": model, "sandbox": sandbox}
+    if iterations is not None:
+        asked["iterations"] = iterations
+    if resume is not None:
+        asked["session"] = max(0, resume)
+    run_bot(Run(name, asked, background=background, as_json=as_json))
+
+
+@command.command("list")
+@JSON
+def list_(as_json: bool = False) -> None:
+    """List the bots: name, state of the last session, description."""
+    from rumi import texts
+
+    found = _ask("list")
+    if as_json:
+        _print(found)
+        return
+    language = reader()
+    if not found:
+        say(texts.bot_list(language, ()))
+    for bot in found:
+        state = texts.bot_state(language, bot["state"] or "")
+        click.echo(f"{bot['name']:<20} {state:<16} {_plain(bot['problem'] or bot['description'])}")
+
+
+@command.command()
+@NAME
+@JSON
+def show(name: str, as_json: bool) -> None:
+    """Show the bot NAME: its configuration, its instructions and its last session."""
+    from rumi import texts
+
+    found = _ask("show", name=name)
+    if as_json:
+        _print(found)
+        return
+    state = texts.bot_state(reader(), found["state"] or "")
+    click.echo(f"{found['name']} · {state} · {_plain(found['folder'])}")
+    keys = ("model", "max_iterations", "sleep_secs", "stop_phrase", "sandbox", "report_to")
+    for key in keys:
+        click.echo(f"{key:<15} {_plain(str(found[key]))}")
+    for note in found["notes"]:
+        say(_plain(note))
+    click.echo("\n" + "\n".join(_plain(line) for line in found["instructions"].split("\n")))
+
+
+@command.command()
+@NAME
+def stop(name: str) -> None:
+    """Stop the bot NAME. Its session can go on later."""
+    from rumi import texts
+
+    _ask("stop", name=name)
+    click.echo(texts.bot_stops(reader(), name))
+
+
+@command.command()
+@NAME
+@click.argument("text", default="")
+def wake(name: str, text: str) -> None:
+    """End the sleep of the bot NAME, and say TEXT to it."""
+    from rumi import texts
+
+    _ask("wake", name=name, text=text)
+    click.echo(texts.bot_wakes(reader(), name))
+
+
+@command.command()
+@NAME
+@JSON
+def history(name: str, as_json: bool) -> None:
+    """Show the sessions of the bot NAME, the latest first, with the summaries of their iterations."""
+    from rumi import texts
+
+    found = _ask("history", name=name)
+    if as_json:
+        _print(found)
+        return
+    language = reader()
+    for session in found:
+        state = texts.task_state(language, session["state"])
+        click.echo(f"{session['id']} · {state} · {_plain(texts.shortly(session['question']))}")
+        for each in session["iterations"]:
+            click.echo(f"  {each['number']}. {_plain(texts.shortly(each['summary']))}")
+
+
+@command.group()
+@NAME
+@click.pass_context
+def memory(ctx: click.Context, name: str) -> None:
+    """Show, set, remove and clear what the bot NAME remembers."""
+    ctx.obj = name
+
+
+@memory.command("show")
+@JSON
+@click.pass_obj
+def memory_show(name: str, as_json: bool) -> None:
+    """Print all facts."""
+    found = _ask("memory", name=name)
+    if as_json:
+        _print(found)
+        return
+    for fact in found:
+        click.echo(f"{_plain(fact['key'])}: {_plain(fact['value'])}")
+
+
+@memory.command("set")
+@click.argument("key")
+@click.argument("value")
+@click.pass_obj
+def memory_set(name: str, key: str, value: str) -> None:
+    """Remember VALUE under KEY."""
+    stored = _ask("remember", name=name, key=key, value=value)
+    click.echo(f"{_plain(stored['key'])}: {_plain(stored['value'])}")
+
+
+@memory.command("remove")
+@click.argument("key")
+@click.pass_obj
+def memory_remove(name: str, key: str) -> None:
+    """Forget all facts under KEY."""
+    from rumi import texts
+
+    click.echo(texts.forgotten(reader(), key, _ask("forget", name=name, key=key)["forgotten"]))
+
+
+@memory.command("clear")
+@click.pass_obj
+def memory_clear(name: str) -> None:
+    """Forget all facts."""
+    from rumi import texts
+
+    click.echo(texts.bot_forgot(reader(), name, _ask("clear", name=name)["forgotten"]))
+
+
+@command.group()
+@NAME
+@click.pass_context
+def skills(ctx: click.Context, name: str) -> None:
+    """List and remove the skills of the bot NAME, which lie in its folder."""
+    ctx.obj = name
+
+
+@skills.command("list")
+@JSON
+@click.pass_obj
+def skills_list(name: str, as_json: bool) -> None:
+    """List them, also the flat ones of RUMI_HOME/skills."""
+    found = _ask("skills", name=name)
+    if as_json:
+        _print(found)
+        return
+    for skill in found["skills"]:
+        click.echo(f"{_plain(skill['name']):<24} {_plain(skill['description'])}")
+    for problem in found["problems"]:
+        say(_plain(problem))
+
+
+@skills.command("remove")
+@click.argument("skill")
+@click.pass_obj
+def skills_remove(name: str, skill: str) -> None:
+    """Delete the skill SKILL of its own."""
+    _ask("remove_skill", name=name, skill=skill)
+
+
+@command.command()
+@NAME
+def delete(name: str) -> None:
+    """Delete the bot NAME with its files, skills and memory. Its sessions stay among the tasks."""
+    _ask("delete", name=name)
+
+
+def _print(what: object) -> None:
+    click.echo(json.dumps(what, ensure_ascii=False, indent=2))
+
+
+def _ask(do: str, **fields: object) -> Any:
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    request = {"do": do, "language": reader(), **fields}
+    return run_async(when_free, home, "bots", _here, request)
+
+
+async def _here(home: "Home", request: "Mapping[str, object]") -> object:
+    """Do it in a home that no process holds: no bot runs there."""
+    from rumi.bots import BotFiles, bots_calls
+    from rumi.chats import Workspaces
+    from rumi.journal import open_journal
+    from rumi.memory import open_memory
+    from rumi.offload import Threads
+    from rumi.tasks import StoredTasks
+
+    threads = Threads()
+    with home.hold("rumi bot"):
+        async with open_journal(home.state_db) as ask, open_memory(home.memory_db) as memory:
+            stored = StoredTasks(ask, Workspaces(home.workspaces, threads), home.tasks)
+            return await bots_calls(BotFiles(home.root), stored, memory, threads)(request)
+
+
+def _plain(line: str) -> str:
+    """Return a line without what moves a terminal's cursor."""
+    from rumi.logbook import clean
+
+    return clean(line)

@@ -1,0 +1,104 @@
+"""`rumi bot run`: runs a bot in the process that holds the home, shows its steps, and takes lines for it."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rumi.chat_ids import DEFAULT_CHAT
+from rumi.cli import run_async
+from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.research import connected_to
+from rumi.cli.tasks import as_report, exit_code_of, run, text_of
+from rumi.errors import RumiError, single
+
+if TYPE_CHECKING:
+    from rumi.control import ControlClient
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is to run: the bot, and what the command says of its session."""
+
+    name: str
+    asked: dict[str, Any]
+    background: bool = False
+    as_json: bool = False
+
+
+def run_bot(given: Run) -> None:
+    """Run a bot, print its report, and exit as it ended."""
+    from rumi import texts
+
+    try:
+        begun = begin(DEFAULT_CHAT, {})
+        done = run_async(_do, begun, given)
+    except (RumiError, BaseExceptionGroup) as raised:
+        error = single(raised)
+        if not given.as_json or not isinstance(error, RumiError):
+            raise
+        click.echo(json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2))
+        raise click.exceptions.Exit(error.exit_code) from None
+    if given.as_json:
+        click.echo(json.dumps(as_report(done), ensure_ascii=False, indent=2))
+    elif given.background:
+        click.echo(str(done["id"]))
+    else:
+        click.echo(text_of(done), err=done["state"] == "failed")
+    if not given.background:
+        if done["state"] != "succeeded":
+            say(texts.bot_resume(begun.language, given.name, done["id"]))
+        raise click.exceptions.Exit(exit_code_of(done))
+
+
+async def _do(begun: Begun, given: Run) -> dict[str, Any]:
+    """Have the process that holds the home do it; return the session."""
+    from rumi import texts
+
+    fields = {**given.asked, "name": given.name, "language": begun.language}
+    async with on_holder(begun, connected_to) as client:
+        assert client is not None, "nobody leaves while it waits"
+        if given.background:
+            do = "resume" if "session" in given.asked else "begin"
+            task: dict[str, Any] = await client.call("bots", do=do, **fields)
+            return task
+        started: list[int] = []
+        try:
+            return await _attached(client, given, fields, started)
+        except BaseException:
+            if started:  # Ctrl-C: what was done is stored
+                say(texts.bot_resume(begun.language, given.name, started[0]))
+            raise
+
+
+async def _attached(
+    client: "ControlClient", given: Run, fields: dict[str, Any], started: list[int]
+) -> dict[str, Any]:
+    """Run the session while this waits; lines that are typed wake it."""
+    import trio
+
+    done: list[dict[str, Any]] = []
+    async with trio.open_nursery() as nursery:
+        if sys.stdin.isatty():
+            nursery.start_soon(_listen, client, given.name)
+        request = {"do": "bot", **fields}
+        done.append(await run(client, request, lambda step: say(f"· {step}"), started.append))
+        nursery.cancel_scope.cancel()
+    return done[0]
+
+
+async def _listen(client: "ControlClient", name: str) -> None:
+    """Say each line that is typed to the bot, and wake it; an empty one only wakes it."""
+    import trio
+
+    while True:
+        await trio.lowlevel.wait_readable(sys.stdin)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        try:
+            await client.call("bots", do="wake", name=name, text=line.strip())
+        except RumiError as error:
+            say(str(error))

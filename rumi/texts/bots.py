@@ -1,0 +1,177 @@
+"""What people read about bots."""
+
+from collections.abc import Sequence
+
+from rumi.texts.language import Language, pick
+from rumi.texts.tasks import shortly, task_state
+
+
+def bot_made(language: Language, name: str, path: str) -> str:
+    """Say that a bot was made, and what to do next."""
+    return pick(
+        language,
+        f"🤖 El bot {name} está hecho. Escribí qué tiene que hacer en {path}\n"
+        f"Arrancalo con: rumi bot run {name}",
+        f"🤖 The bot {name} is made. Write what it is to do in {path}\nStart it with: rumi bot run {name}",
+    )
+
+
+def bot_forgot(language: Language, name: str, count: int) -> str:
+    """Say that a bot's memory is empty."""
+    return pick(language, f"El bot {name} olvidó {count} datos.", f"The bot {name} forgot {count} facts.")
+
+
+def bot_iteration(language: Language, number: int, most: int) -> str:
+    """Say which iteration begins."""
+    of = f"{number}/{most}" if most else str(number)
+    return pick(language, f"{of} · iteración", f"{of} · iteration")
+
+
+def bot_asks(language: Language, name: str, question: str) -> str:
+    """Return the message that brings a bot's question."""
+    return pick(
+        language,
+        f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta: /bot {name} TU RESPUESTA",
+        f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer: /bot {name} YOUR ANSWER",
+    )
+
+
+def bot_report(language: Language, summary: str, rows: Sequence[tuple[bool, str, str, str]]) -> str:
+    """Return a session's report: the summary, and each claim with its proof.
+
+    Each row says whether a claim is true, its kind, what it claims, and what the program found.
+    """
+    if not rows:
+        nothing = pick(
+            language, "Sin pruebas: el bot no declaró nada.", "Not proved: the bot claimed nothing."
+        )
+        return f"{summary}\n\n{nothing}"
+    kinds = {
+        "file": pick(language, "archivo", "file"),
+        "command": pick(language, "comando", "command"),
+        "test": pick(language, "prueba", "test"),
+        "url": pick(language, "página", "page"),
+    }
+    proved = pick(language, "comprobado", "proved")
+    not_true = pick(language, "NO ES CIERTO", "NOT TRUE")
+    lines = [
+        f"{'✅' if true else '❌'} {kinds.get(kind, kind)} `{shortly(what)}`: "
+        f"{proved if true else not_true} ({_found(language, found)})"
+        for true, kind, what, found in rows
+    ]
+    head = pick(language, "Lo que el bot declaró:", "What the bot claimed:")
+    return "\n".join([summary, "", head, *(f"- {line}" for line in lines)])
+
+
+def _found(language: Language, found: str) -> str:
+    spanish = {
+        "there is no such file": "no hay tal archivo",
+        "it is not a file": "no es un archivo",
+        "it was not written in this session": "no se escribió en esta sesión",
+        "it did not run in this session": "no corrió en esta sesión",
+        "it was not fetched in this session": "no se leyó en esta sesión",
+        "read": "leída",
+    }
+    return pick(language, spanish.get(found, found), found)
+
+
+def bot_claimed(language: Language, answer: str) -> str:
+    """Return the report of a session that ended by the stop phrase."""
+    note = pick(
+        language,
+        "⚠️ Declarado, no comprobado: el bot dijo que terminó, sin pruebas.",
+        "⚠️ Claimed, not proved: the bot said that it is done, without receipts.",
+    )
+    return f"{answer}\n\n{note}".strip()
+
+
+def bot_limit(language: Language, limit: str, answer: str) -> str:
+    """Return the report of a session that a limit ended."""
+    note = {
+        "iterations": pick(
+            language,
+            "⚠️ Se usaron todas las iteraciones; la meta no se alcanzó.",
+            "⚠️ All iterations are used; the goal was not reached.",
+        ),
+        "budget": pick(
+            language,
+            "⚠️ Se usó todo el presupuesto; la meta no se alcanzó.",
+            "⚠️ The budget is used up; the goal was not reached.",
+        ),
+    }[limit]
+    return f"{answer}\n\n{note}".strip()
+
+
+def bot_begins(language: Language, name: str, id: int) -> str:
+    """Say that a session of a bot has begun."""
+    return pick(
+        language,
+        f"🤖 El bot {name} empezó la sesión {id}. Su informe llega acá; /stop {name} lo detiene.",
+        f"🤖 The bot {name} has begun session {id}. Its report comes here; /stop {name} stops it.",
+    )
+
+
+def bot_hears(language: Language, name: str) -> str:
+    """Say that a running bot gets a message."""
+    return pick(
+        language,
+        f"🤖 El bot {name} lo lee en su próxima iteración.",
+        f"🤖 The bot {name} reads it in its next iteration.",
+    )
+
+
+def bot_wakes(language: Language, name: str) -> str:
+    """Say that a bot is woken."""
+    return pick(language, f"🤖 El bot {name} sigue ahora.", f"🤖 The bot {name} goes on now.")
+
+
+def bot_stops(language: Language, name: str) -> str:
+    """Say that a bot is being stopped."""
+    return pick(language, f"⏹ Detengo el bot {name}.", f"⏹ Stopping the bot {name}.")
+
+
+def bots_refused(language: Language) -> str:
+    """Say that somebody may not run bots."""
+    return pick(
+        language,
+        "Acá no podés usar bots. Quien administra lo decide con [bots] allowed.",
+        "You may not run bots here. Whoever runs this installation decides that with [bots] allowed.",
+    )
+
+
+def bot_usage(language: Language) -> str:
+    """Say how to use the commands of bots."""
+    return pick(
+        language,
+        "Usá /bots, /bot NOMBRE META, /wake NOMBRE, o /stop NOMBRE.",
+        "Use /bots, /bot NAME GOAL, /wake NAME, or /stop NAME.",
+    )
+
+
+def bot_list(language: Language, rows: Sequence[tuple[str, str, str, str]]) -> str:
+    """Return the bots in Markdown; each row is a name, a description, a state and the last goal."""
+    if not rows:
+        return pick(
+            language,
+            "No hay bots. Se crean con: rumi bot create NOMBRE",
+            "There are no bots. Make one with: rumi bot create NAME",
+        )
+    lines = []
+    for name, about, state, goal in rows:
+        parts = [f"**{name}**", shortly(about), bot_state(language, state), shortly(goal)]
+        lines.append(f"- {' · '.join(filter(None, parts))}")
+    return "\n".join(lines)
+
+
+def bot_state(language: Language, state: str) -> str:
+    """Return what a bot is at; empty: it has never run."""
+    return task_state(language, state) if state else pick(language, "nunca corrió", "never ran")
+
+
+def bot_resume(language: Language, name: str, id: int) -> str:
+    """Say how to go on with a session."""
+    return pick(
+        language,
+        f"Seguí con: rumi bot run {name} --resume {id}",
+        f"Go on with: rumi bot run {name} --resume {id}",
+    )

@@ -1,0 +1,274 @@
+"""`rumi bot`: a bot works in iterations with a scripted model, in bubblewrap, and ends with a report."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from rumi.home import Home
+from tests.cli.program import BOUND_S, Program
+from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Hang, answered_calls, serve_groq
+
+pytestmark = pytest.mark.bubblewrap
+
+CONFIG = """\
++++
+description = "Keeps a diary"
+max_iterations = 4
+sleep_secs = 0
+stop_phrase = "GARDEN DONE"
+sandbox = "workspace-write"
+skip_git_check = true
++++
+
+You keep the garden's diary.
+"""
+
+
+def calls(*named: tuple[str, dict[str, object]]) -> Answer:
+    return Answer(calls=[(name, json.dumps(arguments)) for name, arguments in named])
+
+
+def system(body: Body) -> str:
+    return str(body["messages"][0]["content"])
+
+
+def users(body: Body) -> list[str]:
+    return [each["content"] for each in body["messages"] if each["role"] == "user"]
+
+
+@asynccontextmanager
+async def model(program: Program, think: Callable[[Body], Behaviour]) -> AsyncIterator[list[Body]]:
+    bodies: list[Body] = []
+
+    def script(body: Body) -> Behaviour:
+        bodies.append(body)
+        return think(body)
+
+    async with serve_groq(script) as groq:
+        program.env |= {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": groq.base_url, "RUMI_MEMORY__EXTRACT": "false"}
+        yield bodies
+
+
+async def run(program: Program, *words: str, code: int | None = 0) -> "subprocess.CompletedProcess[str]":
+    return await trio.to_thread.run_sync(partial(program.run, *words, code=code))
+
+
+async def last_session(program: Program) -> dict[str, Any]:
+    done = await run(program, "bot", "history", "garden", "--json")
+    return dict(json.loads(done.stdout)[0])
+
+
+def garden(program: Program, config: str = CONFIG) -> None:
+    folder = Home(program.home).make().root / "bots" / "garden"
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "config.md").write_text(config)
+
+
+async def test_a_bot_writes_a_skill_uses_it_and_ends_with_a_false_claim_marked(bubblewrap: Program) -> None:
+    def think(body: Body) -> Behaviour:
+        done = answered_calls(body)
+        if "iteration 1 of 4" in system(body):
+            if not done:
+                return calls(
+                    ("write_skill", {"name": "sow", "description": "How to sow", "text": "Sow with echo."}),
+                    ("remember", {"key": "soil", "value": "clay"}),
+                )
+            return Answer("I wrote the skill sow.")
+        assert "## sow: How to sow\nSow with echo." in system(body)
+        assert "soil: clay" in system(body)
+        assert "- 1: I wrote the skill sow." in system(body)
+        if not done:
+            return calls(("bash", {"command": "tee peas.txt", "stdin": "peas"}))
+        claims = [
+            {"kind": "file", "what": "peas.txt"},
+            {"kind": "command", "what": "tee peas.txt", "exit_code": 0},
+            {"kind": "test", "what": "make test"},
+        ]
+        if len(done) in (1, 2):
+            if len(done) == 2:
+                assert "- test make test: it did not run in this session" in done[-1]
+            return calls(("session_complete", {"summary": "The peas are sown.", "claims": claims}))
+        return Answer("Done.")
+
+    garden(bubblewrap)
+    async with model(bubblewrap, think) as bodies:
+        done = await run(bubblewrap, "bot", "run", "garden", "-p", "Sow peas.")
+        assert all(users(body)[-1] == "Sow peas." for body in bodies)
+        assert "1/4 · iteration" in done.stderr
+        assert "2/4 · iteration" in done.stderr
+        assert "The peas are sown." in done.stdout
+        assert "✅ file `peas.txt`: proved (4 bytes)" in done.stdout
+        assert "✅ command `tee peas.txt`: proved (exit code 0)" in done.stdout
+        assert "❌ test `make test`: NOT TRUE (it did not run in this session)" in done.stdout
+        assert (bubblewrap.home / "bots" / "garden" / "workspace" / "peas.txt").read_text() == "peas"
+        history = await last_session(bubblewrap)
+        assert [each["summary"] for each in history["iterations"]] == ["I wrote the skill sow.", "Done."]
+        assert "soil: clay" in (await run(bubblewrap, "bot", "memory", "garden", "show")).stdout
+        usage = json.loads((await run(bubblewrap, "usage", "--json")).stdout)
+        assert usage
+
+
+async def test_the_stop_phrase_alone_on_a_line_is_claimed_and_not_proved(bubblewrap: Program) -> None:
+    garden(bubblewrap)
+    async with model(bubblewrap, lambda body: Answer("All grows.\nGARDEN DONE")):
+        done = await run(bubblewrap, "bot", "run", "garden", "--json")
+        report = json.loads(done.stdout)
+        assert (report["state"], report["ended_by"], report["claims"]) == ("succeeded", "stop_phrase", [])
+        assert "Claimed, not proved" in report["answer"]
+    async with model(bubblewrap, lambda body: Answer("Not yet GARDEN DONE at all")) as bodies:
+        done = await run(bubblewrap, "bot", "run", "garden", "-n", "2", code=3)
+        assert "All iterations are used" in done.stdout
+        assert "rumi bot run garden --resume" in done.stderr
+        assert len(bodies) == 2
+        assert "It is the last one." in system(bodies[1])
+
+
+async def test_a_bot_that_sleeps_is_told_something_and_asks(bubblewrap: Program) -> None:
+    def think(body: Body) -> Behaviour:
+        done, said = answered_calls(body), users(body)
+        if "iteration 1 " in system(body):
+            return Answer("I sleep.") if done else calls(("sleep", {"seconds": 3600, "reason": "night"}))
+        if "iteration 2 " in system(body):
+            assert said == ["Is it day?", "Grow."]
+            return Answer("I asked.") if done else calls(("ask_user", {"question": "Peas or beans?"}))
+        assert said == ["Beans.", "Grow."], body["messages"][1:]
+        return Answer("Beans it is.\nGARDEN DONE")
+
+    garden(bubblewrap)
+    async with model(bubblewrap, think):
+        bubblewrap.env["RUMI_SESSION__LINGER_S"] = "600"
+        number = (await run(bubblewrap, "bot", "run", "garden", "-p", "Grow.", "--background")).stdout.strip()
+        assert number == "1"
+
+        async def until(state: str, iterations: int) -> dict[str, Any]:
+            with trio.fail_after(BOUND_S):
+                while True:
+                    (found,) = json.loads(
+                        (await run(bubblewrap, "bot", "history", "garden", "--json")).stdout
+                    )
+                    if found["state"] == state and len(found["iterations"]) == iterations:
+                        return found
+                    await trio.sleep(0.1)
+
+        await until("sleeping", 1)
+        again = await run(bubblewrap, "bot", "run", "garden", "--background", code=2)
+        assert "is at work" in again.stderr
+        await run(bubblewrap, "bot", "wake", "garden", "Is it day?")
+        await until("sleeping", 2)
+        asked = (await run(bubblewrap, "chats", "show", "cli")).stdout
+        assert "Peas or beans?" in asked
+        assert "/bot garden YOUR ANSWER" in asked
+        # The process that held it is killed; the next one goes on where it was.
+        os.kill(bubblewrap.serving(), signal.SIGKILL)
+        heard = await run(bubblewrap, "chat", "-p", "/bot garden Beans.")
+        assert "reads it in its next iteration" in heard.stdout
+        done = await until("succeeded", 3)
+        assert "Beans it is." in done["answer"]
+        assert "not at work" in (await run(bubblewrap, "chat", "-p", "/wake garden")).stdout
+        assert "garden" in (await run(bubblewrap, "chat", "-p", "/bots")).stdout
+        await run(bubblewrap, "stop", "--all", code=None)
+
+
+async def test_ctrl_c_stops_it_says_how_to_go_on_and_it_does(bubblewrap: Program) -> None:
+    hangs = [True]
+
+    def think(body: Body) -> Behaviour:
+        if "iteration 1 " in system(body):
+            return Answer("First step.")
+        return Hang() if hangs[0] else Answer("GARDEN DONE")
+
+    garden(bubblewrap)
+    async with model(bubblewrap, think) as bodies:
+        process = bubblewrap.start("bot", "run", "garden", "-p", "Grow.")
+        with trio.fail_after(BOUND_S):
+            while len(bodies) < 2:  # noqa: ASYNC110
+                await trio.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = await trio.to_thread.run_sync(partial(process.communicate, timeout=BOUND_S))
+        assert process.returncode == 130
+        assert "rumi bot run garden --resume 1" in errors
+        with trio.fail_after(BOUND_S):
+            while True:
+                found = await last_session(bubblewrap)
+                if found["state"] == "stopped":
+                    break
+        hangs[0] = False
+        await run(bubblewrap, "bot", "run", "garden", "--resume")
+        found = await last_session(bubblewrap)
+        assert (found["id"], found["state"]) == (1, "succeeded")
+        assert "First step." in system(bodies[-1])
+
+
+async def test_its_budget_ends_it(bubblewrap: Program) -> None:
+    garden(bubblewrap, CONFIG.replace("max_iterations = 4", 'max_iterations = 0\nbudget = "9000 tokens"'))
+    async with model(bubblewrap, lambda body: Answer("More.", usage=(2000, 100))) as bodies:
+        done = await run(bubblewrap, "bot", "run", "garden", code=3)
+        assert "The budget is used up" in done.stdout
+        assert 1 <= len(bodies) <= 4
+        assert "of 9,000 tokens are left" in system(bodies[0])
+    bubblewrap.env["RUMI_BOTS__MAX_CALLS_PER_DAY"] = "5"
+    async with model(bubblewrap, lambda body: Answer("More.")) as bodies:
+        await run(bubblewrap, "bot", "run", "garden", "-n", "100", code=3)
+        assert len(bodies) <= 5
+
+
+async def test_who_may_not_is_refused_and_read_only_has_no_commands(bubblewrap: Program) -> None:
+    garden(bubblewrap)
+    bubblewrap.env["RUMI_BOTS__ALLOWED"] = '["tg11111111"]'
+    async with model(bubblewrap, lambda body: Answer("GARDEN DONE")) as bodies:
+        assert "[bots] allowed" in (await run(bubblewrap, "chat", "-p", "/bot garden Go")).stdout
+        del bubblewrap.env["RUMI_BOTS__ALLOWED"]
+        await run(bubblewrap, "bot", "run", "garden", "-s", "read-only")
+        names = {tool["function"]["name"] for tool in bodies[-1]["tools"]}
+        assert {"read", "grep", "session_complete", "ask_user"} <= names
+        assert not names & {"bash", "write_file", "edit_file"}
+        assert (
+            "danger"
+            in (await run(bubblewrap, "bot", "run", "garden", "-s", "danger-full-access", code=2)).stderr
+        )
+
+
+def test_bots_are_made_listed_shown_and_deleted_without_a_process(bubblewrap: Program) -> None:
+    made = bubblewrap.run("bot", "create", "tidy", "-d", 'Keeps "order"').stdout
+    assert str(bubblewrap.home / "bots" / "tidy" / "config.md") in made
+    assert "tidy" in bubblewrap.run("bot", "list").stdout
+    assert "never ran" in bubblewrap.run("bot").stdout
+    shown = json.loads(bubblewrap.run("bot", "show", "tidy", "--json").stdout)
+    assert (shown["description"], shown["max_iterations"], shown["state"]) == ('Keeps "order"', 10, None)
+    assert "already" in bubblewrap.run("bot", "create", "tidy", code=2).stderr
+    assert "Unknown bot" in bubblewrap.run("bot", "show", "other", code=2).stderr
+    bubblewrap.run("bot", "memory", "tidy", "set", "room", "attic")
+    assert "room: attic" in bubblewrap.run("bot", "memory", "tidy", "show").stdout
+    bubblewrap.run("bot", "memory", "tidy", "remove", "room")
+    bubblewrap.run("bot", "memory", "tidy", "set", "room", "attic")
+    assert "1" in bubblewrap.run("bot", "memory", "tidy", "clear").stdout
+    assert bubblewrap.run("bot", "memory", "tidy", "show").stdout == ""
+    assert "no bot runs" in bubblewrap.run("bot", "stop", "tidy", code=1).stderr
+    bubblewrap.run("bot", "delete", "tidy")
+    assert "There are no bots" in bubblewrap.run("bot", "list").stderr
+    assert not (bubblewrap.home / "bots" / "tidy").exists()
+
+
+async def test_a_scheduled_bot_runs_and_reports(bubblewrap: Program) -> None:
+    garden(bubblewrap)
+    bubblewrap.env["RUMI_SESSION__LINGER_S"] = "600"
+    async with model(bubblewrap, lambda body: Answer("GARDEN DONE")):
+        await run(bubblewrap, "schedule", "add", "in 1 hours", "Water.", "--bot", "garden")
+        await run(bubblewrap, "chat", "-p", "/schedules run 1")
+        with trio.fail_after(BOUND_S):
+            while True:
+                with closing(sqlite3.connect(bubblewrap.home / "state.db")) as db:
+                    found = db.execute("SELECT bot, state, schedule, question FROM tasks").fetchall()
+                if found == [("garden", "succeeded", 1, "Water.")]:
+                    break
+                await trio.sleep(0.1)
+        await run(bubblewrap, "stop", "--all", code=None)
