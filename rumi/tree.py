@@ -261,6 +261,7 @@ class Tree:
                 audit=self.audit,
                 limits=schedule_limits_of(loaded),
                 bot=self.bots.of_schedule,
+                has_bot=bot_files.has,
                 stays=service or bool(channels),
             )
         )

@@ -18,6 +18,7 @@ from rumi.errors import RumiError
 from rumi.journal import Incoming, ScheduleRecord, TaskRecord
 from rumi.models import ToolSpec
 from rumi.offload import Offload
+from rumi.schedules import bot_of
 from rumi.tasks import Tasks
 from rumi.texts import Language
 from rumi.tools import Question, Tool, ToolResult
@@ -270,7 +271,7 @@ class Bots:
         Raises:
             RumiError: It cannot begin now.
         """
-        name = str(json.loads(schedule.options).get("bot", ""))
+        name = bot_of(schedule)
         if not self.may(schedule.owner):
             raise BotError("This owner may not run bots.", "[bots] allowed in config.toml says who may.")
         start = Start(schedule.text, model=schedule.model)

@@ -17,7 +17,7 @@ from pathlib import Path
 from rumi.errors import RumiError
 from rumi.safe_open import FOLDER, is_ordinary, openat2, opened, shown
 
-CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}|task\.[0-9]{1,18}")
+CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}|task\.[0-9]{1,18}|bot\.[A-Za-z0-9_-]{1,40}")
 MAX_DEPTH = 256
 """The maximum depth of visited folders, with an open file each; legitimate trees stay far below it."""
 STOP_AFTER = 200_000

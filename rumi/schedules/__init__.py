@@ -4,7 +4,7 @@ from rumi.schedules.clock import ScheduleClock
 from rumi.schedules.firing import Later, next_in_words, plan
 from rumi.schedules.schedules import Schedules, ScheduleServices
 from rumi.schedules.serving import schedules_calls
-from rumi.schedules.stored import ScheduleLimits, StoredSchedules
+from rumi.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
 from rumi.schedules.times import NotATime, Quiet, checked_cron, following, instant_of, latest, quiet_hours
 from rumi.schedules.tools import schedule_tools
 from rumi.schedules.when import After, Every, On, When, instants, read_when, read_when_and_text
@@ -22,6 +22,7 @@ __all__ = [
     "Schedules",
     "StoredSchedules",
     "When",
+    "bot_of",
     "checked_cron",
     "following",
     "instant_of",

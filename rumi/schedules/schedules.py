@@ -16,7 +16,7 @@ from rumi.chats import ChatCommand, Hub
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Fire, Fired, Firing, Incoming, JournalMessage, ScheduleRecord, TaskRecord
 from rumi.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
-from rumi.schedules.stored import ScheduleLimits, StoredSchedules
+from rumi.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
 from rumi.schedules.times import NotATime
 from rumi.schedules.when import read_when_and_text
 from rumi.tasks import Tasks
@@ -32,8 +32,8 @@ SOON_S: Final = 300.0
 class ScheduleServices:
     """What schedules work with, introduced to them by `rumi.tree`.
 
-    `wake` hands a stored message to its chat. `bot` makes the task of a bot; None where there are no bots.
-    `stays`: this process goes on without windows.
+    `wake` hands a stored message to its chat. `bot` makes the task of a bot, where there are
+    bots; `has_bot` tells of a name if it is one's. `stays`: this process goes on without windows.
     """
 
     journal: ActorRef[JournalMessage]
@@ -45,6 +45,7 @@ class ScheduleServices:
     limits: ScheduleLimits = field(default_factory=ScheduleLimits)
     now: Callable[[], float] = time.time
     bot: MakeTask | None = None
+    has_bot: Callable[[str], bool] = lambda name: False
     stays: bool = True
 
 
@@ -52,7 +53,7 @@ class Schedules(StoredSchedules):
     """Adds schedules and fires them. `next_at` is when the next one fires, as far as it is known."""
 
     def __init__(self, services: ScheduleServices) -> None:
-        super().__init__(services.journal.ask, services.limits, services.now)
+        super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
         self.services = services
         self.next_at = float("inf")
         self.to_look = trio.Event()
@@ -133,11 +134,6 @@ class Schedules(StoredSchedules):
 
     # For all
 
-    @property
-    def bots(self) -> bool:
-        """Return True if there are bots to begin."""
-        return self.services.bot is not None
-
     async def run(self, id: int, owner: str = "", number: int = 0) -> ScheduleRecord:
         """Fire a schedule now; its next instant stays. The same message `number` fires once.
 
@@ -159,7 +155,7 @@ class Schedules(StoredSchedules):
         """
         make = research_of if schedule.kind == "research" else self.services.bot
         if make is None:
-            raise UsageError("There are no bots in this version.", "Schedule a turn or a research.")
+            raise UsageError(f"Unknown bot {bot_of(schedule)[:80]!r}.", "Look at the list: rumi bot list")
         task = replace(make(schedule), schedule=schedule.id)
         self.services.tasks.check_room(task.owner)
         return self.services.tasks.checked(task)

@@ -1,5 +1,6 @@
 """The schedules of a home: adds, lists, changes and deletes them, also where no process fires any."""
 
+import json
 import math
 import time
 from collections.abc import Callable
@@ -39,29 +40,35 @@ class ScheduleLimits:
     quiet: Quiet | None = None
 
 
+def bot_of(schedule: ScheduleRecord) -> str:
+    """Return the name of the bot that a schedule begins; empty if it begins none."""
+    return str(json.loads(schedule.options).get("bot", ""))
+
+
 class StoredSchedules:
     """Who asks may name an owner; another owner's number is unknown to them."""
 
     def __init__(
-        self, ask: Ask, limits: ScheduleLimits | None = None, now: Callable[[], float] = time.time
+        self,
+        ask: Ask,
+        limits: ScheduleLimits | None = None,
+        now: Callable[[], float] = time.time,
+        has_bot: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._ask = ask
+        self._has_bot = has_bot
         self._limits = limits or ScheduleLimits()
         self._now = now
-
-    @property
-    def bots(self) -> bool:
-        """Return True if there are bots to begin."""
-        return False
 
     def checked(self, new: ScheduleRecord) -> ScheduleRecord:
         """Return the schedule, if its work can be done.
 
         Raises:
-            UsageError: It is for a bot, and there are no bots.
+            UsageError: It is for a bot that is not there.
         """
-        if new.kind == "bot" and not self.bots:
-            raise UsageError("There are no bots in this version.", "Schedule a turn or a research.")
+        name = bot_of(new)
+        if new.kind == "bot" and not self._has_bot(name):
+            raise UsageError(f"Unknown bot {name[:80]!r}.", "Look at the list: rumi bot list")
         return new
 
     async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:

@@ -27,7 +27,7 @@ def test_a_wrong_schedule_says_what_is_wrong(bubblewrap: Program) -> None:
     for words, said in (
         (("someday", "x"), "This time is not understood."),
         (("in 5 minutes", " "), "The text is empty."),
-        (("in 5 minutes", "x", "--bot", "b"), "There are no bots in this version."),
+        (("in 5 minutes", "x", "--bot", "b"), "Unknown bot 'b'."),
         (("in 5 minutes", "x", "--turn", "--research"), "A schedule does one thing."),
         (("tomorrow 09:00", "x", "--zone", "Nowhere"), "Unknown time zone Nowhere."),
         (("2020-01-01 09:00", "x"), "This time is over."),

@@ -163,7 +163,7 @@ async def test_a_research_begins_with_its_fire_and_its_result_comes(
         with home.services.hub.listening("cli") as events:
             await home.schedules.add(of("research", "what is it?"), After(5))
             assert "Task 1 (succeeded): what is it?" in await next_reply(events)
-        with pytest.raises(UsageError, match="no bots"):
+        with pytest.raises(UsageError, match="Unknown bot"):
             home.schedules.checked(of("bot"))
     assert rows(tmp_path, "SELECT schedule, state FROM tasks") == [(1, "succeeded")]
     assert rows(tmp_path, "SELECT task FROM fires") == [(1,)]

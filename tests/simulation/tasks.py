@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from rumi import texts
-from rumi.agent import TurnLimits
+from rumi.agent import Reason, TurnLimits
 from rumi.agent.conversation import CLOSING, NO_RESULT
 from rumi.agent.turn import CONTINUE
 from rumi.channels import BUILT_IN
@@ -37,7 +37,7 @@ from rumi.models import (
     ToolCall,
     ToolSpec,
 )
-from rumi.tasks import TaskLimits, TaskRoom, Tasks, TaskWork
+from rumi.tasks import Finished, TaskLimits, TaskRoom, Tasks, TaskWork
 from rumi.tools import Bash, Question, ToolResult
 from tests.simulation.book import Book
 from tests.simulation.model import SERVER, Attempt, ModelServer, check_prompt, last_said
@@ -508,9 +508,9 @@ class Looking:
         self._life.moment("task begins")
         tools = (Look(self._life, self._doings, self._doings.of(room.key)), Bash(room.shell))
 
-        async def finish(answer: str, whole: bool) -> tuple[str, str]:
+        async def finish(answer: str, reason: Reason) -> Finished:
             await trio.lowlevel.checkpoint()
-            return answer, json.dumps({"whole": whole})
+            return Finished(answer, json.dumps({"whole": reason == "complete"}))
 
         yield TaskWork(INSTRUCTIONS, tools, finish)
 

@@ -6,6 +6,7 @@ command line to be here.
 
 from typing import Final
 
+from rumi.texts.spanish.bots import BOTS
 from rumi.texts.spanish.commands import COMMANDS
 from rumi.texts.spanish.doctor import DOCTOR
 from rumi.texts.spanish.repositories import REPOSITORIES
@@ -25,5 +26,6 @@ SENTENCES: Final[dict[str, str]] = {
     **RESEARCH,
     **REPOSITORIES,
     **COMMANDS,
+    **BOTS,
     **DOCTOR,
 }

@@ -180,8 +180,6 @@ COMMANDS: Final[dict[str, str]] = {
     "Schedule {id} is done.": "El programa {id} ya está hecho.",
     "No Rumi runs, so no schedule can run now.": "No corre ningún Rumi, así que no puede correr ningún programa ahora.",
     "Start one: rumi serve": "Arrancá uno: rumi serve",
-    "There are no bots in this version.": "En esta versión no hay bots.",
-    "Schedule a turn or a research.": "Programá un pedido o una investigación.",
     "The schedules do not answer. Try again in a moment.": "Los programas no responden. Probá de nuevo en un momento.",
     "This time is not understood.": "No entiendo esa hora.",
     'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday 08:00" or "0 9 * * 1".': 'Escribila como "en 20 minutos", "mañana 09:00", "2026-12-01 18:30", "todos los lunes 08:00" o "0 9 * * 1".',
