@@ -20,10 +20,10 @@ COPY_S = 300.0
 
 DATABASES = ("state.db", "memory.db")
 TASKS = "tasks"
-FILES = ("config.toml", "skills-trusted.json", "skills", "prompts", TASKS)
+FILES = ("config.toml", "skills-trusted.json", "skills", "prompts", "bots", TASKS)
 KEYS = ".env"
 WORKSPACE = "workspace"
-FOLDERS = ("skills", "prompts", TASKS, WORKSPACE)
+FOLDERS = ("skills", "prompts", "bots", TASKS, WORKSPACE)
 
 
 class BackupError(RumiError):

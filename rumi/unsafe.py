@@ -14,7 +14,7 @@ writes; a file belongs to another user.
 """
 
 WRITTEN = (
-    *("workspace", "tasks", "cache", "logs", "run", "rootfs", "installation", "sandbox-user"),
+    *("workspace", "tasks", "bots", "cache", "logs", "run", "rootfs", "installation", "sandbox-user"),
     *("terminal_history", "reserve", "restoring", "before-restore"),
 )
 DATABASES = ("state.db", "memory.db")

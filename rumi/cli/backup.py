@@ -14,6 +14,7 @@ WHAT = {
     "config.toml": "the configuration",
     "skills": "skills",
     "prompts": "words of prompts",
+    "bots": "bots: their configuration and skills",
     "tasks": "what tasks have read",
     "skills-trusted.json": "which skills' code is trusted",
     "workspace": "the chats' files",
@@ -26,7 +27,8 @@ WHAT = {
 @click.option("--with-keys", is_flag=True, help="Include .env: everyone who has the copy has your keys.")
 @click.option("--without-files", is_flag=True, help="Leave out the chats' files (workspace/).")
 def command(path: Path, with_keys: bool, without_files: bool) -> None:
-    """Copy databases, configuration, skills, sources and the chats' files into PATH, also while Rumi runs.
+    """Copy databases, configuration, skills, bots, sources and the chats' files into PATH, also while Rumi
+    runs.
 
     PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an
     earlier backup. The databases show one moment, the files (workspace/) and the sources of tasks (tasks/)

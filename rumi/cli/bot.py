@@ -53,7 +53,11 @@ def create(name: str, description: str) -> None:
     metavar="[SESSION]",
     help="Go on with a session that has ended before its goal: this one, or the last.",
 )
-@click.option("--skip-git-check", is_flag=True, help="Also work on a folder that is no git work tree.")
+@click.option(
+    "--skip-git-check",
+    is_flag=True,
+    help="For scripts that openbot ran: a bot works in a folder of its own, where git is not asked for.",
+)
 @click.option(
     "--background", is_flag=True, help="Print the session's number and exit; the report comes later."
 )

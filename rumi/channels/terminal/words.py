@@ -160,6 +160,13 @@ _COMMANDS = (
     ("/skills", "las habilidades", "the skills"),
     ("/research", "investigar una pregunta en segundo plano", "research a question in the background"),
     ("/tasks", "las tareas; /stop y un número detiene una", "the tasks; /stop and a number stops one"),
+    ("/bots", "los bots", "the bots"),
+    (
+        "/bot",
+        "un objetivo para un bot, o algo que decirle: /bot NOMBRE TEXTO",
+        "a goal for a bot, or something to say to it: /bot NAME TEXT",
+    ),
+    ("/wake", "despertar un bot: /wake NOMBRE", "wake a bot: /wake NAME"),
     ("/remind", "recordar algo: /remind mañana 09:00: TEXTO", "be reminded: /remind tomorrow 09:00: TEXT"),
     ("/schedules", "los recordatorios y programas", "the reminders and schedules"),
     ("/timezone", "la zona horaria", "the time zone"),

@@ -15,7 +15,7 @@ BOTS: Final[dict[str, str]] = {
     "At most so many; 0 is no limit.": "Como mucho tantas; 0 es sin límite.",
     "read-only or workspace-write.": "read-only o workspace-write.",
     "Go on with a session that has ended before its goal: this one, or the last.": "Sigue con una sesión que terminó antes de su objetivo: esta, o la última.",
-    "Also work on a folder that is no git work tree.": "Trabaja también en una carpeta que no es un árbol de git.",
+    "For scripts that openbot ran: a bot works in a folder of its own, where git is not asked for.": "Para scripts que corría openbot: un bot trabaja en su propia carpeta, donde no se pregunta por git.",
     "Print the session's number and exit; the report comes later.": "Imprime el número de la sesión y termina; el informe llega después.",
     "List the bots: name, state of the last session, description.": "Lista los bots: nombre, estado de la última sesión, descripción.",
     "Show the bot NAME: its configuration, its instructions and its last session.": "Muestra el bot NAME: su configuración, sus instrucciones y su última sesión.",

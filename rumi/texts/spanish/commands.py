@@ -259,7 +259,7 @@ COMMANDS: Final[dict[str, str]] = {
     "Ask the servers too: one short call of the model, the bot's name.": "Pregunta también a los servidores: una llamada corta al modelo, el nombre del bot.",
     # rumi backup
     "Copy databases, configuration, skills and files, also while running.": "Copiar bases de datos, configuración, habilidades y archivos, también mientras corre.",
-    "Copy databases, configuration, skills, sources and the chats' files into PATH, also while Rumi runs.": "Copia bases de datos, configuración, habilidades, fuentes y los archivos de los chats a PATH, también mientras corre.",
+    "Copy databases, configuration, skills, bots, sources and the chats' files into PATH, also while Rumi runs.": "Copia bases de datos, configuración, habilidades, bots, fuentes y los archivos de los chats a PATH, también mientras corre.",
     "PATH is a new folder, or an existing one that gets a new folder named after the time; never a folder in an earlier backup. The databases show one moment, the files (workspace/) and the sources of tasks (tasks/) are copied one after the other. The backup contains neither the logs nor the cache of repositories.": "PATH es una carpeta nueva, o una donde se hace otra con la hora por nombre; nunca una dentro de una copia. "
     "Las bases son de un solo momento, los archivos (workspace/) y las fuentes de las tareas (tasks/) se copian uno tras otro. No van los registros ni la caché de repositorios.",
     "Include .env: everyone who has the copy has your keys.": "Pone también .env: quien tenga la copia tiene tus claves.",
@@ -269,6 +269,7 @@ COMMANDS: Final[dict[str, str]] = {
     "the configuration": "la configuración",
     "skills": "habilidades",
     "words of prompts": "palabras de los prompts",
+    "bots: their configuration and skills": "bots: su configuración y sus habilidades",
     "what tasks have read": "lo que leyeron las tareas",
     "which skills' code is trusted": "en el código de qué habilidades se confía",
     "the chats' files": "los archivos de los chats",
