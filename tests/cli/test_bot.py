@@ -147,9 +147,8 @@ async def test_what_a_page_says_is_neither_remembered_nor_made_a_skill(bubblewra
         first, second = results
         assert "Mallory" in first[0]
         assert len(first[1:] + second) == 3
-        assert all(
-            "it was not done: this turn has read things from outside" in each for each in first[1:] + second
-        )
+        refused = "it was not done: this turn has read things from outside"
+        assert all(refused in each for each in first[1:] + second)
         assert (await run(bubblewrap, "bot", "memory", "garden", "show")).stdout == ""
         assert (await run(bubblewrap, "bot", "skills", "garden", "list")).stdout == ""
         assert not list((bubblewrap.home / "bots" / "garden").glob("skills/*"))

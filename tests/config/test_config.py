@@ -103,6 +103,9 @@ DEFAULTS = {
         for period in ("day", "month")
     },
     "budget.reply_tokens": "4096",
+    "bots.allowed": "[]",
+    "bots.max_calls_per_day": "500",
+    "bots.question_days": "7",
     "schedules.max_per_owner": "100",
     "schedules.quiet": '""',
     "memory.extract": "true",
