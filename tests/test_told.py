@@ -212,7 +212,8 @@ COMMANDS = [
     ("bot",), ("bot", "create"), ("bot", "run"), ("bot", "list"), ("bot", "show"), ("bot", "stop"),
     ("bot", "wake"), ("bot", "history"), ("bot", "memory"), ("bot", "memory", "show"),
     ("bot", "memory", "set"), ("bot", "memory", "remove"), ("bot", "memory", "clear"), ("bot", "skills"),
-    ("bot", "skills", "list"), ("bot", "skills", "remove"), ("bot", "delete"),
+    ("bot", "skills", "list"), ("bot", "skills", "remove"), ("bot", "skills", "search"),
+    ("bot", "skills", "install"), ("bot", "delete"), ("bot", "import"),
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from rumi.bots.bots import KIND, Bots, Start, StartBot, session
 from rumi.bots.config import BotConfig, BotError, check_name, read_config
-from rumi.bots.files import BotFiles
+from rumi.bots.files import BotFiles, BotSkill
 from rumi.bots.kind import BotKind, BotLimits
 from rumi.bots.serving import bots_calls
 
@@ -22,6 +22,7 @@ __all__ = [
     "BotFiles",
     "BotKind",
     "BotLimits",
+    "BotSkill",
     "Bots",
     "Start",
     "StartBot",

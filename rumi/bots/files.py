@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 from rumi.bots.config import CONFIG, MOST_CHARS, BotConfig, BotError, check_name, read_config, written
 from rumi.chat_ids import bot_key
 from rumi.errors import RumiError
+from rumi.replacing import replace_file
 from rumi.skills import SkillError, split_front, values_of
 
 IMPORTED: Final = ".imported"
@@ -77,6 +79,32 @@ class BotFiles:
         Raises:
             BotError: There is one of that name, or the folder cannot be written.
         """
+
+        def fill(draft: Path) -> None:
+            (draft / CONFIG).write_text(written(name, description), encoding="utf-8")
+            (draft / "skills").mkdir(mode=0o700)
+
+        return self._make(name, fill)
+
+    def take_over(self, name: str, source: Path) -> Path:
+        """Copy a bot of another program, its `config.md` and its skills, completely or not at all.
+
+        Raises:
+            BotError: There is one of that name, or something cannot be read or written.
+        """
+
+        def fill(draft: Path) -> None:
+            (draft / CONFIG).write_bytes((source / CONFIG).read_bytes())
+            (draft / IMPORTED).touch()
+            (draft / "skills").mkdir(mode=0o700)
+            for path in _files(source / "skills", nested=True)[:MOST_SKILLS]:
+                copy = draft / path.relative_to(source)
+                copy.parent.mkdir(mode=0o700, exist_ok=True)
+                copy.write_bytes(path.read_bytes())
+
+        return self._make(name, fill)
+
+    def _make(self, name: str, fill: Callable[[Path], None]) -> Path:
         folder = self.folder / check_name(name)
         if folder.exists() or folder.is_symlink():
             raise BotError(f"There is a bot {name} already.", f"Its folder is {folder}.")
@@ -84,8 +112,7 @@ class BotFiles:
         try:
             draft.mkdir(mode=0o700, parents=True)
             try:
-                (draft / CONFIG).write_text(written(name, description), encoding="utf-8")
-                (draft / "skills").mkdir(mode=0o700)
+                fill(draft)
                 os.rename(draft, folder)
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
@@ -122,17 +149,8 @@ class BotFiles:
 
         Of two with one name the bot's own counts.
         """
-        found: dict[str, BotSkill] = {}
-        problems: list[str] = []
-        own = self.folder / name / "skills"
-        for folder, nested in ((self.root / "skills", False), (own, True)):
-            for path in _files(folder, nested=nested):
-                try:
-                    skill = _read_skill(path)
-                except (OSError, UnicodeError, RumiError) as error:
-                    problems.append(f"{path}: {error}")
-                else:
-                    found[skill.name] = skill
+        shared = _files(self.root / "skills", nested=False)
+        found, problems = _read_all([*shared, *_files(self.folder / name / "skills", nested=True)])
         return [found[each] for each in sorted(found)][:MOST_SKILLS], problems
 
     def write_skill(self, name: str, skill: str, description: str, text: str) -> Path:
@@ -161,6 +179,29 @@ class BotFiles:
             raise BotError(f"{path} cannot be written: {error}.", "Check the disk.") from error
         return path
 
+    def add_global(self, name: str, content: bytes) -> bool:
+        """Write a flat skill for all bots; return False if there is one of that name."""
+        path = self.root / "skills" / name
+        if path.exists() or path.is_symlink():
+            return False
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        replace_file(path, content)
+        return True
+
+    def skills_in(self, folder: Path) -> tuple[list[BotSkill], list[str]]:
+        """Return the skills of any folder, or of one file, and what cannot be read.
+
+        Raises:
+            BotError: There is nothing of that name, or it has no skills.
+        """
+        paths = [folder] if folder.is_file() else _files(folder, nested=True)
+        if not paths and (folder / SKILL).is_file():
+            paths = [folder / SKILL]
+        found, problems = _read_all(paths)
+        if not found and not problems:
+            raise BotError(f"{folder} has no skills.", "Name a folder with files such as tidy.md.")
+        return sorted(found.values(), key=lambda each: each.name), problems
+
     def remove_skill(self, name: str, skill: str) -> None:
         """Delete one of a bot's own skills.
 
@@ -186,6 +227,20 @@ def _files(folder: Path, *, nested: bool) -> list[Path]:
         flat = [each for each in folder.glob("*.md") if not each.name.startswith(".") and each.is_file()]
         return sorted([*flat, *(folder.glob(f"*/{SKILL}") if nested else ())])
     return []
+
+
+def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
+    """Return the skills of these files by name, the last of each name, and what cannot be read."""
+    found: dict[str, BotSkill] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            skill = _read_skill(path)
+        except (OSError, UnicodeError, RumiError) as error:
+            problems.append(f"{path}: {error}")
+        else:
+            found[skill.name] = skill
+    return found, problems
 
 
 def _read_skill(path: Path) -> BotSkill:

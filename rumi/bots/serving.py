@@ -1,20 +1,23 @@
 """The calls of bots for other processes: requests and answers as JSON objects.
 
 `list`; of the bot `name`: `show`, `create` (a `description`), `delete`, `history`, `memory` (all facts),
-`remember` (a `key`, a `value`), `forget` (a `key`), `clear`, `skills`, `remove_skill` (a `skill`); where
-tasks run: `begin` (a `goal`, `iterations`, a `model`, a `sandbox`, for a `chat`), `resume` (a `session`),
-`stop`, `wake` (a `text`).
+`remember` (a `key`, a `value`), `forget` (a `key`), `clear`, `skills`, `remove_skill` (a `skill`),
+`install_skills` (those of the `folder` that are in `skills`, or all); `import` (a `folder` of openbot);
+where tasks run: `begin` (a `goal`, `iterations`, a `model`, a `sandbox`, for a `chat`), `resume` (a
+`session`), `stop`, `wake` (a `text`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from rumi.audit import utc
 from rumi.bots.bots import MOST_SESSIONS, Bots, Start
 from rumi.bots.config import BotConfig, BotError, check_name
 from rumi.bots.files import BotFiles
+from rumi.bots.importing import Foreign, foreign_bots, take_over_skills
 from rumi.chat_ids import DEFAULT_CHAT, LOCAL, bot_key
 from rumi.errors import RumiError
 from rumi.journal import IterationRecord, TaskRecord
@@ -56,6 +59,8 @@ class _Calls:
         if do == "list":
             names = await self._offload(self._files.names)
             return [await self._listed(name) for name in names]
+        if do == "import":
+            return await self._import(Path(str(request.get("folder") or "")))
         if not isinstance(given, str):
             raise BotError("The request names no bot.")
         name = check_name(given)
@@ -89,6 +94,9 @@ class _Calls:
                 skills, problems = await self._offload(partial(self._files.skills, name))
                 listed = [{**asdict(each), "path": str(each.path)} for each in skills]
                 return {"skills": listed, "problems": problems}
+            case "install_skills":
+                wanted = request.get("skills")
+                return await self._install(name, Path(str(request.get("folder") or "")), wanted)
             case "remove_skill":
                 await self._offload(partial(self._files.remove_skill, name, str(request.get("skill") or "")))
                 return None
@@ -121,6 +129,49 @@ class _Calls:
         """Have a session go on by itself."""
         task = bots.checked(await bots.to_resume(name, number))
         return await bots.reopen(task.id)
+
+    async def _install(self, name: str, folder: Path, wanted: object) -> list[str]:
+        """Write skills of a folder into the bot's own; a script beside them stays where it is."""
+        skills, _ = await self._offload(partial(self._files.skills_in, folder))
+        chosen = [each for each in skills if not isinstance(wanted, list) or each.name in wanted]
+        for each in chosen:
+            write = partial(self._files.write_skill, name, each.name, each.description, each.text)
+            await self._offload(write)
+        return [each.name for each in chosen]
+
+    async def _import(self, folder: Path) -> dict[str, object]:
+        """Take over the bots of another program, one after the other; those that are there stay."""
+        bots = [await self._take_over(each) for each in await self._offload(partial(foreign_bots, folder))]
+        came, there = await self._offload(partial(take_over_skills, self._files, folder))
+        return {"bots": bots, "skills": came, "skills_there": there}
+
+    async def _take_over(self, foreign: Foreign) -> dict[str, object]:
+        name, problems = foreign.name, list[str]()
+        try:
+            await self._offload(partial(self._files.take_over, name, foreign.folder))
+        except RumiError as error:
+            return {"name": name, "taken": False, "problems": [str(error)]}
+        try:
+            config = await self._offload(partial(self._files.read, name))
+            problems += config.notes
+        except RumiError as error:
+            problems.append(str(error))
+        facts = 0
+        for key, value in foreign.facts:
+            try:
+                await self._memory(Remember(bot_key(name), checked(key, value)))
+                facts += 1
+            except RumiError as error:
+                problems.append(f"{key[:80]}: {error}")
+        if foreign.history:
+            await self._tasks.past_session(name, foreign.history)
+        return {
+            "name": name,
+            "taken": True,
+            "facts": facts,
+            "iterations": len(foreign.history),
+            "problems": problems,
+        }
 
     async def _listed(self, name: str) -> dict[str, object]:
         last = await self._tasks.listed(limit=1, bot=name)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ from rumi.cli.speaking import reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rumi.bots import BotSkill
     from rumi.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -220,7 +222,7 @@ def memory_clear(name: str) -> None:
 @NAME
 @click.pass_context
 def skills(ctx: click.Context, name: str) -> None:
-    """List and remove the skills of the bot NAME, which lie in its folder."""
+    """List, search, install and remove the skills of the bot NAME, which lie in its folder."""
     ctx.obj = name
 
 
@@ -239,6 +241,51 @@ def skills_list(name: str, as_json: bool) -> None:
         say(_plain(problem))
 
 
+@skills.command("search")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("words", nargs=-1)
+@click.pass_obj
+def skills_search(name: str, source: Path, words: tuple[str, ...]) -> None:
+    """List the skills of SOURCE, a folder or a file, whose name or description has all WORDS."""
+    for skill in _skills_of(source):
+        if all(word.casefold() in f"{skill.name} {skill.description}".casefold() for word in words):
+            click.echo(f"{_plain(skill.name):<24} {_plain(skill.description)}")
+
+
+@skills.command("install")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("wanted", nargs=-1, metavar="[SKILL]...")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def skills_install(name: str, source: Path, wanted: tuple[str, ...], yes: bool) -> None:
+    """Install skills of SOURCE, a folder or a file, after showing their text; no code comes along."""
+    from rumi import texts
+    from rumi.bots import BotError
+
+    language, found = reader(), [each for each in _skills_of(source) if not wanted or each.name in wanted]
+    if not found:
+        raise BotError(f"{source} has no such skill.", "List its skills: rumi bot skills NAME search SOURCE")
+    for skill in found:
+        click.echo(f"## {_plain(skill.name)}: {_plain(skill.description)}\n")
+        click.echo("\n".join(_plain(line) for line in skill.text.split("\n")) + "\n")
+    if not yes and not click.confirm(texts.bot_skills_question(language, name, len(found)), err=True):
+        raise click.exceptions.Exit(1)
+    names = [each.name for each in found]
+    for installed in _ask("install_skills", name=name, folder=os.path.abspath(source), skills=names):
+        click.echo(_plain(installed))
+
+
+def _skills_of(source: Path) -> "list[BotSkill]":
+    from rumi.bots import BotFiles
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    skills, problems = BotFiles(Home(home_from(os.environ)).make().root).skills_in(source)
+    for problem in problems:
+        say(_plain(problem))
+    return skills
+
+
 @skills.command("remove")
 @click.argument("skill")
 @click.pass_obj
@@ -252,6 +299,32 @@ def skills_remove(name: str, skill: str) -> None:
 def delete(name: str) -> None:
     """Delete the bot NAME with its files, skills and memory. Its sessions stay among the tasks."""
     _ask("delete", name=name)
+
+
+@command.command("import")
+@click.argument("folder", default="~/.openbot")
+@JSON
+def import_(folder: str, as_json: bool) -> None:
+    """Take over the bots of openbot from FOLDER: configuration, skills, memory and history.
+
+    Bots and skills that are there already stay as they are.
+    """
+    from rumi import texts
+
+    done = _ask("import", folder=os.path.abspath(os.path.expanduser(folder)))
+    if as_json:
+        _print(done)
+        return
+    language = reader()
+    for bot in done["bots"]:
+        if bot["taken"]:
+            click.echo(texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
+        for problem in bot["problems"]:
+            say(f"{bot['name']}: {_plain(problem)}")
+    for skill in done["skills"]:
+        click.echo(_plain(skill))
+    for skill in done["skills_there"]:
+        say(texts.bot_skill_there(language, _plain(skill)))
 
 
 def _print(what: object) -> None:

@@ -15,7 +15,7 @@ import trio
 from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
 from rumi import texts
 from rumi.cancellation_grace import with_grace
-from rumi.chat_ids import TASK, ChatIds, task_key
+from rumi.chat_ids import LOCAL, TASK, ChatIds, task_key
 from rumi.chats import ChatCommand, Workspaces
 from rumi.errors import RumiError, UsageError
 from rumi.fair_limiter import Bounds, FairLimiter
@@ -23,6 +23,7 @@ from rumi.journal import (
     AddTask,
     Ask,
     DeleteTask,
+    EndIteration,
     EndTask,
     Incoming,
     InterruptTasks,
@@ -101,6 +102,13 @@ class StoredTasks:
     async def iterations(self, id: int) -> tuple[IterationRecord, ...]:
         """Return the iterations of a bot's session that have ended, oldest first."""
         return await self._ask(Iterations(id))
+
+    async def past_session(self, bot: str, summaries: Sequence[str]) -> None:
+        """Store a session that a bot has had elsewhere: what its iterations said, oldest first."""
+        task = await self._ask(AddTask(TaskRecord("bot", LOCAL, "", attached=True, bot=bot)))
+        for number, summary in enumerate(summaries, 1):
+            await self._ask(EndIteration(task.id, IterationRecord(number, "complete", summary), 0.0))
+        await self._ask(EndTask(task.id, "succeeded", summaries[-1]))
 
     async def show(self, id: int, owner: str = "") -> TaskRecord:
         """Return a task.

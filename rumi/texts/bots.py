@@ -21,6 +21,33 @@ def bot_forgot(language: Language, name: str, count: int) -> str:
     return pick(language, f"El bot {name} olvidó {count} datos.", f"The bot {name} forgot {count} facts.")
 
 
+def bot_imported(language: Language, name: str, facts: int, iterations: int) -> str:
+    """Say what came of a bot of another program."""
+    return pick(
+        language,
+        f"🤖 {name}: {facts} datos, {iterations} iteraciones",
+        f"🤖 {name}: {facts} facts, {iterations} iterations",
+    )
+
+
+def bot_skill_there(language: Language, name: str) -> str:
+    """Say that a skill for all bots stays as it was."""
+    return pick(
+        language,
+        f"La habilidad {name} ya estaba y queda como era.",
+        f"The skill {name} was there already and stays as it was.",
+    )
+
+
+def bot_skills_question(language: Language, name: str, count: int) -> str:
+    """Ask whether skills may be installed."""
+    return pick(
+        language,
+        f"¿Instalar {'esta habilidad' if count == 1 else f'estas {count} habilidades'} en el bot {name}?",
+        f"Install {'this skill' if count == 1 else f'these {count} skills'} in the bot {name}?",
+    )
+
+
 def bot_iteration(language: Language, number: int, most: int) -> str:
     """Say which iteration begins."""
     of = f"{number}/{most}" if most else str(number)

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -293,6 +294,54 @@ def test_bots_are_made_listed_shown_and_deleted_without_a_process(bubblewrap: Pr
     bubblewrap.run("bot", "delete", "tidy")
     assert "There are no bots" in bubblewrap.run("bot", "list").stderr
     assert not (bubblewrap.home / "bots" / "tidy").exists()
+
+
+def test_bots_of_openbot_are_taken_over(bubblewrap: Program, tmp_path: Path) -> None:
+    theirs = tmp_path / "openbot"
+    bot = theirs / "bots" / "garden"
+    (bot / "skills").mkdir(parents=True)
+    config = '+++\nmodel = "groq:some"\nmax_iterations = 7\nweb = true\n+++\nKeep the garden.\n'
+    (bot / "config.md").write_text(config)
+    (bot / "skills" / "sow.md").write_text("Sow in rows.")
+    key = "gsk_" + "Ab3" * 16
+    memory = {"entries": {"soil": "clay", "key": key}, "history": [{"summary": "Dug."}]}
+    (bot / "memory.json").write_text(json.dumps(memory))
+    (theirs / "skills").mkdir()
+    (theirs / "skills" / "prune.md").write_text("---\nname: prune\ndescription: Cut back\n---\nCut.")
+
+    done = bubblewrap.run("bot", "import", str(theirs))
+    assert "garden: 1 facts, 1 iterations" in done.stdout
+    assert "the key web is not used" in done.stderr
+    assert key not in done.stdout + done.stderr
+    assert (bubblewrap.home / "bots" / "garden" / "config.md").read_text() == config
+    assert "soil: clay" in bubblewrap.run("bot", "memory", "garden", "show").stdout
+    assert "1. Dug." in bubblewrap.run("bot", "history", "garden").stdout
+    skills = bubblewrap.run("bot", "skills", "garden", "list").stdout
+    assert "sow" in skills
+    assert "Cut back" in skills
+    again = bubblewrap.run("bot", "import", str(theirs))
+    assert "There is a bot garden already." in again.stderr
+    assert "The skill prune was there already" in again.stderr
+    assert bubblewrap.run("bot", "history", "garden").stdout.count("Dug.") == 1
+
+
+def test_skills_are_shown_and_installed_after_a_yes(bubblewrap: Program, tmp_path: Path) -> None:
+    garden(bubblewrap)
+    source = tmp_path / "skills"
+    (source / "tidy").mkdir(parents=True)
+    (source / "tidy" / "SKILL.md").write_text("---\nname: tidy\ndescription: Keep order\n---\nTidy up.")
+    (source / "tidy" / "run.py").write_text("raise SystemExit")
+    (source / "sow.md").write_text("Sow in rows.")
+    search = ("bot", "skills", "garden", "search", str(source))
+    assert {line.split()[0] for line in bubblewrap.run(*search).stdout.splitlines()} == {"tidy", "sow"}
+    assert bubblewrap.run(*search, "ORDER").stdout.split()[0] == "tidy"
+    install = ("bot", "skills", "garden", "install", str(source), "tidy")
+    refused = bubblewrap.run(*install, text="n\n", code=1)
+    assert "Tidy up." in refused.stdout
+    assert not list((bubblewrap.home / "bots" / "garden").glob("skills/*"))
+    assert bubblewrap.run(*install, "--yes").stdout.endswith("tidy\n")
+    assert [each.name for each in (bubblewrap.home / "bots" / "garden" / "skills").iterdir()] == ["tidy.md"]
+    assert "no such skill" in bubblewrap.run(*install[:-1], "other", "--yes", code=2).stderr
 
 
 async def test_a_scheduled_bot_runs_and_reports(bubblewrap: Program) -> None:
