@@ -1,0 +1,130 @@
+"""A bot over weeks in virtual time, and the faults that this finds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from rumi.agent import Reason
+from rumi.journal import Accept, BeginTask, EndIteration, Incoming, TaskRecord
+from rumi.journal import actor as journal_actor
+from rumi.journal import tasks as journal_tasks
+from rumi.tasks import Again, task, tasks
+from rumi.tasks.task import Task, WakeTask
+from tests.bots.weeks import play
+
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 60))]
+
+
+@pytest.fixture(autouse=True)
+def looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at the clock and at the file each minute would be most of the work."""
+    monkeypatch.setattr(task, "LOOK_S", 200.0)
+    monkeypatch.setattr(tasks, "IDLE_S", 200.0)
+    monkeypatch.setattr(journal_actor, "WATCH_S", 86_400.0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_over_weeks_nothing_said_is_lost_and_nothing_is_done_twice(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, seed: int
+) -> None:
+    await play(tmp_path, seed)
+
+
+def hears_before_it_is_kept(patch: pytest.MonkeyPatch) -> None:
+    """What people have said is taken out of the file when an iteration begins, and not with its history."""
+    begin = journal_tasks.begin_task
+
+    def clears(request: BeginTask, transaction: Any) -> None:
+        begin(request, transaction)
+        transaction.db.execute("UPDATE tasks SET said = '[]' WHERE id = ?", (request.id,))
+
+    patch.setitem(journal_tasks.steps._steps, BeginTask, clears)
+
+
+def forgets_the_sleep(patch: pytest.MonkeyPatch) -> None:
+    """The time of waking is not stored."""
+    end = journal_tasks.end_iteration
+
+    def at_once(request: EndIteration, transaction: Any) -> Incoming | None:
+        return end(replace(request, wake_at=0.0), transaction)
+
+    patch.setitem(journal_tasks.steps._steps, EndIteration, at_once)
+
+
+def sends_the_question_apart(patch: pytest.MonkeyPatch) -> None:
+    """The message of an iteration is stored in another transaction than its end."""
+    end = Task._end_iteration
+
+    async def apart(self: Task, record: TaskRecord, again: Again, reason: Reason) -> TaskRecord:
+        record = await end(self, record, replace(again, message=""), reason)
+        await trio.sleep(5)  # a process may die here
+        if again.message:
+            (message,) = await self._services.journal.ask(Accept((Incoming(record.chat, again.message),)))
+            assert message is not None
+            self._services.wake(message)
+        return record
+
+    patch.setattr(Task, "_end_iteration", apart)
+
+
+def wakes_nobody(patch: pytest.MonkeyPatch) -> None:
+    """Who speaks to a sleeping bot is heard when its sleep is over."""
+    receive = Task.receive
+
+    async def deaf(self: Task, message: Any) -> None:
+        if not isinstance(message, WakeTask):
+            await receive(self, message)
+
+    patch.setattr(Task, "receive", deaf)
+
+
+def forgets_what_was_done(patch: pytest.MonkeyPatch) -> None:
+    """A new process begins an iteration with no history."""
+    started = Task.started
+
+    async def blank(self: Task) -> None:
+        await started(self)
+        self._entries = []
+
+    patch.setattr(Task, "started", blank)
+
+
+def finds(folder: Path, seed: int) -> bool:
+    """Play, and return True if something was found."""
+    try:
+        trio.run(play, folder, seed, clock=trio.testing.MockClock(autojump_threshold=0))
+    except AssertionError:
+        return True
+    except BaseExceptionGroup as group:
+        if group.subgroup(AssertionError) is None:
+            raise
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        hears_before_it_is_kept,
+        forgets_the_sleep,
+        sends_the_question_apart,
+        wakes_nobody,
+        forgets_what_was_done,
+    ],
+    ids=lambda plant: plant.__name__,
+)
+def test_the_weeks_find_each_planted_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    plant(monkeypatch)
+    for seed in range(40):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        if finds(folder, seed):
+            return
+    raise AssertionError("no seed finds it")
