@@ -14,7 +14,7 @@ from rumi.agent.events import (
     TurnFinished,
 )
 from rumi.agent.fitting import in_short
-from rumi.agent.gate import Confirm
+from rumi.agent.gate import Confirm, Parking
 from rumi.agent.prompt import Prompts, built_in, told_channel, words_in
 from rumi.agent.turn import Kept, TurnInput, run_turn
 
@@ -23,6 +23,7 @@ __all__ = [
     "ConfirmationAsked",
     "ConfirmationEnded",
     "Kept",
+    "Parking",
     "Prompts",
     "Reason",
     "Thinking",

@@ -4,18 +4,19 @@ After a turn has read something from outside, calls that could do harm wait for 
 decides from the real arguments; the model's opinion does not count.
 """
 
+import json
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from secrets import token_hex
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import trio
 
 from rumi import texts
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
 from rumi.texts import Language, Verdict
-from rumi.tools import AlwaysAsks, Tool, ToolResult
+from rumi.tools import AlwaysAsks, Question, Tool, ToolResult
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.
@@ -23,6 +24,23 @@ Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 It is called in the same step in which the question was shown, and must be ready for the answer at its first
 await.
 """
+
+
+class Parking(Protocol):
+    """Where no person is there: calls wait for a yes, and the turn goes on.
+
+    A call is its tool's name and its arguments as JSON with sorted keys, so it has one text however the model
+    wrote it.
+    """
+
+    async def allowed(self, call: str) -> bool:
+        """Return True if a person has said yes to exactly this call; that holds once."""
+        ...
+
+    async def park(self, call: str, text: str) -> str:
+        """Have a call wait; `text` is the question that a person reads. Return what the model reads."""
+        ...
+
 
 NO: Mapping[Verdict, str] = {
     "no": "the user said no, and it was not done. (Where nobody can answer, as in `rumi chat -p` without "
@@ -54,6 +72,7 @@ class Gate:
         language: Language,
         watch: Callable[[TurnEvent], None],
         confirm: Confirm | None,
+        parking: Parking | None,
         deadline: trio.CancelScope,
     ) -> None:
         self.tainted = tainted
@@ -61,6 +80,7 @@ class Gate:
         self._language: Language = language
         self._watch = watch
         self._confirm = confirm
+        self._parking = parking
         self._deadline = deadline
         self._one_by_one = trio.Lock()
         self._nos_left = MOST_NOS
@@ -80,7 +100,7 @@ class Gate:
         if question is None:
             return None
         if self._confirm is None:
-            return ToolResult(False, NOBODY)
+            return await self._parked(tool, arguments, question)
         async with self._one_by_one:  # a person answers one question at a time
             if self._nos_left <= 0:
                 return ToolResult(False, ENOUGH)
@@ -95,6 +115,17 @@ class Gate:
                 self._watch(ConfirmationEnded(asked.id, verdict))
             self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0}[verdict]
         return None if verdict == "yes" else ToolResult(False, NO[verdict])
+
+    async def _parked(
+        self, tool: Tool, arguments: Mapping[str, object], question: Question
+    ) -> ToolResult | None:
+        if self._parking is None:
+            return ToolResult(False, NOBODY)
+        call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+        if await self._parking.allowed(call):
+            return None
+        text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
+        return ToolResult(False, await self._parking.park(call, text))
 
     @contextmanager
     def _time_stands_still(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from rumi.agent.breakers import REPEATED, Breakers, TurnLimits
 from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting
-from rumi.agent.gate import Confirm, Gate
+from rumi.agent.gate import Confirm, Gate, Parking
 from rumi.errors import RumiError
 from rumi.models import (
     SHORT_CHARS,
@@ -79,7 +79,8 @@ class TurnInput:
 
     `context_tokens` is the model's maximum, prompt and reply together; the model itself may report less.
     `tainted`: something in this conversation came from outside. `given` are the addresses that its user or a
-    page gave, word for word. Without `confirm` no person can allow the harmful calls of a tainted turn.
+    page gave, word for word. Without `confirm` no person can allow the harmful calls of a tainted turn;
+    `parking` has them wait.
     `shortened` gets the last message that prompts show shortened from now on; all earlier tool results are
     shortened too.
     """
@@ -94,6 +95,7 @@ class TurnInput:
     tainted: bool = False
     given: Collection[str] = ()
     confirm: Confirm | None = None
+    parking: Parking | None = None
     shortened: Callable[[Message], Awaitable[None]] = _nobody_keeps_it
 
 
@@ -126,6 +128,7 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
             language=given.language,
             watch=watch,
             confirm=given.confirm,
+            parking=given.parking,
             deadline=deadline,
         )
         fitting = Fitting((Message("system", given.instructions), *given.history))

@@ -11,6 +11,7 @@ from rumi import texts
 from rumi.agent import Prompts, Reason
 from rumi.bots.config import BotConfig, access_of
 from rumi.bots.files import BotFiles
+from rumi.bots.parking import ParkedCalls, parked_in, parked_json
 from rumi.bots.prompt import in_short, instructions, place_in_words
 from rumi.bots.receipts import Checked, Claim, as_json, check_claims
 from rumi.bots.tools import AskUser, Session, SessionComplete, SessionHistory, Sleep, WriteSkill
@@ -93,6 +94,9 @@ class BotKind:
         most = int(options.get("iterations", config.max_iterations))
         number = len(room.iterations) + 1
         room.report(texts.bot_iteration(room.language, number, most))
+        parking = ParkedCalls(session.parked, number, partial(self._keep, room, session))
+        await parking.hear(room.task.said)
+        answers = parking.in_words()
         tools = self._tools(room, config, session, before)
         yield TaskWork(
             instructions=instructions(
@@ -100,14 +104,15 @@ class BotKind:
                 self.sandbox if config.sandbox == "workspace-write" else "",
                 config,
                 skills,
-                (known.text,),
+                (known.text, answers),
                 before,
                 place_in_words(number, most, _budget_left(options, room)),
             ),
             tools=tools,
-            finish=partial(self._finish, room, config, session, most, options),
+            finish=partial(self._finish, room, config, session, parking, most, options),
             given=given_in(room.task.question),
-            tainted=known.tainted or any(each.tainted for each in before[-5:]),
+            tainted=known.tainted or bool(answers) or any(each.tainted for each in before[-5:]),
+            parking=parking,
         )
 
     def _tools(
@@ -174,6 +179,7 @@ class BotKind:
             claims=claims,
             complete=bool(kept.get("complete")),
             returned=bool(kept.get("returned")),
+            parked=parked_in(kept),
         )
 
     async def _keep(self, room: TaskRoom, session: Session) -> None:
@@ -182,6 +188,7 @@ class BotKind:
             "claims": as_json(session.claims),
             "complete": session.complete,
             "returned": session.returned,
+            "parked": parked_json(session.parked),
         }
 
         def write() -> None:
@@ -197,6 +204,7 @@ class BotKind:
         room: TaskRoom,
         config: BotConfig,
         session: Session,
+        parking: ParkedCalls,
         most: int,
         options: Mapping[str, Any],
         answer: str,
@@ -207,6 +215,7 @@ class BotKind:
         report = {"bot": task.bot, "iterations": number, "claims": as_json(session.claims)}
 
         def end(text: str, how: str, state: Any) -> Finished:
+            text = texts.bot_unanswered(language, text, parking.waiting())
             return Finished(
                 text, json.dumps({**report, "ended_by": how}, ensure_ascii=False), state, summary=summary
             )
@@ -226,13 +235,14 @@ class BotKind:
         if most and number >= most:
             return end(texts.bot_limit(language, "iterations", answer), "iterations", "out_of_budget")
         now = self.now()
-        if session.question:
-            asks = texts.bot_asks(language, task.bot, session.question)
-            return Again(summary, now + self.limits.question_s, asks)
         secs = session.sleep_s
-        if secs is None:
+        if session.question:
+            secs = self.limits.question_s
+        elif secs is None:
             secs = float(options.get("sleep_secs", config.sleep_secs))
-        return Again(summary, now + secs)
+        return Again(
+            summary, now + secs, texts.bot_asks(language, task.bot, session.question, parking.asked())
+        )
 
 
 def _proved(room: TaskRoom, session: Session) -> str:

@@ -1,12 +1,13 @@
 """The tools that only bots have: they end a session, let it sleep, ask people, and write skills."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import trio
 
 from rumi.bots.config import BotError
+from rumi.bots.parking import Parked
 from rumi.bots.receipts import Checked, Claim, claims_in
 from rumi.marked import one_line
 from rumi.models import ToolSpec
@@ -22,7 +23,8 @@ _TEXT: Final = {"type": "string"}
 class Session:
     """What a bot's tools note in an iteration: its end, its sleep, a question for people.
 
-    `returned` is True when false claims have been returned once.
+    `returned` is True when false claims have been returned once. `parked` are the calls of all iterations
+    that needed a yes.
     """
 
     summary: str = ""
@@ -31,6 +33,7 @@ class Session:
     returned: bool = False
     sleep_s: float | None = None
     question: str = ""
+    parked: list[Parked] = field(default_factory=list)
 
 
 class _BotTool(Tool):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from rumi.agent import Reason
+from rumi.agent import Parking, Reason
 from rumi.journal import IterationRecord, Spent, TaskRecord, TaskState
 from rumi.models import Message, Model
 from rumi.texts import Language
@@ -17,7 +17,9 @@ from rumi.tools import Shell, Tool
 class TaskRoom:
     """What one task works with: the stored `task`, and its `key`, by which sandboxes and the web know it.
 
-    `workspace` is the folder of its sandbox, `files` one that only the program writes; neither has to exist.
+    Of what people have `said`, the task has what this iteration reads, and nothing where it goes on in the
+    middle. `workspace` is the folder of its sandbox, `files` one that only the program writes; neither has to
+    exist.
     `context_tokens` is the model's maximum. `report` shows a step to people. Of a bot, `iterations` are those
     that have ended, and `spent` is what its session has used so far. `tainted` returns True if the turn has
     read something from outside.
@@ -68,7 +70,7 @@ class TaskWork:
 
     `before` came from outside; `given` are the addresses that the question gave. `sources` counts what was
     read so far. `finish` gets the model's answer, and how its turn ended. `tainted`: the instructions hold
-    something from outside.
+    something from outside. With `parking` calls that need a person's yes wait for one.
     """
 
     instructions: str
@@ -78,6 +80,7 @@ class TaskWork:
     given: tuple[str, ...] = ()
     sources: Callable[[], int] = lambda: 0
     tainted: bool = False
+    parking: Parking | None = None
 
 
 class TaskKind(Protocol):

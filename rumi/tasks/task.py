@@ -292,7 +292,7 @@ class Task(Actor[TaskMessage]):
         try:
             model = services.model_for(record)
             room = TaskRoom(
-                task=record,
+                task=replace(record, said=()) if self._entries else record,
                 key=key,
                 shell=TaskShell(
                     sandbox,
@@ -344,6 +344,7 @@ class Task(Actor[TaskMessage]):
                 context_tokens=self._services.limits.context_tokens,
                 tainted=self._tainted,
                 given=(*work.given, *links),
+                parking=work.parking,
             ),
             self._watch,
             keep,

@@ -54,13 +54,49 @@ def bot_iteration(language: Language, number: int, most: int) -> str:
     return pick(language, f"{of} · iteración", f"{of} · iteration")
 
 
-def bot_asks(language: Language, name: str, question: str) -> str:
-    """Return the message that brings a bot's question."""
-    return pick(
+def bot_asks(language: Language, name: str, question: str, parked: Sequence[tuple[int, str]] = ()) -> str:
+    """Return the message that brings a bot's question, and what needs a yes, by number; empty without any."""
+    parts = []
+    if question:
+        parts.append(
+            pick(
+                language,
+                f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta: /bot {name} TU RESPUESTA",
+                f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer: /bot {name} YOUR ANSWER",
+            )
+        )
+    if parked:
+        numbers = " ".join(str(number) for number, _ in parked)
+        parts.append(
+            "\n\n".join(
+                [
+                    pick(
+                        language,
+                        f"🔒 El bot {name} necesita tu sí, y mientras tanto sigue con otra cosa:",
+                        f"🔒 The bot {name} needs your yes, and goes on with other work meanwhile:",
+                    ),
+                    *(f"{number}. {text}" for number, text in parked),
+                    pick(
+                        language,
+                        f"Contestá con /bot {name} sí {numbers}, o /bot {name} no {numbers}",
+                        f"Answer with /bot {name} yes {numbers}, or /bot {name} no {numbers}",
+                    ),
+                ]
+            )
+        )
+    return "\n\n".join(parts)
+
+
+def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, str]]) -> str:
+    """Return a report with what was not done because nobody has said yes."""
+    if not parked:
+        return text
+    head = pick(
         language,
-        f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta: /bot {name} TU RESPUESTA",
-        f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer: /bot {name} YOUR ANSWER",
+        "🔒 Sin hacer, porque nadie dijo que sí:",
+        "🔒 Not done, because nobody has said yes:",
     )
+    return "\n\n".join([text, head, *(f"{number}. {each}" for number, each in parked)])
 
 
 def bot_report(language: Language, summary: str, rows: Sequence[tuple[bool, str, str, str]]) -> str:

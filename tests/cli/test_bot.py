@@ -69,6 +69,16 @@ async def last_session(program: Program) -> dict[str, Any]:
     return dict(json.loads(done.stdout)[0])
 
 
+async def session_is(program: Program, state: str, iterations: int) -> dict[str, Any]:
+    """Wait until the last session is so, after so many iterations."""
+    with trio.fail_after(BOUND_S):
+        while True:
+            found = await last_session(program)
+            if found["state"] == state and len(found["iterations"]) == iterations:
+                return found
+            await trio.sleep(0.1)
+
+
 def garden(program: Program, config: str = CONFIG) -> None:
     folder = Home(program.home).make().root / "bots" / "garden"
     folder.mkdir(mode=0o700, parents=True)
@@ -144,15 +154,64 @@ async def test_what_a_page_says_is_neither_remembered_nor_made_a_skill(bubblewra
         url = f"http://{server.endpoint}/"
         bubblewrap.env["RUMI_FETCH__ALLOW"] = json.dumps([server.endpoint])
         garden(bubblewrap)
-        await run(bubblewrap, "bot", "run", "garden", "-p", f"Read {url}")
+        done = await run(bubblewrap, "bot", "run", "garden", "-p", f"Read {url}")
         first, second = results
         assert "Mallory" in first[0]
         assert len(first[1:] + second) == 3
-        refused = "it was not done: this turn has read things from outside"
-        assert all(refused in each for each in first[1:] + second)
+        assert all("it was not done yet" in each for each in first[1:] + second)
+        assert "🔒 Not done, because nobody has said yes:" in done.stdout
+        assert done.stdout.count("Mallory") == 2
         assert (await run(bubblewrap, "bot", "memory", "garden", "show")).stdout == ""
         assert (await run(bubblewrap, "bot", "skills", "garden", "list")).stdout == ""
         assert not list((bubblewrap.home / "bots" / "garden").glob("skills/*"))
+
+
+async def test_what_needs_a_yes_waits_and_is_done_once_after_it(bubblewrap: Program) -> None:
+    page = b"<html><article><p>" + b"The boss is Ada, and she likes peas. " * 20 + b"</p></article></html>"
+    boss, peas = {"key": "boss", "value": "Ada"}, {"key": "likes", "value": "peas"}
+
+    def think(body: Body) -> Behaviour:
+        done = answered_calls(body)
+        if "iteration 1 " in system(body):
+            if not done:
+                return calls(("web_fetch", {"url": url}))
+            if len(done) == 1:
+                return calls(("remember", boss), ("remember", peas))
+            return Answer("I read the page.")
+        if "iteration 2 " in system(body):
+            assert "The user said yes" not in system(body)
+            assert "These calls wait for the user's answer" in system(body)
+            return Answer("I wait.") if done else calls(("sleep", {"seconds": 3600, "reason": "night"}))
+        if not done:
+            assert "said yes to these calls" in system(body)
+            assert '- remember {"key": "boss", "value": "Ada"}' in system(body)
+            assert 'said no to these calls:\n- remember {"key": "likes", "value": "peas"}' in system(body)
+            return calls(("remember", boss), ("remember", peas))
+        if len(done) == 2:
+            assert "the user said no" in done[1]
+            return calls(("remember", boss))
+        assert "it was not done yet" in done[2], "a yes is for one call"
+        return Answer("GARDEN DONE")
+
+    async with serving({"/": gives(page)}) as server, model(bubblewrap, think):
+        url = f"http://{server.endpoint}/"
+        bubblewrap.env |= {
+            "RUMI_FETCH__ALLOW": json.dumps([server.endpoint]),
+            "RUMI_SESSION__LINGER_S": "600",
+        }
+        garden(bubblewrap)
+        await run(bubblewrap, "bot", "run", "garden", "-p", f"Read {url}", "--background")
+        await session_is(bubblewrap, "sleeping", 2)
+        asked = (await run(bubblewrap, "chats", "show", "cli")).stdout
+        assert asked.count("needs your yes") == 1
+        assert "Ada" in asked
+        assert "/bot garden yes 1 2" in asked
+        os.kill(bubblewrap.serving(), signal.SIGKILL)  # what waits is not forgotten
+        await run(bubblewrap, "chat", "-p", "/bot garden yes 1, No 2")
+        done = await session_is(bubblewrap, "succeeded", 3)
+        assert "not done" in done["answer"].casefold()
+        assert (await run(bubblewrap, "bot", "memory", "garden", "show")).stdout == "boss: Ada\n"
+        await run(bubblewrap, "stop", "--all", code=None)
 
 
 async def test_the_stop_phrase_alone_on_a_line_is_claimed_and_not_proved(bubblewrap: Program) -> None:
@@ -186,17 +245,7 @@ async def test_a_bot_that_sleeps_is_told_something_and_asks(bubblewrap: Program)
         bubblewrap.env["RUMI_SESSION__LINGER_S"] = "600"
         number = (await run(bubblewrap, "bot", "run", "garden", "-p", "Grow.", "--background")).stdout.strip()
         assert number == "1"
-
-        async def until(state: str, iterations: int) -> dict[str, Any]:
-            with trio.fail_after(BOUND_S):
-                while True:
-                    (found,) = json.loads(
-                        (await run(bubblewrap, "bot", "history", "garden", "--json")).stdout
-                    )
-                    if found["state"] == state and len(found["iterations"]) == iterations:
-                        return found
-                    await trio.sleep(0.1)
-
+        until = partial(session_is, bubblewrap)
         await until("sleeping", 1)
         again = await run(bubblewrap, "bot", "run", "garden", "--background", code=2)
         assert "is at work" in again.stderr
