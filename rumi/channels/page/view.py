@@ -49,10 +49,29 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
         "chats_at_work": sum(1 for chat in chats if chat["figures"].get("job")),
         "chats_in_memory": len(chats),
         "spending": _spending(tree),
+        "bots": _bots(tree),
         "schedules": figures.get("schedules", []),
         "schedules_active": figures.get("active", 0),
         "schedules_paused": figures.get("paused", 0),
     }
+
+
+def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Return the bots at work, of this machine's owner alone."""
+    tasks = next((node["children"] for node in tree["children"] if node["id"] == "tasks"), ())
+    found = (each["figures"] for each in tasks)
+    return [
+        {
+            "name": task["bot"],
+            "state": task["state"],
+            "iterations": task["iterations"],
+            "calls": task["calls"],
+            "usd": task["nano_usd"] / 1e9,
+            "step": task["step"],
+        }
+        for task in found
+        if task.get("bot")
+    ]
 
 
 def _spending(tree: Mapping[str, Any]) -> dict[str, object]:

@@ -21,12 +21,29 @@ export function board(shown) {
   rows(body("chats"), now.chats.map(chat));
   rows(body("spending"), spending(now.spending));
   rows(body("tree"), tree(now.actors));
+  document.getElementById("bots-panel").hidden = now.bots.length === 0;
+  rows(body("bots"), now.bots.map(bot));
   document.getElementById("schedules-panel").hidden = now.schedules.length === 0;
   document.getElementById("schedules-line").textContent = say("schedules_line", {
     active: now.schedules_active,
     paused: now.schedules_paused,
   });
   rows(body("schedules"), now.schedules.map(schedule));
+}
+
+/** A bot at work: where it is, and what it has used. */
+function bot(row) {
+  return {
+    key: row.name,
+    kind: row.state === "running" ? "busy" : "idle",
+    cells: [
+      { text: row.name },
+      { text: say(`bot_${row.state}`) },
+      { text: row.iterations, class: "number" },
+      { text: `${say("model_calls", { count: row.calls })} · ${money(row.usd)}` },
+      { text: row.step, class: "clip", title: row.step },
+    ],
+  };
 }
 
 /** A reminder or a schedule; its next time in the visitor's local time. */
