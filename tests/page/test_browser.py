@@ -75,14 +75,14 @@ def test_a_bot_at_work_has_a_row_until_it_ends(page: Page, served: Served) -> No
     folder.mkdir(mode=0o700, parents=True)
     (folder / "config.md").write_text("+++\nsleep_secs = 3600\n+++\nYou keep the garden.")
     say(page, "/bot garden say zebra")
-    expect(page.locator(".entry", has_text="The bot garden has begun session 1")).to_be_visible()
+    expect(page.locator(".entry", has_text="The bot garden has begun session")).to_be_visible()
     row = page.locator("#bots tbody tr", has_text="garden")
     expect(row).to_contain_text("sleeps")
     expect(row).to_contain_text("1 model calls")
     assert [(each["id"], each["nodes"][0]["html"]) for each in Axe().run(page).response["violations"]] == []
     say(page, "/stop garden")
     expect(page.locator("#bots-panel")).to_be_hidden()
-    expect(page.locator(".entry", has_text="session 1 (stopped)")).to_be_visible()
+    expect(page.locator(".entry", has_text="(stopped): say zebra")).to_be_visible()
 
 
 def test_a_message_is_answered_as_the_answer_grows_and_stays_after_a_reload(page: Page) -> None:
