@@ -6,11 +6,12 @@ Environment: CHAOS_KILLS (200), CHAOS_SEED (any number), CHAOS_LIMIT_S (480: no 
 
 The program is the real one with its real SQLite and real bubblewrap sandboxes; Telegram, with its limits, and
 Groq are fakes in this process. People write all the time, in private chats (drafts) and in groups (previews
-that become the answer), also while no program runs. Tasks are at work all the time, reminders come and
-schedules fire every minute. It is killed while it starts, works or ends, and started
-again at once. Exits with 1 where a message has no reply, ran twice, was replied to twice without a reason, or
+that become the answer), also while no program runs. Tasks are at work all the time, bots work in iterations,
+reminders come and schedules fire every minute. It is killed while it starts, works or ends, and started again
+at once. Exits with 1 where a message has no reply, ran twice, was replied to twice without a reason, or
 anything of a dead program is left; where a reminder did not come exactly once, a minute of a schedule is
-neither fired nor told as missed, or a model call stays reserved.
+neither fired nor told as missed, an iteration of a bot is missing or ran its command twice, or a model call
+stays reserved.
 """
 
 import json
@@ -54,7 +55,18 @@ REMINDERS = 30
 EACH_MINUTE = 20
 """So many schedules fire every minute."""
 
+BOTS = 5
+BOT = """+++
+max_iterations = 100000
+sleep_secs = 0.3
+stop_phrase = "ALL DONE"
+sandbox = "workspace-write"
++++
+You tend a garden.
+"""
+
 SETTLE_S = 120.0
+ITERATION = re.compile(r"This is iteration ([0-9]+) of")
 LINE = re.compile(r"echo [0-9]+\.[0-9]+\.([0-9]+) >>")
 
 GONE_S = 3.0
@@ -76,11 +88,13 @@ SAYINGS = (
 class Model:
     """A Groq that does what people ask for. Each command that it wants run appends a line of its own.
 
-    `confirmed` has the numbers of those of which it was told that they ended well.
+    `confirmed` has the numbers of those of which it was told that they ended well. `over`: bots come to their
+    end.
     """
 
     def __init__(self) -> None:
         self.confirmed: set[int] = set()
+        self.over = False
         self._commands = 0
 
     def __call__(self, body: Body) -> Behaviour:
@@ -99,6 +113,11 @@ class Model:
                 return Answer(lines, pieces=12, pause_s=0.2)
             case "command" if done < 1:
                 return self._command(f"{number}.{done}")
+            case "tend":
+                (iteration,) = ITERATION.findall(body["messages"][0]["content"])
+                if done < 1:
+                    return self._command(f"{number}.{iteration}")
+                return Answer("ALL DONE" if self.over else f"tended {iteration}")
             case "note" if done < NOTES:
                 self._commands += 1
                 note = json.dumps({"text": f"{number}.{done}.{self._commands}"})
@@ -164,6 +183,12 @@ class Crowd:
             person, chat = self.places[self._tasks % PRIVATE]
             self._api.say(person, f"/research note {self._numbers}", chat)
             self._tasks += 1
+
+    def ask_for_bots(self) -> None:
+        """Have people start the bots, each with a goal that they never reach."""
+        for number, (person, chat) in enumerate(self.places[:BOTS], 1):
+            self._numbers += 1
+            self._api.say(person, f"/bot b{number} tend {self._numbers}", chat)
 
     def ask_for_schedules(self) -> None:
         """Have people ask for what fires every minute."""
@@ -370,6 +395,7 @@ def report(chaos: Chaos, closing: Closing, left: list[str], seconds: float) -> N
     row("turns", f"{closing.turns}, {closing.retried} of them by /retry", "none twice")
     row("tasks that ended, with one result each", str(closing.tasks))
     row("notes that they took", str(closing.notes), "none twice")
+    row("iterations of bots", spread(list(map(float, closing.iterations)), ""), "each once, in order")
     row("schedules and reminders", str(closing.schedules), "each instant once, or told as missed")
     row("fires of them, and instants told as missed", f"{closing.fires}, {closing.missed}")
     row("commands that left a line", str(closing.lines), "none twice")
@@ -412,11 +438,16 @@ async def main() -> int:
         "budget": {"total_tokens_per_day": 1_000_000_000},  # so that each model call is reserved
     }
     with house.home(range(1, PRIVATE + GROUPS + 1), **sections) as root:
+        for number in range(1, BOTS + 1):
+            folder = root / "bots" / f"b{number}"
+            folder.mkdir(mode=0o700, parents=True)
+            (folder / "config.md").write_text(BOT)
         async with house.outside(model) as out, trio.open_nursery() as nursery:
             crowd = Crowd(out, seed)
             chaos = Chaos(out, root, Ledger(out.api, root, model.confirmed), Random(seed))
             nursery.start_soon(crowd.write)
             crowd.ask_for_schedules()
+            crowd.ask_for_bots()
             shown = 0
             while chaos.kills.total() < wanted and time.monotonic() - began < limit_s:
                 books = read_books(root)
@@ -427,6 +458,7 @@ async def main() -> int:
                     shown = chaos.kills.total()
                     print(f"{shown} kills, {time.monotonic() - began:.0f} s", flush=True)
             crowd.hush()
+            model.over = True
             crowd.say("command")  # the first sandbox of a program sweeps away what the dead ones left
             await chaos.settle()
             await trio.sleep(0.5)

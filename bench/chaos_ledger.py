@@ -22,10 +22,11 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_chats import EPOCH
 from tests.fakes.bot_api_world import Message
 
-WORK = re.compile(r"\b(?:answer|stream|long|command|pair|note) (\d+)\b")
+WORK = re.compile(r"\b(?:answer|stream|long|command|pair|note|tend) (\d+)\b")
 
 
 REMINDED = re.compile(r"\b(?:cup|drop) \d+\b")
+ASKED = re.compile(r"/research |/bot ")
 MISSED_BEFORE = re.compile(r"Missed before it: (\d+)")
 MISSED = re.compile(r"^- (\d+) “.*”: (\d+) ", re.MULTILINE)
 MINUTE_S = 60
@@ -109,6 +110,8 @@ class Books:
     tasks: dict[int, Ended] = field(default_factory=dict)
     schedules: dict[int, Scheduled] = field(default_factory=dict)
     reserved: int = 0
+    iterations: dict[int, list[int]] = field(default_factory=dict)
+    """The numbers of those that are stored, by the number of a bot's session."""
 
     @property
     def settled(self) -> bool:
@@ -142,6 +145,9 @@ def read_books(home: Path) -> Books:
             outbox = {number: Reply(*row) for number, *row in rows}
             rows = db.execute("SELECT id, question, state, ended FROM tasks")
             tasks = {number: Ended(*row) for number, *row in rows}
+            iterations: dict[int, list[int]] = {}
+            for number, each in db.execute("SELECT task, number FROM iterations ORDER BY number"):
+                iterations.setdefault(number, []).append(each)
             fires: dict[int, list[float]] = {}
             for number, instant in db.execute("SELECT schedule, instant FROM fires ORDER BY instant"):
                 fires.setdefault(number, []).append(instant)
@@ -150,7 +156,7 @@ def read_books(home: Path) -> Books:
             (reserved,) = db.execute("SELECT count(*) FROM reservations").fetchone()
         finally:
             db.close()
-    return Books(updates, messages, outbox, tasks, schedules, reserved)
+    return Books(updates, messages, outbox, tasks, schedules, reserved, iterations)
 
 
 @dataclass
@@ -296,6 +302,8 @@ class Ledger:
             if asked[0] not in own and not own.startswith("/retry"):
                 self.wrong.append(f"{message.chat}: {own!r} ran {message.text!r}")
             closing.retried += own.startswith("/retry")
+        for session in books.iterations:
+            begun[int(books.tasks[session].question.split()[1])] += 1  # each of its steps once
         lines = [line for path in self.home.glob("workspace/*/ran.txt") for line in path.read_text().split()]
         for line, number in Counter(lines).items():
             if number > 1:
@@ -316,7 +324,7 @@ class Ledger:
                 self.wrong.append(f"the task {number} ({task.state}) brings {results[number]} results")
             if task.state != "succeeded":
                 self.wrong.append(f"the task {number} is {task.state}")
-        asked = Counter(text for _, message in self._said() if "/research" in (text := message.text))
+        asked = Counter(text for _, message in self._said() if ASKED.search(text := message.text))
         if asked.total() != len(books.tasks):
             self.wrong.append(f"{asked.total()} tasks were asked for, and there are {len(books.tasks)}")
         for path in self.home.glob("tasks/*/notes.json"):
@@ -324,6 +332,12 @@ class Ledger:
             closing.notes += steps.total()
             if again := [step for step, times in steps.items() if times > 1]:
                 self.wrong.append(f"the task {path.parent.name} noted {again} more than once")
+        for session, numbers in books.iterations.items():
+            if numbers != list(range(1, len(numbers) + 1)):
+                self.wrong.append(f"the bot's session {session} has the iterations {numbers}")
+            closing.iterations.append(len(numbers))
+        if bots := len(books.iterations) - sum("/bot " in message.text for _, message in self._said()):
+            self.wrong.append(f"{bots:+d} bots have worked")
         closing.tasks = len(books.tasks)
 
     def _check_schedules(self, books: Books, closing: "Closing") -> None:
@@ -385,6 +399,7 @@ class Closing:
     previews_elsewhere: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     tasks: int = 0
+    iterations: list[int] = field(default_factory=list)
     notes: int = 0
     schedules: int = 0
     fires: int = 0
