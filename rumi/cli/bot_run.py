@@ -16,6 +16,7 @@ from rumi.errors import RumiError, single
 
 if TYPE_CHECKING:
     from rumi.control import ControlClient
+    from rumi.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ async def _do(begun: Begun, given: Run) -> dict[str, Any]:
             return task
         started: list[int] = []
         try:
-            return await _attached(client, given, fields, started)
+            return await _attached(client, begun.home, given, fields, started)
         except BaseException:
             if started:  # Ctrl-C: what was done is stored
                 say(texts.bot_resume(begun.language, given.name, started[0]))
@@ -74,7 +75,7 @@ async def _do(begun: Begun, given: Run) -> dict[str, Any]:
 
 
 async def _attached(
-    client: "ControlClient", given: Run, fields: dict[str, Any], started: list[int]
+    client: "ControlClient", home: "Home", given: Run, fields: dict[str, Any], started: list[int]
 ) -> dict[str, Any]:
     """Run the session while this waits; lines that are typed wake it."""
     import trio
@@ -82,15 +83,18 @@ async def _attached(
     done: list[dict[str, Any]] = []
     async with trio.open_nursery() as nursery:
         if sys.stdin.isatty():
-            nursery.start_soon(_listen, client, given.name)
+            nursery.start_soon(_listen, home, given.name)
         request = {"do": "bot", **fields}
         done.append(await run(client, request, lambda step: say(f"· {step}"), started.append))
         nursery.cancel_scope.cancel()
     return done[0]
 
 
-async def _listen(client: "ControlClient", name: str) -> None:
-    """Say each line that is typed to the bot, and wake it; an empty one only wakes it."""
+async def _listen(home: "Home", name: str) -> None:
+    """Say each line that is typed to the bot, and wake it; an empty one only wakes it.
+
+    Each goes over a connection of its own, because the session's is one long answer.
+    """
     import trio
 
     while True:
@@ -99,6 +103,7 @@ async def _listen(client: "ControlClient", name: str) -> None:
         if not line:
             return
         try:
-            await client.call("bots", do="wake", name=name, text=line.strip())
+            async with connected_to(home) as client:
+                await client.call("bots", do="wake", name=name, text=line.strip())
         except RumiError as error:
             say(str(error))

@@ -275,8 +275,11 @@ class Task(Actor[TaskMessage]):
         usage = Usage(spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens, spent.nano_usd)
         services.publisher.publish(self._key, self._turn, TurnFinished(reason, again.summary, usage))
         services.publisher.publish(self._key, self._turn, Replied(0, (), again.summary))
+        self._say(again.summary)
         if again.message:
             self._report(again.message)
+        if (sleep_s := again.wake_at - services.now()) >= STEP_S:
+            self._report(texts.bot_sleeps(record.language, sleep_s))
         self._done = (*self._done, done)
         self._entries, self._tainted, self._began = [], False, 0.0
         return await self._stored()

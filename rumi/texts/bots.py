@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rumi.texts.language import Language, pick
+from rumi.texts.operating import short_duration
 from rumi.texts.tasks import shortly, task_state
 
 
@@ -85,6 +86,12 @@ def bot_asks(language: Language, name: str, question: str, parked: Sequence[tupl
             )
         )
     return "\n\n".join(parts)
+
+
+def bot_sleeps(language: Language, seconds: float) -> str:
+    """Say how long a bot sleeps, to one who watches it."""
+    for_ = short_duration(seconds)
+    return pick(language, f"duerme {for_}; Enter lo despierta", f"sleeps {for_}; Enter wakes it")
 
 
 def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, str]]) -> str:

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pty
+import re
 import signal
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 import trio
 
 from rumi.home import Home
-from tests.cli.program import BOUND_S, Program
+from tests.cli.program import BOUND_S, RUMI, Program
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Hang, answered_calls, serve_groq
 from tests.fakes.web_server import gives, serving
 
@@ -263,6 +265,39 @@ async def test_a_bot_that_sleeps_is_told_something_and_asks(bubblewrap: Program)
         assert "not at work" in (await run(bubblewrap, "chat", "-p", "/wake garden")).stdout
         assert "garden" in (await run(bubblewrap, "chat", "-p", "/bots")).stdout
         await run(bubblewrap, "stop", "--all", code=None)
+
+
+async def test_enter_wakes_it_and_a_line_is_said_to_it(bubblewrap: Program) -> None:
+    def think(body: Body) -> Behaviour:
+        match re.findall("This is iteration (.) ", system(body)):
+            case ["3"]:
+                assert users(body) == ["Water it.", "Grow."]
+                return Answer("Watered.\nGARDEN DONE")
+            case [number]:
+                assert users(body) == ["Grow."]
+                return Answer(f"Step {number}.")
+        raise AssertionError
+
+    garden(bubblewrap, CONFIG.replace("sleep_secs = 0", "sleep_secs = 3600"))
+    async with model(bubblewrap, think):
+        ours, theirs = pty.openpty()
+        words = [RUMI, "bot", "run", "garden", "-p", "Grow."]
+        env = bubblewrap.environment()
+        process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=env)  # noqa: ASYNC220
+        os.close(theirs)
+        shown = ""
+        async with trio.lowlevel.FdStream(ours) as screen:
+            with trio.fail_after(BOUND_S):
+                for iteration, line in (("Step 1.", b"\n"), ("Step 2.", b"Water it.\n")):
+                    while iteration not in shown or shown.count("Enter wakes it") < int(iteration[5]):
+                        shown += (await screen.receive_some()).decode(errors="replace")
+                    await screen.send_all(line)
+                with suppress(trio.BrokenResourceError):  # it has closed its side
+                    while data := await screen.receive_some():
+                        shown += data.decode(errors="replace")
+            assert await trio.to_thread.run_sync(partial(process.wait, BOUND_S)) == 0, shown
+        assert "sleeps 60 min 00 s; Enter wakes it" in shown
+        assert "Watered." in shown
 
 
 async def test_ctrl_c_stops_it_says_how_to_go_on_and_it_does(bubblewrap: Program) -> None:
