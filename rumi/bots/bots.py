@@ -66,18 +66,13 @@ def session(config: BotConfig, start: Start, owner: str, chat: str, language: La
     """
     most = config.max_iterations if start.iterations is None else start.iterations
     budget: Amount | None = parse_amount(start.budget) if start.budget else config.budget
-    if most == 0 and budget is None:
-        raise BotError(
-            f"The bot {config.name} has no limit of iterations, so it needs a budget.",
-            'Set it in its config.md, for example: budget = "2 USD"',
-        )
     options: dict[str, object] = {
-        "iterations": most,
         "sleep_secs": config.sleep_secs,
         "sandbox": access_of(config.name, start.sandbox or config.sandbox),
     }
     if budget is not None:
         options["budget"] = {"unit": budget.unit, "most": budget.most}
+    options["iterations"] = _bounded(config.name, most, options)
     return TaskRecord(
         KIND,
         owner,
@@ -88,6 +83,20 @@ def session(config: BotConfig, start: Start, owner: str, chat: str, language: La
         model=start.model or config.model,
         bot=config.name,
     )
+
+
+def _bounded(name: str, iterations: int, options: Mapping[str, object]) -> int:
+    """Return the limit of iterations.
+
+    Raises:
+        BotError: There is none, and no budget.
+    """
+    if iterations == 0 and "budget" not in options:
+        raise BotError(
+            f"The bot {name} has no limit of iterations, so it needs a budget.",
+            'Set it in its config.md, for example: budget = "2 USD"',
+        )
+    return iterations
 
 
 class Bots:
@@ -207,13 +216,13 @@ class Bots:
         config = await self._offload(partial(self.files.read, name))
         return await self.begin(session(config, start, owner, chat or config.report_to, language))
 
-    async def reopen(self, id: int) -> TaskRecord:
-        """Have a session go on that has ended before its goal.
+    async def resume(self, request: Mapping[str, object]) -> TaskRecord:
+        """Have a session go on by itself that has ended before its goal.
 
         Raises:
             RumiError: It cannot.
         """
-        return await self._tasks().reopen(id)
+        return await self._tasks().reopen(await self._resumed(request))
 
     async def asked(self, request: Mapping[str, object]) -> TaskRecord:
         """Return the session that a request asks for, to be run while its reader waits.
@@ -225,21 +234,31 @@ class Bots:
         config = await self._offload(partial(self.files.read, name))
         await self._offload(partial(self.files.link_workspace, name))
         if "session" in request:
-            return self.checked(await self.to_resume(name, request.get("session")))
+            return await self._resumed(request)
         language: Language = "es" if request.get("language") == "es" else "en"
         return self.checked(session(config, Start.of(request), LOCAL, "", language))
 
-    async def to_resume(self, name: str, number: object) -> TaskRecord:
-        """Return the session that is to go on: the one of that number, otherwise the last one.
+    async def _resumed(self, request: Mapping[str, object]) -> TaskRecord:
+        """Return the session that is to go on, the one of that number or the last one, as it goes on.
 
-        Raises:
-            BotError: There is none.
+        One that has used its iterations gets as many again, or as many more as the request says.
         """
+        name, number, start = str(request.get("name") or ""), request.get("session"), Start.of(request)
         found = await self._tasks().listed(limit=MOST_SESSIONS, bot=name)
         wanted = [task for task in found if not isinstance(number, int) or not number or task.id == number]
         if not wanted:
             raise BotError(f"The bot {name} has no such session.", f"Look at: rumi bot history {name}")
-        return wanted[0]
+        task = wanted[0]
+        options = json.loads(task.options)
+        done, most = len(await self._tasks().iterations(task.id)), options.get("iterations", 0)
+        if start.iterations is not None:
+            options["iterations"] = _bounded(name, start.iterations and done + start.iterations, options)
+        elif 0 < most <= done:
+            options["iterations"] = done + most
+        if start.sandbox:
+            options["sandbox"] = access_of(name, start.sandbox)
+        again = replace(task, options=json.dumps(options), model=start.model or task.model)
+        return self.checked(again)
 
     async def say(self, name: str, text: str = "") -> None:
         """Say something to a bot that runs, and wake it.

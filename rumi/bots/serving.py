@@ -114,7 +114,7 @@ class _Calls:
                 chat = str(request.get("chat") or config.report_to or DEFAULT_CHAT)
                 return task_json(await bots.start(name, Start.of(request), LOCAL, chat, _language(request)))
             case "resume" if bots is not None:
-                return task_json(await self._resume(bots, name, request.get("session")))
+                return task_json(await bots.resume(request))
             case "stop" if bots is not None:
                 return task_json(await bots.stop(name))
             case "wake" if bots is not None:
@@ -124,11 +124,6 @@ class _Calls:
                 raise BotError(
                     "The bots do not know this request.", "rumi bot --help lists what they can do."
                 )
-
-    async def _resume(self, bots: Bots, name: str, number: object) -> TaskRecord:
-        """Have a session go on by itself."""
-        task = bots.checked(await bots.to_resume(name, number))
-        return await bots.reopen(task.id)
 
     async def _install(self, name: str, folder: Path, wanted: object) -> list[str]:
         """Write skills of a folder into the bot's own; a script beside them stays where it is."""

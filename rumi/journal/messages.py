@@ -517,12 +517,14 @@ class SayToTask(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class ReopenTask(Request[TaskRecord | None]):
-    """Have a bot's session go on that has ended before its goal; return it.
+    """Have a bot's session go on that has ended before its goal, with these options and model; return it.
 
     None, and nothing is changed, if it is no such session, or another one of its bot has not ended.
     """
 
     id: int
+    options: str
+    model: str = ""
     attached: bool = False
 
 

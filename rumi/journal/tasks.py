@@ -186,8 +186,8 @@ def reopen_task(request: ReopenTask, transaction: Transaction) -> TaskRecord | N
         return None
     transaction.db.execute(
         "UPDATE tasks SET state = 'queued', ended = NULL, answer = '', report = '{}', wake_at = 0,"
-        " attached = ? WHERE id = ?",
-        (request.attached, request.id),
+        " attached = ?, options = ?, model = ? WHERE id = ?",
+        (request.attached, request.options, request.model, request.id),
     )
     return _tasks(transaction, "id = ?", request.id)[0]
 

@@ -253,17 +253,19 @@ class Tasks(StoredTasks):
         self.check_room(task.owner)
         return await self._add(task)
 
-    async def reopen(self, id: int) -> TaskRecord:
-        """Have a bot's session that has ended before its goal go on by itself; return it.
+    async def reopen(self, task: TaskRecord, *, attached: bool = False) -> TaskRecord:
+        """Have a bot's session that has ended before its goal go on, by itself or attached; return it.
+
+        It has the `options` and the `model` of `task` from now on.
 
         Raises:
             UsageError: It is no such session, or another one of its bot has not ended.
         """
-        task = await self._services.journal.ask(ReopenTask(id))
-        if task is None:
-            raise UsageError(f"Session {id} cannot go on.", "Look at: rumi bot history NAME")
-        self.begun(task)
-        return task
+        stored = await self._services.journal.ask(ReopenTask(task.id, task.options, task.model, attached))
+        if stored is None:
+            raise UsageError(f"Session {task.id} cannot go on.", "Look at: rumi bot history NAME")
+        self.begun(stored)
+        return stored
 
     async def run(
         self,
@@ -281,10 +283,7 @@ class Tasks(StoredTasks):
             RumiError: It could not be begun, or it failed.
         """
         if task.id:
-            stored = await self._services.journal.ask(ReopenTask(task.id, attached=True))
-            if stored is None:
-                raise UsageError(f"Session {task.id} cannot go on.", "Look at: rumi bot history NAME")
-            self.begun(stored)
+            stored = await self.reopen(task, attached=True)
         else:
             if not task.parent:
                 self.check_room(task.owner)

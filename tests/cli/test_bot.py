@@ -229,6 +229,10 @@ async def test_the_stop_phrase_alone_on_a_line_is_claimed_and_not_proved(bubblew
         assert "rumi bot run garden --resume" in done.stderr
         assert len(bodies) == 2
         assert "It is the last one." in system(bodies[1])
+        for more, used in (((), 4), (("-n", "1"), 5)):
+            again = await run(bubblewrap, "bot", "run", "garden", "--resume", *more, code=3)
+            assert f"{used}/{used} · iteration" in again.stderr
+            assert len(bodies) == used
 
 
 async def test_a_bot_that_sleeps_is_told_something_and_asks(bubblewrap: Program) -> None:
