@@ -436,6 +436,7 @@ async def main() -> int:
     sections: Mapping[str, Mapping[str, object]] = {
         "log": {"max_mb": 100},
         "budget": {"total_tokens_per_day": 1_000_000_000},  # so that each model call is reserved
+        "bots": {"max_calls_per_day": 1_000_000},
     }
     with house.home(range(1, PRIVATE + GROUPS + 1), **sections) as root:
         for number in range(1, BOTS + 1):
