@@ -2,7 +2,7 @@
 
 `list`; of the bot `name`: `show`, `create` (a `description`), `delete`, `history`, `memory` (all facts),
 `remember` (a `key`, a `value`), `forget` (a `key`), `clear`, `skills`, `remove_skill` (a `skill`),
-`install_skills` (those of the `folder` that are in `skills`, or all); `import` (a `folder` of openbot);
+`install_skills` (`skills`, each a `name`, a `description` and a `text`); `import` (a `folder` of openbot);
 where tasks run: `begin` (a `goal`, `iterations`, a `model`, a `sandbox`, for a `chat`), `resume` (a
 `session`), `stop`, `wake` (a `text`).
 """
@@ -95,8 +95,7 @@ class _Calls:
                 listed = [{**asdict(each), "path": str(each.path)} for each in skills]
                 return {"skills": listed, "problems": problems}
             case "install_skills":
-                wanted = request.get("skills")
-                return await self._install(name, Path(str(request.get("folder") or "")), wanted)
+                return await self._install(name, request.get("skills"))
             case "remove_skill":
                 await self._offload(partial(self._files.remove_skill, name, str(request.get("skill") or "")))
                 return None
@@ -125,14 +124,14 @@ class _Calls:
                     "The bots do not know this request.", "rumi bot --help lists what they can do."
                 )
 
-    async def _install(self, name: str, folder: Path, wanted: object) -> list[str]:
-        """Write skills of a folder into the bot's own; a script beside them stays where it is."""
-        skills, _ = await self._offload(partial(self._files.skills_in, folder))
-        chosen = [each for each in skills if not isinstance(wanted, list) or each.name in wanted]
-        for each in chosen:
-            write = partial(self._files.write_skill, name, each.name, each.description, each.text)
-            await self._offload(write)
-        return [each.name for each in chosen]
+    async def _install(self, name: str, skills: object) -> list[str]:
+        """Write skills into the bot's own."""
+        written = []
+        for each in skills if isinstance(skills, list) else ():
+            values = [str(each.get(key) or "") for key in ("name", "description", "text")]
+            await self._offload(partial(self._files.write_skill, name, *values))
+            written.append(values[0])
+        return written
 
     async def _import(self, folder: Path) -> dict[str, object]:
         """Take over the bots of another program, one after the other; those that are there stay."""

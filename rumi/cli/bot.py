@@ -270,8 +270,8 @@ def skills_install(name: str, source: Path, wanted: tuple[str, ...], yes: bool) 
         click.echo("\n".join(_plain(line) for line in skill.text.split("\n")) + "\n")
     if not yes and not click.confirm(texts.bot_skills_question(language, name, len(found)), err=True):
         raise click.exceptions.Exit(1)
-    names = [each.name for each in found]
-    for installed in _ask("install_skills", name=name, folder=os.path.abspath(source), skills=names):
+    shown = [{"name": each.name, "description": each.description, "text": each.text} for each in found]
+    for installed in _ask("install_skills", name=name, skills=shown):  # what was shown, and nothing newer
         click.echo(_plain(installed))
 
 

@@ -134,13 +134,16 @@ def log_empty(language: Language, path: str) -> str:
 
 
 def short_duration(seconds: float) -> str:
-    """Return a duration such as `12 ms`, `3.2 s` or `2 min 05 s`."""
+    """Return a duration such as `12 ms`, `3.2 s`, `2 min 05 s`, `3 h 05 min` or `7 d 00 h`."""
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s"
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} d {hours % 24:02} h"
 
 
 def short_size(count: float) -> str:

@@ -300,7 +300,7 @@ async def test_enter_wakes_it_and_a_line_is_said_to_it(bubblewrap: Program) -> N
                     while data := await screen.receive_some():
                         shown += data.decode(errors="replace")
             assert await trio.to_thread.run_sync(partial(process.wait, BOUND_S)) == 0, shown
-        assert "sleeps 60 min 00 s; Enter wakes it" in shown
+        assert "sleeps 1 h 00 min; Enter wakes it" in shown
         assert "Watered." in shown
 
 
