@@ -363,6 +363,30 @@ async def test_who_may_not_is_refused_and_read_only_has_no_commands(bubblewrap: 
         )
 
 
+async def test_a_chat_starts_a_bot_after_a_yes(bubblewrap: Program) -> None:
+    def think(body: Body) -> Behaviour:
+        if system(body).startswith("You are a bot"):
+            return Answer("GARDEN DONE")
+        if answered_calls(body):
+            return Answer(f"It says: {answered_calls(body)[0]}")
+        return calls(("start_bot", {"name": "garden", "goal": "Grow."}))
+
+    async with model(bubblewrap, think) as bodies:
+        bubblewrap.env["RUMI_SESSION__LINGER_S"] = "600"
+        nothing = await run(bubblewrap, "chat", "-p", "Start the garden bot")
+        assert "there is no tool 'start_bot'" in nothing.stdout, "there is no bot yet"
+        garden(bubblewrap)
+        refused = await run(bubblewrap, "chat", "-p", "Start the garden bot")
+        assert "the user said no" in refused.stdout
+        assert json.loads((await run(bubblewrap, "bot", "history", "garden", "--json")).stdout) == []
+        started = await run(bubblewrap, "chat", "--yes", "-p", "Start the garden bot")
+        assert "the bot garden has begun session 1" in started.stdout
+        done = await session_is(bubblewrap, "succeeded", 1)
+        assert done["question"] == "Grow."
+        assert users(bodies[-1])[-1] == "Grow."
+        await run(bubblewrap, "stop", "--all", code=None)
+
+
 def test_bots_are_made_listed_shown_and_deleted_without_a_process(bubblewrap: Program) -> None:
     made = bubblewrap.run("bot", "create", "tidy", "-d", 'Keeps "order"').stdout
     assert str(bubblewrap.home / "bots" / "tidy" / "config.md") in made
