@@ -240,8 +240,12 @@ class BotKind:
             secs = self.limits.question_s
         elif secs is None:
             secs = float(options.get("sleep_secs", config.sleep_secs))
+        asked = parking.asked()
         return Again(
-            summary, now + secs, texts.bot_asks(language, task.bot, session.question, parking.asked())
+            summary,
+            now + secs,
+            texts.bot_asks(language, task.bot, session.question, asked),
+            texts.bot_buttons(language, task.bot, session.options, asked),
         )
 
 

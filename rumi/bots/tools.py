@@ -14,6 +14,7 @@ from rumi.models import ToolSpec
 from rumi.tools import Question, Tool, ToolResult
 
 MOST_SUMMARY_CHARS: Final = 8_000
+MOST_OPTIONS: Final = 6
 MOST_SLEEP_S: Final = 30 * 86_400
 
 _TEXT: Final = {"type": "string"}
@@ -33,6 +34,7 @@ class Session:
     returned: bool = False
     sleep_s: float | None = None
     question: str = ""
+    options: tuple[str, ...] = ()
     parked: list[Parked] = field(default_factory=list)
 
 
@@ -173,7 +175,18 @@ class AskUser(_BotTool):
         "ask_user",
         "Ask the user what you cannot decide alone. The session waits; the answer comes with the next "
         "iteration.",
-        {"type": "object", "properties": {"question": _TEXT}, "required": ["question"]},
+        {
+            "type": "object",
+            "properties": {
+                "question": _TEXT,
+                "options": {
+                    "type": "array",
+                    "items": _TEXT,
+                    "description": "Short answers to choose from",
+                },
+            },
+            "required": ["question"],
+        },
     )
 
     def __init__(self, session: Session) -> None:
@@ -185,8 +198,12 @@ class AskUser(_BotTool):
         question = arguments.get("question")
         if not isinstance(question, str) or not question.strip():
             return ToolResult(False, "ask_user needs `question`, a string that is not empty")
+        options = arguments.get("options", [])
+        if not isinstance(options, list) or not all(isinstance(each, str) for each in options):
+            return ToolResult(False, "ask_user takes `options` as a list of strings")
         session = self._session
         session.question = f"{session.question}\n\n{question.strip()}".strip()[:MOST_SUMMARY_CHARS]
+        session.options = tuple(filter(None, map(one_line, options)))[:MOST_OPTIONS]
         return ToolResult(True, "it is asked when this iteration ends; end it now")
 
 

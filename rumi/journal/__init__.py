@@ -94,6 +94,7 @@ from rumi.journal.messages import (
 from rumi.journal.reading import excerpt
 from rumi.journal.records import (
     Attachment,
+    Buttons,
     ChatRecord,
     Fired,
     Firing,
@@ -133,6 +134,7 @@ __all__ = [
     "Begin",
     "BeginTask",
     "Bound",
+    "Buttons",
     "By",
     "ChatRecord",
     "Count",

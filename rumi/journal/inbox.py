@@ -67,8 +67,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     cursor = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " model, project, task, schedule, notice, tainted, buttons, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             message.chat,
             clean(message.text),
@@ -87,6 +87,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.schedule or None,
             message.notice,
             message.tainted,
+            clean(json.dumps(message.buttons)),
             reply or None,
         ),
     )

@@ -8,6 +8,7 @@ from rumi.agent import Reason
 from rumi.databases import Trouble
 from rumi.journal.accounts import AccountMessage, Spending, Standing
 from rumi.journal.records import (
+    Buttons,
     ChatRecord,
     DueSessions,
     Figures,
@@ -493,6 +494,7 @@ class EndIteration(Request[Incoming | None]):
     iteration: IterationRecord
     wake_at: float
     message: str = ""
+    buttons: Buttons = ()
 
 
 @dataclass(frozen=True, slots=True)

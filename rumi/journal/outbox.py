@@ -104,7 +104,7 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
     """Return the chat's replies that no one has, oldest first, and those to the messages that are named."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
-        " coalesce(task, 0), coalesce(schedule, 0)"
+        " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]')"
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
@@ -117,8 +117,9 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         )
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule in rows:
-        first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule)
+    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, said in rows:
+        buttons = tuple((label, words) for label, words in json.loads(said))
+        first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule, buttons=buttons)
         reply = replies.get(delivery, first)
         if message is not None:
             reply = replace(

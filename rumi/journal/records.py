@@ -70,6 +70,10 @@ class Update:
     number: int
 
 
+Buttons: TypeAlias = tuple[tuple[str, str], ...]
+"""Buttons below a reply: the label of each, and the command that a press of it says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """A message that came in: the same value from its front end to the chat that judges it.
@@ -85,7 +89,7 @@ class Incoming:
     process's. `project` is the folder of its window, whose skills count for it. `task` is the one whose
     result the message is, 0 for what somebody sent. `schedule` is the one that put it here: a person may be
     away. `notice`: its text is its reply, no turn begins. `tainted`: its text may hold what came from
-    outside.
+    outside. `buttons` stand below its reply, where a channel has some.
 
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
@@ -111,6 +115,7 @@ class Incoming:
     schedule: int = 0
     notice: bool = False
     tainted: bool = False
+    buttons: Buttons = ()
     id: int = 0
     before: int = 0
     turn: str = ""
@@ -175,6 +180,7 @@ class StoredReply:
     parts: int = 0
     task: int = 0
     schedule: int = 0
+    buttons: Buttons = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ CREATE TABLE messages (
     project  TEXT NOT NULL DEFAULT '',        -- the folder whose skills count for it as well
     schedule INTEGER,            -- the one that put it here
     notice   INTEGER NOT NULL DEFAULT 0,      -- its text is its reply: no turn begins
-    tainted  INTEGER NOT NULL DEFAULT 0       -- its text may hold what came from outside
+    tainted  INTEGER NOT NULL DEFAULT 0,      -- its text may hold what came from outside
+    buttons  TEXT NOT NULL DEFAULT '[]'       -- JSON: labels, and what a press of each says
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -368,6 +369,7 @@ CREATE TABLE fires (
 CREATE TABLE zones (owner TEXT PRIMARY KEY, zone TEXT NOT NULL);
 """,
     13: """
+ALTER TABLE messages ADD COLUMN buttons TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE tasks ADD COLUMN bot TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN said TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE tasks ADD COLUMN wake_at REAL NOT NULL DEFAULT 0;

@@ -145,7 +145,13 @@ def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming |
     )
     if not request.message or not task.chat:
         return None
-    told = Incoming(chat=task.chat, text=request.message, language=task.language, task=task.id)
+    told = Incoming(
+        chat=task.chat,
+        text=request.message,
+        language=task.language,
+        task=task.id,
+        buttons=request.buttons,
+    )
     return insert_message(told, transaction)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rumi.agent import Parking, Reason
-from rumi.journal import IterationRecord, Spent, TaskRecord, TaskState
+from rumi.journal import Buttons, IterationRecord, Spent, TaskRecord, TaskState
 from rumi.models import Message, Model
 from rumi.texts import Language
 from rumi.tools import Shell, Tool
@@ -56,12 +56,13 @@ class Finished:
 class Again:
     """The end of an iteration: its `summary`, and when the next one begins, in seconds since 1970.
 
-    The `message`, if there is one, goes to the task's chat.
+    The `message`, if there is one, goes to the task's chat, with its `buttons`.
     """
 
     summary: str
     wake_at: float
     message: str = ""
+    buttons: Buttons = ()
 
 
 @dataclass(frozen=True, slots=True)

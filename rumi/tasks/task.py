@@ -269,7 +269,9 @@ class Task(Actor[TaskMessage]):
         """Store an iteration, and make ready for the next one."""
         services, spent = self._services, self._spent_by_now()
         done = IterationRecord(len(self._done) + 1, reason, again.summary, self._tainted, spent)
-        told = await services.journal.ask(EndIteration(self._id, done, again.wake_at, again.message))
+        told = await services.journal.ask(
+            EndIteration(self._id, done, again.wake_at, again.message, again.buttons)
+        )
         if told is not None:
             services.wake(told)
         usage = Usage(spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens, spent.nano_usd)

@@ -3,6 +3,7 @@
 from rumi.texts.bots import (
     bot_asks,
     bot_begins,
+    bot_buttons,
     bot_claimed,
     bot_forgot,
     bot_hears,
@@ -187,6 +188,7 @@ from rumi.texts.tasks import (
 )
 from rumi.texts.telegram import (
     answer_button,
+    button_said,
     file_too_large,
     left_out,
     no_ears,
@@ -218,6 +220,7 @@ __all__ = [
     "attached",
     "bot_asks",
     "bot_begins",
+    "bot_buttons",
     "bot_claimed",
     "bot_forgot",
     "bot_hears",
@@ -244,6 +247,7 @@ __all__ = [
     "budget_notice",
     "budget_refused",
     "busy",
+    "button_said",
     "cannot_start_on_full_disk",
     "chat_status",
     "commands",

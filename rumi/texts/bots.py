@@ -88,6 +88,20 @@ def bot_asks(language: Language, name: str, question: str, parked: Sequence[tupl
     return "\n\n".join(parts)
 
 
+def bot_buttons(
+    language: Language, name: str, options: Sequence[str], parked: Sequence[tuple[int, str]]
+) -> tuple[tuple[str, str], ...]:
+    """Return the buttons below a bot's message: the label of each, and the command that it says."""
+    yes, no = pick(language, "sí", "yes"), "no"
+    buttons = [(option, f"/bot {name} {option}") for option in options]
+    for number, _ in parked:
+        buttons += [
+            (f"✅ {number}", f"/bot {name} {yes} {number}"),
+            (f"❌ {number}", f"/bot {name} {no} {number}"),
+        ]
+    return tuple(buttons)
+
+
 def bot_sleeps(language: Language, seconds: float) -> str:
     """Say how long a bot sleeps, to one who watches it."""
     for_ = short_duration(seconds)

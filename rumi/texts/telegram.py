@@ -123,6 +123,11 @@ def answer_button(language: Language, yes: bool) -> str:
     return pick(language, "✅ Sí", "✅ Yes") if yes else "❌ No"
 
 
+def button_said(language: Language, words: str) -> str:
+    """Say that the command of a pressed button has come."""
+    return pick(language, f"Recibido: {words}", f"Received: {words}")
+
+
 def question_closed(language: Language) -> str:
     """Say that the question of a pressed button no longer waits."""
     return pick(language, "Esta pregunta ya no está abierta.", "This question is no longer open.")

@@ -269,6 +269,7 @@ class Poller(Actor[PollerMessage]):
             for number, one in zip(numbers, read, strict=True)
         ]
         presses = read_presses(updates, self._who, self._moves.here)
+        raw = {number_of(update): update for update in updates}
         try:
             new = await self._inbox.accept_all(messages)
         except NotTaken as error:
@@ -277,9 +278,12 @@ class Poller(Actor[PollerMessage]):
             raise
         for number, one, is_new in zip(numbers, read, new, strict=True):
             if is_new and isinstance(one, Stranger):
-                self._strangers.meet(one)
+                if not self._presses.of_stranger(raw[number], one):
+                    self._strangers.meet(one)
             elif is_new and number in presses:
                 self._presses.take(presses[number], self.start_soon)
+            elif is_new and isinstance(one, Incoming) and one.chat:
+                self._presses.said(raw[number], one.language or self._who.default)
         self._offset = max(numbers) + 1
         self._repeated = 0 if any(new) else self._repeated + 1
         self._last = trio.current_time()

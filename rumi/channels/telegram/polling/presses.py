@@ -13,13 +13,15 @@ from typing import Final, Protocol
 import trio
 
 from actors import ActorRef, ActorStopped, MailboxFull
+from rumi import texts
 from rumi.channels.telegram.address import Address
-from rumi.channels.telegram.callback import answer_in
+from rumi.channels.telegram.callback import answer_in, words_in
 from rumi.channels.telegram.messages import Press, Pressed, Toast
 from rumi.channels.telegram.polling.fields import OddField, flag, number, record, record_or_none, text_or_none
-from rumi.channels.telegram.polling.reading import Here, Who
+from rumi.channels.telegram.polling.reading import Here, Stranger, Who
 from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.polling.updates import RawUpdate, number_of
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +103,26 @@ class Presses:
         self._sender = sender
         self._strangers = strangers
         self._lines: dict[str, deque[Press]] = {}
+
+    def of_stranger(self, update: RawUpdate, stranger: Stranger) -> bool:
+        """Answer a stranger's press; return False if the update is none."""
+        query = record_or_none(update, "callback_query")
+        if query is not None:
+            self._strangers.pressed(stranger.user, text_or_none(query, "id") or "", stranger.language)
+        return query is not None
+
+    def said(self, update: RawUpdate, language: Language) -> None:
+        """Tell a person that what their button says was said, if the update is such a press."""
+        query = record_or_none(update, "callback_query")
+        if query is None:
+            return
+        words = words_in(text_or_none(query, "data") or "")
+        try:
+            self._sender.tell_nowait(
+                Toast(text_or_none(query, "id") or "", texts.button_said(language, words))
+            )
+        except (MailboxFull, ActorStopped):
+            logger.info("nothing was said to a press: the sender has no room")
 
     def take(self, press: Press, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
         """Handle a press. Never waits: a task that `start` starts does the slow part."""

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 from rumi import texts
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
+from rumi.channels.telegram.callback import words_in
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling.content import content_of
 from rumi.channels.telegram.polling.fields import (
@@ -141,8 +142,8 @@ def _together(letter: _Letter) -> tuple[object, ...]:
 
 
 def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _Letter | None:
-    """Return the person's message in the update, if it has one."""
-    message = record_or_none(update, "message")
+    """Return the person's message in the update, if it has one; a press that says something is one."""
+    message = record_or_none(update, "message") or _pressed(update)
     sender = None if message is None else _person(message)
     if message is None or sender is None:
         return None
@@ -181,6 +182,17 @@ def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _
         answer=content.answer,
         album=text_or_none(message, "media_group_id"),
     )
+
+
+def _pressed(update: RawUpdate) -> Fields | None:
+    """Return the message that a press of a button is, if the button says a command."""
+    query = record_or_none(update, "callback_query")
+    below = None if query is None else record_or_none(query, "message")
+    said = "" if query is None else words_in(text_or_none(query, "data") or "")
+    if query is None or below is None or not said:
+        return None
+    place = ("message_id", "chat", "message_thread_id", "is_topic_message")
+    return {**{name: below[name] for name in place if name in below}, "from": query.get("from"), "text": said}
 
 
 def _words(source: str, text: str) -> list[Attachment]:

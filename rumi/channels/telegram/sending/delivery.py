@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from random import Random
 
 import trio
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 
 from actors import ActorError, ActorRef
 from rumi.cancellation_grace import with_grace
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
+from rumi.channels.telegram.callback import fits
 from rumi.channels.telegram.formatting import NOTHING, Part, format_reply
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.cutting import cut_plain
@@ -34,6 +36,9 @@ SHORTEST = 500
 
 LONG = 8_000
 """A longer text is formatted in a thread; a shorter one takes some hundredths of a second."""
+
+IN_A_ROW = 2
+"""So many buttons stand beside each other."""
 
 REMOVALS = 3
 """How often the deletion of a preview that could not become its reply is tried again."""
@@ -166,13 +171,24 @@ class Delivery:
         if shown is not None and await self._abandon(shown) is Refusal.NOT_DELETABLE:
             self._shown = shown  # it is two days old: no call is still under way
 
+    def _keyboard(self) -> InlineKeyboardMarkup | None:
+        """Return the reply's buttons, which stand below its last message."""
+        last = self._taken + 1 == len(self._parts) and len(self._pieces) == 1
+        buttons = [
+            InlineKeyboardButton(label, callback_data=words)
+            for label, words in self._reply.buttons
+            if last and fits(words)
+        ]
+        rows = [buttons[at : at + IN_A_ROW] for at in range(0, len(buttons), IN_A_ROW)]
+        return InlineKeyboardMarkup(rows) if rows else None
+
     async def _send_one(self) -> None:
         """Send one piece, and mark the part if it was its last piece."""
         piece = self._pieces[0]
         if self._shown is not None:
             await self._to.edit(self._shown, piece)
         else:
-            await self._to.send(piece, self._origin)
+            await self._to.send(piece, self._origin, keyboard=self._keyboard())
         self._shown = self._origin = None
         self._pieces.popleft()
         if not self._pieces:
