@@ -15,6 +15,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.fitting import in_short
 from rumi.agent.gate import Confirm, Parking
+from rumi.agent.parking import Parked, ParkedCalls, ParkedState
 from rumi.agent.prompt import Prompts, built_in, told_channel, words_in
 from rumi.agent.turn import Kept, TurnInput, run_turn
 
@@ -23,6 +24,9 @@ __all__ = [
     "ConfirmationAsked",
     "ConfirmationEnded",
     "Kept",
+    "Parked",
+    "ParkedCalls",
+    "ParkedState",
     "Parking",
     "Prompts",
     "Reason",

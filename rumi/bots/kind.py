@@ -5,19 +5,19 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from secrets import token_hex
 from typing import Any, Final
 
 from rumi import texts
-from rumi.agent import Prompts, Reason
+from rumi.agent import ParkedCalls, Prompts, Reason
 from rumi.bots.config import BotConfig, access_of
 from rumi.bots.files import BotFiles
-from rumi.bots.parking import ParkedCalls, parked_in, parked_json
 from rumi.bots.prompt import in_short, instructions, place_in_words
 from rumi.bots.receipts import Checked, Claim, as_json, check_claims
 from rumi.bots.tools import AskUser, Session, SessionComplete, SessionHistory, Sleep, WriteSkill
 from rumi.budgets import amount_text
 from rumi.chat_ids import bot_key
-from rumi.journal import Ask, IterationRecord, Iterations, ReadHistory
+from rumi.journal import Ask, Button, IterationRecord, Iterations, KeepParked, LoadParked, ReadHistory
 from rumi.memory import Ask as AskMemory
 from rumi.memory import Facts, memory_block
 from rumi.models import Message
@@ -94,7 +94,10 @@ class BotKind:
         most = int(options.get("iterations", config.max_iterations))
         number = len(room.iterations) + 1
         room.report(texts.bot_iteration(room.language, number, most))
-        parking = ParkedCalls(session.parked, number, partial(self._keep, room, session))
+        parking = ParkedCalls(
+            await self.journal(LoadParked(room.key)),
+            lambda parked: self.journal(KeepParked(room.key, tuple(parked))),
+        )
         await parking.hear(room.task.said)
         answers = parking.in_words()
         tools = self._tools(room, config, session, before)
@@ -179,7 +182,6 @@ class BotKind:
             claims=claims,
             complete=bool(kept.get("complete")),
             returned=bool(kept.get("returned")),
-            parked=parked_in(kept),
         )
 
     async def _keep(self, room: TaskRoom, session: Session) -> None:
@@ -188,7 +190,6 @@ class BotKind:
             "claims": as_json(session.claims),
             "complete": session.complete,
             "returned": session.returned,
-            "parked": parked_json(session.parked),
         }
 
         def write() -> None:
@@ -240,12 +241,14 @@ class BotKind:
             secs = self.limits.question_s
         elif secs is None:
             secs = float(options.get("sleep_secs", config.sleep_secs))
-        asked = parking.asked()
+        asked = parking.to_ask()
+        buttons = texts.bot_buttons(language, task.bot, session.options, asked)
         return Again(
             summary,
             now + secs,
             texts.bot_asks(language, task.bot, session.question, asked),
-            texts.bot_buttons(language, task.bot, session.options, asked),
+            tuple(Button(token_hex(8), label, words) for label, words in buttons),
+            tuple(number for number, _ in asked),
         )
 
 

@@ -1,13 +1,12 @@
 """The tools that only bots have: they end a session, let it sleep, ask people, and write skills."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import trio
 
 from rumi.bots.config import BotError
-from rumi.bots.parking import Parked
 from rumi.bots.receipts import Checked, Claim, claims_in
 from rumi.marked import one_line
 from rumi.models import ToolSpec
@@ -24,8 +23,7 @@ _TEXT: Final = {"type": "string"}
 class Session:
     """What a bot's tools note in an iteration: its end, its sleep, a question for people.
 
-    `returned` is True when false claims have been returned once. `parked` are the calls of all iterations
-    that needed a yes.
+    `returned` is True when false claims have been returned once.
     """
 
     summary: str = ""
@@ -35,7 +33,6 @@ class Session:
     sleep_s: float | None = None
     question: str = ""
     options: tuple[str, ...] = ()
-    parked: list[Parked] = field(default_factory=list)
 
 
 class _BotTool(Tool):

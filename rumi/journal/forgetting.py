@@ -80,7 +80,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     merge_chat(transaction, chat)
     gone = "SELECT id FROM schedules WHERE chat = ?"
     transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
-    for table in ("sessions", "summaries", "titles", "tainted_files", "schedules"):
+    for table in ("sessions", "summaries", "titles", "tainted_files", "parked", "schedules"):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

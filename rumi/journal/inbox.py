@@ -22,6 +22,7 @@ from rumi.journal.messages import (
     Retriable,
 )
 from rumi.journal.outbox import insert_reply
+from rumi.journal.parked import buttons_json, in_words
 from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming
 from rumi.journal.transaction import clean, steps
 from rumi.steps import Transaction
@@ -55,7 +56,7 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             return None
     if message.moved is not None:
         _note_move(transaction, *message.moved)
-    return insert_message(message, transaction) if message.chat else message
+    return insert_message(in_words(message, transaction), transaction) if message.chat else message
 
 
 def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
@@ -87,7 +88,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.schedule or None,
             message.notice,
             message.tainted,
-            clean(json.dumps(message.buttons)),
+            buttons_json(message.buttons),
             reply or None,
         ),
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from actors import Request
-from rumi.agent import Reason
+from rumi.agent import Parked, Reason
 from rumi.databases import Trouble
 from rumi.journal.accounts import AccountMessage, Spending, Standing
 from rumi.journal.records import (
@@ -114,7 +114,8 @@ class Settle(Request[int]):
     The first of them is the one that was worked on, and `reason` how that ended. Replies with the
     delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
     None where the session has not changed. Without a `session` it is that in which the turn began. `noticed`
-    are budgets of which the reply says that they are nearly used up.
+    are budgets of which the reply says that they are nearly used up. The reply asks for the parked calls
+    `asked`, and has `buttons`.
     """
 
     chat: str
@@ -125,6 +126,8 @@ class Settle(Request[int]):
     entries: tuple[HistoryEntry, ...] = ()
     due: float | None = None
     noticed: tuple[str, ...] = ()
+    asked: tuple[int, ...] = ()
+    buttons: Buttons = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,8 +489,8 @@ class EndTask(Request[Incoming | None]):
 class EndIteration(Request[Incoming | None]):
     """Store an iteration of a bot, begin the next one's history, and note until when the bot sleeps.
 
-    With a `message`, a text for its chat, that is stored too, and returned. All in one transaction; of the
-    same iteration it is done once.
+    With a `message`, a text for its chat, that is stored too, and returned; it asks for the parked calls
+    `asked`. All in one transaction; of the same iteration it is done once.
     """
 
     id: int
@@ -495,6 +498,22 @@ class EndIteration(Request[Incoming | None]):
     wake_at: float
     message: str = ""
     buttons: Buttons = ()
+    asked: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadParked(Request[tuple[Parked, ...]]):
+    """Return the calls of a chat, or of a task by its key, that needed a person's yes, oldest first."""
+
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepParked(Request[None]):
+    """Store parked calls that are new or have changed."""
+
+    chat: str
+    parked: tuple[Parked, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -745,6 +764,8 @@ JournalMessage: TypeAlias = (
     | EndTask
     | EndIteration
     | Iterations
+    | LoadParked
+    | KeepParked
     | SayToTask
     | ReopenTask
     | OpenTasks

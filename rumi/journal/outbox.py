@@ -6,6 +6,7 @@ from dataclasses import replace
 from rumi.journal.ended_fires import fire_ended
 from rumi.journal.history import insert_history
 from rumi.journal.messages import Delivered, PartSent, Settle, Undeliverable, Undelivered, Waiting
+from rumi.journal.parked import buttons_in, buttons_json, note_asked
 from rumi.journal.records import StoredReply
 from rumi.journal.spending import note_told
 from rumi.journal.transaction import clean, steps
@@ -21,6 +22,7 @@ def settle(request: Settle, transaction: Transaction) -> int:
     session = request.session or _session_of(transaction, request.messages[0])
     insert_history(transaction, request.chat, session, request.entries)
     note_told(transaction, request.noticed)
+    note_asked(transaction, request.chat, request.asked)
     if request.due is not None:
         transaction.db.execute(
             "UPDATE sessions SET due = ?1,"
@@ -37,6 +39,11 @@ def settle(request: Settle, transaction: Transaction) -> int:
             for place, message in enumerate(request.messages)
         ],
     )
+    if request.buttons:
+        transaction.db.execute(
+            "UPDATE messages SET buttons = ? WHERE id = ?",
+            (buttons_json(request.buttons), request.messages[0]),
+        )
     if request.reason is not None:
         fire_ended(transaction, "messages", request.messages[0], request.reason)
     transaction.db.execute(
@@ -118,7 +125,7 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
     for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, said in rows:
-        buttons = tuple((label, words) for label, words in json.loads(said))
+        buttons = buttons_in(said)
         first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule, buttons=buttons)
         reply = replies.get(delivery, first)
         if message is not None:

@@ -70,8 +70,16 @@ class Update:
     number: int
 
 
-Buttons: TypeAlias = tuple[tuple[str, str], ...]
-"""Buttons below a reply: the label of each, and the command that a press of it says."""
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button below a reply. A press says the command `words`; channels know it by a random `id` only."""
+
+    id: str
+    label: str
+    words: str
+
+
+Buttons: TypeAlias = tuple[Button, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,8 @@ class Incoming:
     process's. `project` is the folder of its window, whose skills count for it. `task` is the one whose
     result the message is, 0 for what somebody sent. `schedule` is the one that put it here: a person may be
     away. `notice`: its text is its reply, no turn begins. `tainted`: its text may hold what came from
-    outside. `buttons` stand below its reply, where a channel has some.
+    outside. `buttons` stand below its reply, where a channel has some. `button` is the id of the one that was
+    pressed: then the message is what that button says, or gets its `answer`, where the chat has no such one.
 
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
@@ -116,6 +125,7 @@ class Incoming:
     notice: bool = False
     tainted: bool = False
     buttons: Buttons = ()
+    button: str = ""
     id: int = 0
     before: int = 0
     turn: str = ""

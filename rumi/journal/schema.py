@@ -30,11 +30,12 @@ CREATE TABLE messages (
     schedule INTEGER,            -- the one that put it here
     notice   INTEGER NOT NULL DEFAULT 0,      -- its text is its reply: no turn begins
     tainted  INTEGER NOT NULL DEFAULT 0,      -- its text may hold what came from outside
-    buttons  TEXT NOT NULL DEFAULT '[]'       -- JSON: labels, and what a press of each says
+    buttons  TEXT NOT NULL DEFAULT '[]'       -- JSON: of each its id, its label, and what a press says
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
 CREATE INDEX messages_of_chat ON messages (chat, id);
+CREATE INDEX messages_with_buttons ON messages (chat, id) WHERE buttons != '[]';
 CREATE INDEX messages_to_retry ON messages (chat, session, id)
     WHERE reply IS NOT NULL AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL;
 CREATE TABLE updates (           -- what a source may deliver twice
@@ -96,6 +97,15 @@ CREATE TABLE summaries (         -- what stands in the prompt for the beginning 
     told    INTEGER NOT NULL DEFAULT 0,  -- the last entry that the text stands for; the rest is left out
     PRIMARY KEY (chat, session)
 );
+CREATE TABLE parked (            -- calls that wait for a person's yes, or have had an answer
+    chat     TEXT NOT NULL,      -- or the key of a task
+    number   INTEGER NOT NULL,
+    call     TEXT NOT NULL,      -- the tool's name and its arguments as JSON
+    question TEXT NOT NULL,
+    state    TEXT NOT NULL,
+    asked    INTEGER NOT NULL,   -- a stored message asks it
+    PRIMARY KEY (chat, number)
+) WITHOUT ROWID;
 CREATE TABLE tainted_files (     -- chats with something in their files that came from outside
     chat  TEXT PRIMARY KEY,
     since REAL NOT NULL
@@ -370,6 +380,11 @@ CREATE TABLE zones (owner TEXT PRIMARY KEY, zone TEXT NOT NULL);
 """,
     13: """
 ALTER TABLE messages ADD COLUMN buttons TEXT NOT NULL DEFAULT '[]';
+CREATE INDEX messages_with_buttons ON messages (chat, id) WHERE buttons != '[]';
+CREATE TABLE parked (
+    chat TEXT NOT NULL, number INTEGER NOT NULL, call TEXT NOT NULL, question TEXT NOT NULL,
+    state TEXT NOT NULL, asked INTEGER NOT NULL, PRIMARY KEY (chat, number)
+) WITHOUT ROWID;
 ALTER TABLE tasks ADD COLUMN bot TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN said TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE tasks ADD COLUMN wake_at REAL NOT NULL DEFAULT 0;

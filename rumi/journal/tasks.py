@@ -30,6 +30,7 @@ from rumi.journal.messages import (
     ReopenTask,
     SayToTask,
 )
+from rumi.journal.parked import note_asked
 from rumi.journal.records import HistoryEntry, Incoming, IterationRecord, Spent, TaskRecord, TaskState
 from rumi.journal.transaction import clean, steps
 from rumi.steps import Transaction
@@ -143,6 +144,7 @@ def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming |
         " WHERE id = ?",
         (request.wake_at if not task.said else 0, task.id),
     )
+    note_asked(transaction, task_key(task.id), request.asked)
     if not request.message or not task.chat:
         return None
     told = Incoming(

@@ -56,13 +56,15 @@ class Finished:
 class Again:
     """The end of an iteration: its `summary`, and when the next one begins, in seconds since 1970.
 
-    The `message`, if there is one, goes to the task's chat, with its `buttons`.
+    The `message`, if there is one, goes to the task's chat, with its `buttons`; it asks for the parked calls
+    `asked`.
     """
 
     summary: str
     wake_at: float
     message: str = ""
     buttons: Buttons = ()
+    asked: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ class Task(Actor[TaskMessage]):
         services, spent = self._services, self._spent_by_now()
         done = IterationRecord(len(self._done) + 1, reason, again.summary, self._tainted, spent)
         told = await services.journal.ask(
-            EndIteration(self._id, done, again.wake_at, again.message, again.buttons)
+            EndIteration(self._id, done, again.wake_at, again.message, again.buttons, again.asked)
         )
         if told is not None:
             services.wake(told)

@@ -188,7 +188,7 @@ from rumi.texts.tasks import (
 )
 from rumi.texts.telegram import (
     answer_button,
-    button_said,
+    button_received,
     file_too_large,
     left_out,
     no_ears,
@@ -247,7 +247,7 @@ __all__ = [
     "budget_notice",
     "budget_refused",
     "busy",
-    "button_said",
+    "button_received",
     "cannot_start_on_full_disk",
     "chat_status",
     "commands",

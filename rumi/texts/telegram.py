@@ -123,9 +123,9 @@ def answer_button(language: Language, yes: bool) -> str:
     return pick(language, "✅ Sí", "✅ Yes") if yes else "❌ No"
 
 
-def button_said(language: Language, words: str) -> str:
-    """Say that the command of a pressed button has come."""
-    return pick(language, f"Recibido: {words}", f"Received: {words}")
+def button_received(language: Language) -> str:
+    """Say that the press of a button has come."""
+    return pick(language, "Recibido.", "Received.")
 
 
 def question_closed(language: Language) -> str:

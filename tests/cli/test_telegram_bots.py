@@ -74,16 +74,21 @@ def test_a_bot_asks_and_parks_and_is_answered_by_buttons(tmp_path: Path, host: s
         assert "needs your yes" in asked.text
         assert [each["text"] for each in asked.buttons] == ["Peas", "Beans", "✅ 1", "❌ 1"]
         allowed = press(bot, talk, asked, "✅ 1")
-        world.until(lambda: allowed.toast == "Received: /bot garden yes 1")
+        world.until(lambda: allowed.toast == "Received.")
         having("The bot garden reads it in its next iteration.")
         stranger = world.do(world.api.user, 999)
-        refused = world.do(world.api.press, stranger, asked, "/bot garden Peas")
+        (peas,) = (each["callback_data"] for each in asked.buttons if each["text"] == "Peas")
+        assert "garden" not in peas
+        refused = world.do(world.api.press, stranger, asked, peas)
         world.until(lambda: refused.toast)
         bot.process.send_signal(signal.SIGKILL)
         bot.process.wait()
         bot.start()
         beans = press(bot, talk, asked, "Beans")
-        world.until(lambda: beans.toast == "Received: /bot garden Beans")
+        world.until(lambda: beans.toast == "Received.")
+        forged = world.do(world.api.press, talk.person, asked, "0123456789abcdef")
+        world.until(lambda: forged.toast == "Received.")
+        having("This question is no longer open.")
         assert "Beans it is." in having("session 1 (succeeded)").text
         assert "999" in (refused.toast or "")
         remembered = bot.program.run("bot", "memory", "garden", "show").stdout

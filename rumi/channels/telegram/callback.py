@@ -1,13 +1,10 @@
-"""The data of buttons. Those of a question have its random name and a letter, without other meaning; others
-have the command that a press of them says.
-"""
+"""The data of buttons: random names without other meaning. Those of a question have a letter behind it."""
 
 import re
 from typing import Final
 
-MOST_BYTES: Final = 64
-
-_DATA: Final = re.compile(r"([0-9a-f]{16}):([yn])")
+_ANSWER: Final = re.compile(r"([0-9a-f]{16}):([yn])")
+_BUTTON: Final = re.compile(r"[0-9a-f]{16}")
 
 
 def data_of(question: str, yes: bool) -> str:
@@ -15,17 +12,12 @@ def data_of(question: str, yes: bool) -> str:
     return f"{question}:{'y' if yes else 'n'}"
 
 
-def fits(words: str) -> bool:
-    """Return True if a button may say this command: Telegram allows 64 bytes."""
-    return words.startswith("/") and len(words.encode()) <= MOST_BYTES
-
-
-def words_in(data: str) -> str:
-    """Return the command that a press says; empty for the button of a question."""
-    return data if fits(data) else ""
-
-
 def answer_in(data: str) -> tuple[str, bool] | None:
-    """Return the answered question, and True for yes; None for data that no button of ours carries."""
-    found = _DATA.fullmatch(data)
+    """Return the answered question, and True for yes; None for data that no such button carries."""
+    found = _ANSWER.fullmatch(data)
     return None if found is None else (found[1], found[2] == "y")
+
+
+def button_in(data: str) -> str:
+    """Return the id of a button below a reply; empty for data that no such button carries."""
+    return data if _BUTTON.fullmatch(data) else ""

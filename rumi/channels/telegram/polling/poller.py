@@ -277,13 +277,12 @@ class Poller(Actor[PollerMessage]):
                 self._tell_not_taken(each, error)
             raise
         for number, one, is_new in zip(numbers, read, new, strict=True):
-            if is_new and isinstance(one, Stranger):
-                if not self._presses.of_stranger(raw[number], one):
-                    self._strangers.meet(one)
-            elif is_new and number in presses:
+            if is_new and number in presses:
                 self._presses.take(presses[number], self.start_soon)
-            elif is_new and isinstance(one, Incoming) and one.chat:
-                self._presses.said(raw[number], one.language or self._who.default)
+            elif (
+                is_new and not self._presses.react(raw[number], one, self._who) and isinstance(one, Stranger)
+            ):
+                self._strangers.meet(one)
         self._offset = max(numbers) + 1
         self._repeated = 0 if any(new) else self._repeated + 1
         self._last = trio.current_time()

@@ -1,7 +1,8 @@
 """Pressed buttons: their meaning, and the chat that decides if the answer counts.
 
 As with messages, people are identified by their Telegram number. A button carries a random name, which counts
-only in the chat of the question, and only for the person who was asked.
+only in its chat. That of a question counts only for the person who was asked; that of a reply says a command,
+which is then a message of the person who pressed it.
 """
 
 import logging
@@ -15,13 +16,12 @@ import trio
 from actors import ActorRef, ActorStopped, MailboxFull
 from rumi import texts
 from rumi.channels.telegram.address import Address
-from rumi.channels.telegram.callback import answer_in, words_in
+from rumi.channels.telegram.callback import answer_in
 from rumi.channels.telegram.messages import Press, Pressed, Toast
 from rumi.channels.telegram.polling.fields import OddField, flag, number, record, record_or_none, text_or_none
-from rumi.channels.telegram.polling.reading import Here, Stranger, Who
+from rumi.channels.telegram.polling.reading import Here, Read, Stranger, Who
 from rumi.channels.telegram.polling.strangers import Strangers
 from rumi.channels.telegram.polling.updates import RawUpdate, number_of
-from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
@@ -104,25 +104,20 @@ class Presses:
         self._strangers = strangers
         self._lines: dict[str, deque[Press]] = {}
 
-    def of_stranger(self, update: RawUpdate, stranger: Stranger) -> bool:
-        """Answer a stranger's press; return False if the update is none."""
-        query = record_or_none(update, "callback_query")
-        if query is not None:
-            self._strangers.pressed(stranger.user, text_or_none(query, "id") or "", stranger.language)
-        return query is not None
-
-    def said(self, update: RawUpdate, language: Language) -> None:
-        """Tell a person that what their button says was said, if the update is such a press."""
+    def react(self, update: RawUpdate, one: Read, who: Who) -> bool:
+        """End the animation of a reply's button; return False if the update is no press of one."""
         query = record_or_none(update, "callback_query")
         if query is None:
-            return
-        words = words_in(text_or_none(query, "data") or "")
+            return False
+        name = text_or_none(query, "id") or ""
+        if isinstance(one, Stranger):
+            self._strangers.pressed(one.user, name, one.language)
+            return True
         try:
-            self._sender.tell_nowait(
-                Toast(text_or_none(query, "id") or "", texts.button_said(language, words))
-            )
+            self._sender.tell_nowait(Toast(name, texts.button_received(one.language or who.default)))
         except (MailboxFull, ActorStopped):
             logger.info("nothing was said to a press: the sender has no room")
+        return True
 
     def take(self, press: Press, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
         """Handle a press. Never waits: a task that `start` starts does the slow part."""

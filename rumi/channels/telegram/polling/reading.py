@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from rumi import texts
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
-from rumi.channels.telegram.callback import words_in
+from rumi.channels.telegram.callback import button_in
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling.content import content_of
 from rumi.channels.telegram.polling.fields import (
@@ -99,6 +99,7 @@ class _Letter:
     attachments: tuple[Attachment, ...]
     answer: str | None
     album: str | None
+    button: str
 
 
 def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, hears: bool) -> list[Read]:
@@ -142,8 +143,10 @@ def _together(letter: _Letter) -> tuple[object, ...]:
 
 
 def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _Letter | None:
-    """Return the person's message in the update, if it has one; a press that says something is one."""
-    message = record_or_none(update, "message") or _pressed(update)
+    """Return the person's message in the update, if it has one; a press of a reply's button is one."""
+    query = record_or_none(update, "callback_query")
+    button = "" if query is None else button_in(text_or_none(query, "data") or "")
+    message = record_or_none(update, "message") if query is None else _pressed(query, button)
     sender = None if message is None else _person(message)
     if message is None or sender is None:
         return None
@@ -177,22 +180,24 @@ def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _
         private=private,
         language=language,
         text=words.text,
-        addressed=private or words.addressed or _answers_bot(message, me),
+        addressed=private or words.addressed or bool(button) or _answers_bot(message, me),
         attachments=tuple(attachments),
         answer=content.answer,
         album=text_or_none(message, "media_group_id"),
+        button=button,
     )
 
 
-def _pressed(update: RawUpdate) -> Fields | None:
-    """Return the message that a press of a button is, if the button says a command."""
-    query = record_or_none(update, "callback_query")
-    below = None if query is None else record_or_none(query, "message")
-    said = "" if query is None else words_in(text_or_none(query, "data") or "")
-    if query is None or below is None or not said:
+def _pressed(query: Fields, button: str) -> Fields | None:
+    """Return the message that the press of a button is; the journal knows its words."""
+    below = record_or_none(query, "message")
+    if below is None or not button:
         return None
     place = ("message_id", "chat", "message_thread_id", "is_topic_message")
-    return {**{name: below[name] for name in place if name in below}, "from": query.get("from"), "text": said}
+    return {name: below[name] for name in place if name in below} | {
+        "from": query.get("from"),
+        "text": button,
+    }
 
 
 def _words(source: str, text: str) -> list[Attachment]:
@@ -237,14 +242,17 @@ def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
     answer = next((letter.answer for letter in letters if letter.answer is not None), None)
     if answer is None and not attachments and not speaking.text.strip():
         answer = texts.greeting(last.language)  # only the bot's name
+    if last.button:
+        answer = texts.question_closed(last.language)  # unless the journal knows what it says
     return Incoming(
         update=update_of(last.update),
         chat=chat,
-        text=speaking.text,
+        text="" if last.button else speaking.text,
         language=last.language,
         admin=last.private and last.user in who.admins,
         origin=speaking.message,
         attachments=() if answer is not None else attachments,
         answer=answer,
         user=last.user,
+        button=last.button,
     )

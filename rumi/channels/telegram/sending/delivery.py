@@ -14,7 +14,6 @@ from actors import ActorError, ActorRef
 from rumi.cancellation_grace import with_grace
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
-from rumi.channels.telegram.callback import fits
 from rumi.channels.telegram.formatting import NOTHING, Part, format_reply
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.cutting import cut_plain
@@ -175,9 +174,7 @@ class Delivery:
         """Return the reply's buttons, which stand below its last message."""
         last = self._taken + 1 == len(self._parts) and len(self._pieces) == 1
         buttons = [
-            InlineKeyboardButton(label, callback_data=words)
-            for label, words in self._reply.buttons
-            if last and fits(words)
+            InlineKeyboardButton(each.label, callback_data=each.id) for each in self._reply.buttons if last
         ]
         rows = [buttons[at : at + IN_A_ROW] for at in range(0, len(buttons), IN_A_ROW)]
         return InlineKeyboardMarkup(rows) if rows else None

@@ -1,24 +1,33 @@
 """Calls that wait for a yes: which answers count, and how often."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 import trio
 
-from rumi.bots.parking import MOST_WAITING, Parked, ParkedCalls, parked_in, parked_json
+from rumi.agent import Parked, ParkedCalls
+from rumi.agent.parking import MOST_WAITING
 
 CALL = 'remember {"key": "boss"}'
 
 
 class Kept:
     def __init__(self) -> None:
-        self.times = 0
+        self.parked: dict[int, Parked] = {}
 
-    async def __call__(self) -> None:
+    async def __call__(self, parked: Sequence[Parked]) -> None:
         await trio.lowlevel.checkpoint()
-        self.times += 1
+        self.parked |= {each.number: each for each in parked}
+
+    def ask_all(self) -> list[Parked]:
+        """A message that asks for all of them is stored."""
+        self.parked = {number: replace(each, asked=True) for number, each in self.parked.items()}
+        return list(self.parked.values())
 
 
 def parked(*states: str) -> list[Parked]:
-    return [Parked(n, 1, f"call {n}", f"May I {n}?", state) for n, state in enumerate(states, 1)]  # type: ignore[arg-type]
+    return [Parked(n, f"call {n}", f"May I {n}?", state, asked=True) for n, state in enumerate(states, 1)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -37,35 +46,47 @@ def parked(*states: str) -> list[Parked]:
     ],
 )
 async def test_an_answer_names_its_calls(said: str, states: list[str]) -> None:
-    calls = ParkedCalls(parked("waits", "waits", "waits"), 2, Kept())
-    await calls.hear((said,))
-    assert [each.state for each in calls.parked] == states
+    calls = ParkedCalls(parked("waits", "waits", "waits"), Kept())
+    heard = await calls.hear((said,))
+    assert [each.state for each in calls.all] == states
+    assert [each.number for each in heard] == [n for n, state in enumerate(states, 1) if state != "waits"]
 
 
 async def test_a_yes_is_for_one_call_and_is_stored_before_it() -> None:
     keep = Kept()
-    calls = ParkedCalls([], 1, keep)
+    calls = ParkedCalls([], keep)
     assert "not done yet" in await calls.park(CALL, "May I?")
     assert "not done yet" in await calls.park(CALL, "May I?")
-    assert calls.asked() == [(1, "May I?")]
+    assert calls.to_ask() == [(1, "May I?")]
     assert not await calls.allowed(CALL)
-    next_one = ParkedCalls(parked_in({"parked": parked_json(calls.parked)}), 2, keep)
-    assert next_one.asked() == []
+    next_one = ParkedCalls(keep.ask_all(), keep)
+    assert next_one.to_ask() == []
     assert next_one.waiting() == [(1, "May I?")]
     await next_one.hear(("yes 1",))
     assert CALL in next_one.in_words()
-    times = keep.times
     assert await next_one.allowed(CALL)
-    assert keep.times == times + 1
+    assert keep.parked[1].state == "used"
     assert not await next_one.allowed(CALL)
     assert not await next_one.allowed('remember {"key": "other"}')
     await next_one.park(CALL, "May I?")
-    assert next_one.asked() == [(2, "May I?")]
+    assert next_one.to_ask() == [(2, "May I?")]
+
+
+async def test_a_call_that_nobody_has_seen_takes_no_yes_and_is_still_asked() -> None:
+    keep = Kept()
+    calls = ParkedCalls([], keep)
+    await calls.park(CALL, "May I?")
+    assert await calls.hear(("yes 1",)) == ()
+    assert not await calls.allowed(CALL)
+    after_a_kill = ParkedCalls(list(keep.parked.values()), keep)
+    assert after_a_kill.to_ask() == [(1, "May I?")]
 
 
 async def test_a_no_stays_a_no_and_an_old_answer_is_for_nothing_new() -> None:
-    calls = ParkedCalls([], 1, Kept())
+    keep = Kept()
+    calls = ParkedCalls([], keep)
     await calls.park(CALL, "May I?")
+    calls = ParkedCalls(keep.ask_all(), keep)
     await calls.hear(("no 1", "yes 2"))
     assert "said no" in await calls.park(CALL, "May I?")
     await calls.park("other {}", "May I?")
@@ -73,9 +94,9 @@ async def test_a_no_stays_a_no_and_an_old_answer_is_for_nothing_new() -> None:
 
 
 async def test_what_waits_is_bounded() -> None:
-    calls = ParkedCalls([], 1, Kept())
+    calls = ParkedCalls([], Kept())
     for number in range(MOST_WAITING + 5):
         said = await calls.park(f"call {number}", "May I?")
     assert "too much waits" in said
-    assert "too much waits" in await ParkedCalls([], 1, Kept()).park("x" * 5_000, "May I?")
-    assert len(calls.parked) == MOST_WAITING
+    assert "too much waits" in await ParkedCalls([], Kept()).park("x" * 5_000, "May I?")
+    assert len(calls.all) == MOST_WAITING

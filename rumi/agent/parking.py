@@ -1,13 +1,14 @@
-"""Calls that wait for a yes: a bot asks for them when its iteration ends, and goes on with other work.
+"""Calls that wait for a yes where no person is there: they are asked about when the turn ends, all in one
+message, and the turn goes on with other work.
 
 A person answers by number, such as `yes 2 3` or `yes 2 no 3`, so no answer can be for a call that nobody has
 seen.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias, get_args
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
 ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used"]
 
@@ -16,32 +17,38 @@ _CALL_CHARS: Final = 2_000
 _ANSWER: Final = re.compile(r"(yes|no|sí|si)((?:[\s,]+[0-9]{1,9})+)[\s,;.]*", re.IGNORECASE)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Parked:
-    """A call, the question that people read, and the iteration that asks it."""
+    """A call, the question that people read, and whether a stored message has `asked` it."""
 
     number: int
-    iteration: int
     call: str
     text: str
     state: ParkedState = "waits"
+    asked: bool = False
+
+
+Keep: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
 
 
 class ParkedCalls:
-    """The calls of a session that need a yes, in one iteration. `keep` stores them."""
+    """The parked calls of a chat or a task, oldest first. `keep` stores what is new or has changed."""
 
-    def __init__(self, parked: list[Parked], iteration: int, keep: Callable[[], Awaitable[None]]) -> None:
-        self.parked = parked
-        self._iteration = iteration
+    def __init__(self, parked: Sequence[Parked], keep: Keep) -> None:
+        self._parked = {each.number: each for each in parked}
         self._keep = keep
+
+    @property
+    def all(self) -> tuple[Parked, ...]:
+        """Return all of them."""
+        return tuple(self._parked.values())
 
     async def allowed(self, call: str) -> bool:
         """Return True if a person has said yes to exactly this call; that holds once, also after a kill."""
         found = self._last(call)
         if found is None or found.state != "allowed":
             return False
-        found.state = "used"
-        await self._keep()
+        await self._store(replace(found, state="used"))
         return True
 
     async def park(self, call: str, text: str) -> str:
@@ -54,15 +61,14 @@ class ParkedCalls:
                 return (
                     "it was not done, and the user is not asked: too much waits for an answer. Go on without"
                 )
-            self.parked.append(Parked(len(self.parked) + 1, self._iteration, call, text))
-            await self._keep()
+            await self._store(Parked(max(self._parked, default=0) + 1, call, text))
         return (
-            "it was not done yet: the user is asked when this iteration ends. Go on with other work, or end "
-            "the iteration. Once there is a yes, you are told, and then you make the call again"
+            "it was not done yet: the user is asked when you have ended this turn. Go on with other work, or "
+            "end it. Once there is a yes, you are told, and then you make the call again"
         )
 
-    async def hear(self, said: Sequence[str]) -> None:
-        """Take the answers among what people have said."""
+    async def hear(self, said: Sequence[str]) -> tuple[Parked, ...]:
+        """Take the answers among what people have said; return the calls that have one now."""
         answers: dict[int, ParkedState] = {}
         for text in map(str.strip, said):
             found = list(_ANSWER.finditer(text))
@@ -70,15 +76,21 @@ class ParkedCalls:
                 for word, numbers in (each.groups() for each in found):
                     state: ParkedState = "refused" if word.casefold() == "no" else "allowed"
                     answers |= dict.fromkeys(map(int, re.findall("[0-9]+", numbers)), state)
-        heard = [each for each in self._of("waits") if each.number in answers]
-        for each in heard:
-            each.state = answers[each.number]
+        heard = [
+            replace(each, state=answers[each.number])
+            for each in self._of("waits")
+            if each.asked and each.number in answers
+        ]
         if heard:
-            await self._keep()
+            await self._store(*heard)
+        return tuple(heard)
 
-    def asked(self) -> list[tuple[int, str]]:
-        """Return the number and the question of each call that this iteration has parked."""
-        return [(each.number, each.text) for each in self._of("waits") if each.iteration == self._iteration]
+    def to_ask(self) -> list[tuple[int, str]]:
+        """Return the number and the question of each call that no message has asked yet.
+
+        Who stores that message notes it in the same transaction.
+        """
+        return [(each.number, each.text) for each in self._of("waits") if not each.asked]
 
     def waiting(self) -> list[tuple[int, str]]:
         """Return the number and the question of each call that has no answer."""
@@ -98,19 +110,12 @@ class ParkedCalls:
                 lines += [head, *(f"- {each}" for each in calls)]
         return "\n".join(["<answers>", *lines, "</answers>"]) if lines else ""
 
+    async def _store(self, *parked: Parked) -> None:
+        self._parked |= {each.number: each for each in parked}
+        await self._keep(parked)
+
     def _of(self, state: ParkedState) -> list[Parked]:
-        return [each for each in self.parked if each.state == state]
+        return [each for each in self._parked.values() if each.state == state]
 
     def _last(self, call: str) -> Parked | None:
-        return next((each for each in reversed(self.parked) if each.call == call), None)
-
-
-def parked_json(parked: Sequence[Parked]) -> list[dict[str, Any]]:
-    """Return parked calls as JSON."""
-    return [asdict(each) for each in parked]
-
-
-def parked_in(kept: Mapping[str, Any]) -> list[Parked]:
-    """Return the parked calls of a stored state."""
-    found = [Parked(**each) for each in kept.get("parked", ())]
-    return [each for each in found if each.state in get_args(ParkedState)]
+        return next((each for each in reversed(self._parked.values()) if each.call == call), None)
