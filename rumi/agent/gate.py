@@ -33,8 +33,8 @@ class Parking(Protocol):
     wrote it.
     """
 
-    async def allowed(self, call: str) -> bool:
-        """Return True if a person has said yes to exactly this call; that holds once."""
+    async def allowed(self, call: str, question: Question) -> bool:
+        """Return True if a person has said yes to exactly this call, or to what its question asks."""
         ...
 
     async def park(self, call: str, text: str) -> str:
@@ -122,7 +122,7 @@ class Gate:
         if self._parking is None:
             return ToolResult(False, NOBODY)
         call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
-        if await self._parking.allowed(call):
+        if await self._parking.allowed(call, question):
             return None
         text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
         return ToolResult(False, await self._parking.park(call, text))

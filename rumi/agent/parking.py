@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used"]
+from rumi.tools import Question
+
+ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdrawn"]
 
 MOST_WAITING: Final = 20
 _CALL_CHARS: Final = 2_000
@@ -43,13 +45,21 @@ class ParkedCalls:
         """Return all of them."""
         return tuple(self._parked.values())
 
-    async def allowed(self, call: str) -> bool:
+    async def allowed(self, call: str, question: Question) -> bool:
         """Return True if a person has said yes to exactly this call; that holds once, also after a kill."""
         found = self._last(call)
         if found is None or found.state != "allowed":
             return False
-        await self._store(replace(found, state="used"))
+        await self.use(found)
         return True
+
+    async def use(self, parked: Parked) -> None:
+        """Note that a call's yes is used up."""
+        await self._store(replace(parked, state="used"))
+
+    async def withdraw(self, which: Callable[[Parked], bool]) -> None:
+        """Have calls wait no longer: an answer to one of them counts for nothing."""
+        await self._store(*(replace(each, state="withdrawn") for each in self._of("waits") if which(each)))
 
     async def park(self, call: str, text: str) -> str:
         """Have a call wait, and return what the model reads."""
@@ -81,8 +91,7 @@ class ParkedCalls:
             for each in self._of("waits")
             if each.asked and each.number in answers
         ]
-        if heard:
-            await self._store(*heard)
+        await self._store(*heard)
         return tuple(heard)
 
     def to_ask(self) -> list[tuple[int, str]]:
@@ -111,6 +120,8 @@ class ParkedCalls:
         return "\n".join(["<answers>", *lines, "</answers>"]) if lines else ""
 
     async def _store(self, *parked: Parked) -> None:
+        if not parked:
+            return
         self._parked |= {each.number: each for each in parked}
         await self._keep(parked)
 

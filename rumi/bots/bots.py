@@ -32,19 +32,26 @@ GO_ON: Final = "Work towards your goal."
 """What a bot is told that was given no other goal than its instructions."""
 
 
+PLAN: Final = "--plan"
+"""Before the goal of a `/bot`, it asks for a plan first."""
+
 MOST_SESSIONS: Final = 50
 """How many of a bot's last sessions can be looked at, and can go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a session begins: its goal, and what replaces the configuration; None and empty replace nothing."""
+    """How a session begins: its goal, and what replaces the configuration; None and empty replace nothing.
+
+    With `plan` it does nothing before a plan of its is approved.
+    """
 
     goal: str = ""
     iterations: int | None = None
     model: str = ""
     sandbox: str = ""
     budget: str = ""
+    plan: bool = False
 
     @classmethod
     def of(cls, request: Mapping[str, object]) -> "Start":
@@ -55,6 +62,7 @@ class Start:
             iterations=iterations if isinstance(iterations, int) and iterations >= 0 else None,
             model=str(request.get("model") or ""),
             sandbox=str(request.get("sandbox") or ""),
+            plan=bool(request.get("plan")),
         )
 
 
@@ -69,6 +77,7 @@ def session(config: BotConfig, start: Start, owner: str, chat: str, language: La
     options: dict[str, object] = {
         "sleep_secs": config.sleep_secs,
         "sandbox": access_of(config.name, start.sandbox or config.sandbox),
+        "plan": start.plan,
     }
     if budget is not None:
         options["budget"] = {"unit": budget.unit, "most": budget.most}
@@ -157,7 +166,9 @@ class Bots:
             await self.say(name, goal)
             return texts.bot_hears(language, name)
         config = await self._offload(partial(self.files.read, name))
-        task = session(config, Start(goal, model=message.model), owner, message.chat, language)
+        first, _, rest = goal.partition(" ")
+        start = Start(rest.strip() if first == PLAN else goal, model=message.model, plan=first == PLAN)
+        task = session(config, start, owner, message.chat, language)
         begun = await self.begin(replace(task, message=message.id))
         return texts.bot_begins(language, name, begun.id)
 
@@ -255,6 +266,7 @@ class Bots:
             options["iterations"] = _bounded(name, start.iterations and done + start.iterations, options)
         elif 0 < most <= done:
             options["iterations"] = done + most
+        options["plan"] = bool(options.get("plan")) or start.plan
         if start.sandbox:
             options["sandbox"] = access_of(name, start.sandbox)
         again = replace(task, options=json.dumps(options), model=start.model or task.model)

@@ -12,12 +12,24 @@ from rumi import texts
 from rumi.agent import ParkedCalls, Prompts, Reason
 from rumi.bots.config import BotConfig, access_of
 from rumi.bots.files import BotFiles
+from rumi.bots.plans import (
+    PROPOSE,
+    Approved,
+    Lapse,
+    Plan,
+    PlannedCalls,
+    PlannedFetch,
+    ProposePlan,
+    approved_in,
+    approved_json,
+    details_of,
+)
 from rumi.bots.prompt import in_short, instructions, place_in_words
 from rumi.bots.receipts import Checked, Claim, as_json, check_claims
 from rumi.bots.tools import AskUser, Session, SessionComplete, SessionHistory, Sleep, WriteSkill
 from rumi.budgets import amount_text
 from rumi.chat_ids import bot_key
-from rumi.journal import Ask, Button, IterationRecord, Iterations, KeepParked, LoadParked, ReadHistory
+from rumi.journal import Ask, Button, IterationRecord, Iterations, KeepParked, LoadParked, ReadHistory, Spent
 from rumi.memory import Ask as AskMemory
 from rumi.memory import Facts, memory_block
 from rumi.models import Message
@@ -26,6 +38,7 @@ from rumi.replacing import replace_file
 from rumi.research import Source, workspace_tools
 from rumi.sandbox import CommandPolicy
 from rumi.tasks import Again, Finished, TaskRoom, TaskWork
+from rumi.texts import Language
 from rumi.tools import (
     Bash,
     EditFile,
@@ -43,6 +56,11 @@ MOST_FAILURES: Final = 3
 """After so many iterations in a row without an answer of the model, the session fails."""
 
 MOST_ENTRIES: Final = 5_000
+
+PLAN_FIRST: Final = (
+    "The user wants a plan first: look at your files, call propose_plan, and end the iteration. You can do "
+    "nothing else before there is a yes. If the user asks for changes, propose the changed plan."
+)
 _STATE: Final = "session.json"
 
 
@@ -99,28 +117,46 @@ class BotKind:
             lambda parked: self.journal(KeepParked(room.key, tuple(parked))),
         )
         await parking.hear(room.task.said)
-        answers = parking.in_words()
-        tools = self._tools(room, config, session, before)
+        planned = PlannedCalls(
+            parking, session.plan, self.now, room.spent, partial(self._keep_plan, room, session)
+        )
+        await planned.begin()
+        plan, answers = planned.valid, parking.in_words()
+        planning = bool(options.get("plan")) and plan is None
+        place = place_in_words(number, most, _budget_left(options, room.spent()))
         yield TaskWork(
             instructions=instructions(
                 self.prompts.words["bot"],
                 self.sandbox if config.sandbox == "workspace-write" else "",
                 config,
                 skills,
-                (known.text, answers),
+                (known.text, plan.in_words(room.spent()) if plan is not None else "", answers),
                 before,
-                place_in_words(number, most, _budget_left(options, room)),
+                f"{place} {PLAN_FIRST}" if planning else place,
             ),
-            tools=tools,
-            finish=partial(self._finish, room, config, session, parking, most, options),
+            tools=self._tools(room, config, session, before, planning=planning, planned=plan is not None),
+            finish=partial(self._finish, room, config, session, planned, most, options),
             given=given_in(room.task.question),
             tainted=known.tainted or bool(answers) or any(each.tainted for each in before[-5:]),
-            parking=parking,
+            parking=planned,
+            max_calls=None if plan is None else plan.calls_left(room.spent()),
+            max_nano_usd=None if plan is None else plan.nano_left(room.spent()),
         )
 
     def _tools(
-        self, room: TaskRoom, config: BotConfig, session: Session, before: tuple[IterationRecord, ...]
+        self,
+        room: TaskRoom,
+        config: BotConfig,
+        session: Session,
+        before: tuple[IterationRecord, ...],
+        *,
+        planning: bool,
+        planned: bool,
     ) -> tuple[Tool, ...]:
+        """Return the tools of an iteration.
+
+        `planning`: a plan is wanted first, so nothing here has an effect. `planned`: one is approved.
+        """
         name, shell = room.task.bot, room.shell
         owner, language, tainted = bot_key(name), lambda: room.language, room.tainted
 
@@ -139,19 +175,27 @@ class BotKind:
         async def write(skill: str, description: str, text: str) -> None:
             await self.offload(partial(self.files.write_skill, name, skill, description, text))
 
-        files: tuple[Tool, ...] = workspace_tools(shell, nothing)
+        look: tuple[Tool, ...] = workspace_tools(shell, nothing)
+        speak: tuple[Tool, ...] = (
+            SessionHistory(history, lambda: any(each.tainted for each in before)),
+            Sleep(session),
+            AskUser(session),
+            ProposePlan(room.task.chat),
+        )
+        if planning:
+            return (*look, *speak)
         if config.sandbox == "workspace-write":
-            files = (Bash(shell, self.policy), ReadFile(shell), EditFile(shell), WriteFile(shell))
+            look = (Bash(shell, self.policy), ReadFile(shell), EditFile(shell), WriteFile(shell))
+        fetch = partial(self.web.fetch, room.key)
+        own = given_in("\n".join((room.task.question, *room.task.said)))
         return (
-            *files,
-            WebFetch(partial(self.web.fetch, room.key)),
+            *look,
+            PlannedFetch(fetch, own) if planned else WebFetch(fetch),
             WebSearch(partial(self.web.search, room.key)),
             RememberTool(self.memory, owner, room.key, tainted, language),
             ForgetTool(self.memory, owner, language),
             WriteSkill(write),
-            SessionHistory(history, lambda: any(each.tainted for each in before)),
-            Sleep(session),
-            AskUser(session),
+            *speak,
             SessionComplete(session, check, partial(self._keep, room)),
         )
 
@@ -182,6 +226,7 @@ class BotKind:
             claims=claims,
             complete=bool(kept.get("complete")),
             returned=bool(kept.get("returned")),
+            plan=approved_in(kept.get("plan")),
         )
 
     async def _keep(self, room: TaskRoom, session: Session) -> None:
@@ -190,6 +235,7 @@ class BotKind:
             "claims": as_json(session.claims),
             "complete": session.complete,
             "returned": session.returned,
+            "plan": approved_json(session.plan),
         }
 
         def write() -> None:
@@ -198,6 +244,10 @@ class BotKind:
 
         await self.offload(write)
 
+    async def _keep_plan(self, room: TaskRoom, session: Session, plan: Approved | None) -> None:
+        session.plan = plan
+        await self._keep(room, session)
+
     # The end of an iteration
 
     async def _finish(
@@ -205,15 +255,17 @@ class BotKind:
         room: TaskRoom,
         config: BotConfig,
         session: Session,
-        parking: ParkedCalls,
+        planned: PlannedCalls,
         most: int,
         options: Mapping[str, Any],
         answer: str,
         reason: Reason,
     ) -> Finished | Again:
-        task, number = room.task, len(room.iterations) + 1
+        task, number, parking = room.task, len(room.iterations) + 1, planned.calls
         language, summary = room.language, in_short(answer)
         report = {"bot": task.bot, "iterations": number, "claims": as_json(session.claims)}
+        if session.plan is not None:
+            report["plan"] = approved_json(session.plan)
 
         def end(text: str, how: str, state: Any) -> Finished:
             text = texts.bot_unanswered(language, text, parking.waiting())
@@ -228,7 +280,8 @@ class BotKind:
             said = answer.replace(config.stop_phrase, "").strip()
             text = texts.bot_claimed(language, said)
             return end(text, "stop_phrase", "succeeded")
-        if reason == "budget":
+        asks_again = await planned.ask_again(partial(_ask_again, language, task.chat))
+        if reason == "budget" and not asks_again:
             return end(texts.bot_limit(language, "budget", answer), "budget", "out_of_budget")
         failures = [each.reason == "model_error" for each in room.iterations[1 - MOST_FAILURES :]]
         if reason == "model_error" and len(failures) == MOST_FAILURES - 1 and all(failures):
@@ -237,7 +290,7 @@ class BotKind:
             return end(texts.bot_limit(language, "iterations", answer), "iterations", "out_of_budget")
         now = self.now()
         secs = session.sleep_s
-        if session.question:
+        if session.question or asks_again or (options.get("plan") and planned.waits):
             secs = self.limits.question_s
         elif secs is None:
             secs = float(options.get("sleep_secs", config.sleep_secs))
@@ -258,13 +311,18 @@ def _proved(room: TaskRoom, session: Session) -> str:
     return texts.bot_report(room.language, session.summary, rows)
 
 
-def _budget_left(options: Mapping[str, Any], room: TaskRoom) -> str:
+def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
+    question = texts.question(language, PROPOSE, details_of(plan, chat), tainted=False)
+    return texts.bot_plan_lapsed(language, why, question)
+
+
+def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:
     """Say what of the session's budget is left."""
     match options.get("budget"):
         case {"unit": "usd", "most": int(most)}:
-            left, unit = most - room.spent.nano_usd, "usd"
+            left, unit = most - spent.nano_usd, "usd"
         case {"unit": "tokens", "most": int(most)}:
-            left, unit = most - room.spent.prompt_tokens - room.spent.completion_tokens, "tokens"
+            left, unit = most - spent.prompt_tokens - spent.completion_tokens, "tokens"
         case _:
             return ""
     return f"Of its budget {amount_text(unit, max(0, left))} of {amount_text(unit, most)} are left."  # type: ignore[arg-type]

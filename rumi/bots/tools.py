@@ -7,6 +7,7 @@ from typing import Final
 import trio
 
 from rumi.bots.config import BotError
+from rumi.bots.plans import Approved
 from rumi.bots.receipts import Checked, Claim, claims_in
 from rumi.marked import one_line
 from rumi.models import ToolSpec
@@ -23,7 +24,7 @@ _TEXT: Final = {"type": "string"}
 class Session:
     """What a bot's tools note in an iteration: its end, its sleep, a question for people.
 
-    `returned` is True when false claims have been returned once.
+    `returned` is True when false claims have been returned once. `plan` is the approved one.
     """
 
     summary: str = ""
@@ -33,6 +34,7 @@ class Session:
     sleep_s: float | None = None
     question: str = ""
     options: tuple[str, ...] = ()
+    plan: Approved | None = None
 
 
 class _BotTool(Tool):

@@ -60,6 +60,7 @@ def create(name: str, description: str) -> None:
     is_flag=True,
     help="For scripts that openbot ran: a bot works in a folder of its own, where git is not asked for.",
 )
+@click.option("--plan", is_flag=True, help="Have it propose a plan first, and do nothing before your yes.")
 @click.option(
     "--background", is_flag=True, help="Print the session's number and exit; the report comes later."
 )
@@ -72,6 +73,7 @@ def run(
     sandbox: str,
     resume: int | None,
     skip_git_check: bool,
+    plan: bool,
     background: bool,
     as_json: bool,
 ) -> None:
@@ -81,7 +83,7 @@ def run(
     """
     from rumi.cli.bot_run import Run, run_bot
 
-    asked: dict[str, Any] = {"goal": prompt, "model": model, "sandbox": sandbox}
+    asked: dict[str, Any] = {"goal": prompt, "model": model, "sandbox": sandbox, "plan": plan}
     if iterations is not None:
         asked["iterations"] = iterations
     if resume is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -19,10 +19,9 @@ class TaskRoom:
 
     Of what people have `said`, the task has what this iteration reads, and nothing where it goes on in the
     middle. `workspace` is the folder of its sandbox, `files` one that only the program writes; neither has to
-    exist.
-    `context_tokens` is the model's maximum. `report` shows a step to people. Of a bot, `iterations` are those
-    that have ended, and `spent` is what its session has used so far. `tainted` returns True if the turn has
-    read something from outside.
+    exist. `context_tokens` is the model's maximum. `report` shows a step to people. Of a bot, `iterations`
+    are those that have ended, and `spent` returns what its session has used by now. `tainted` returns True
+    if the turn has read something from outside.
     """
 
     task: TaskRecord
@@ -35,7 +34,7 @@ class TaskRoom:
     context_tokens: int
     report: Callable[[str], None]
     iterations: tuple[IterationRecord, ...] = ()
-    spent: Spent = field(default_factory=Spent)
+    spent: Callable[[], Spent] = Spent
     tainted: Callable[[], bool] = lambda: False
 
 
@@ -73,7 +72,8 @@ class TaskWork:
 
     `before` came from outside; `given` are the addresses that the question gave. `sources` counts what was
     read so far. `finish` gets the model's answer, and how its turn ended. `tainted`: the instructions hold
-    something from outside. With `parking` calls that need a person's yes wait for one.
+    something from outside. With `parking` calls that need a person's yes wait for one. The turn makes at most
+    `max_calls` model calls, for at most `max_nano_usd` billionths of a USD and one call more.
     """
 
     instructions: str
@@ -84,6 +84,8 @@ class TaskWork:
     sources: Callable[[], int] = lambda: 0
     tainted: bool = False
     parking: Parking | None = None
+    max_calls: int | None = None
+    max_nano_usd: int | None = None
 
 
 class TaskKind(Protocol):

@@ -51,7 +51,7 @@ from rumi.journal import (
     TaskState,
 )
 from rumi.marked import one_line
-from rumi.models import Emit, Message, Model, ModelRequest, Reply, Usage, context_of
+from rumi.models import Emit, Message, Model, ModelError, ModelRequest, Reply, Usage, context_of
 from rumi.sandbox import Command, CommandResult, SandboxError, may_write
 from rumi.tasks.kinds import Again, Outcome, TaskRoom, TaskWork
 from rumi.tasks.services import TaskServices
@@ -313,11 +313,12 @@ class Task(Actor[TaskMessage]):
                 context_tokens=context_of(model, services.limits.context_tokens),
                 report=self._progress,
                 iterations=self._done,
-                spent=self._spent,
+                spent=lambda: self._spent,
                 tainted=lambda: self._tainted,
             )
             async with services.kinds[record.kind].open(room) as work:
-                return await self._think(record, work, Metered(model, self._calls_model, self._used_model))
+                calls = partial(self._calls_model, self._spent.calls, work.max_calls)
+                return await self._think(record, work, Metered(model, calls, self._used_model))
         except RumiError as error:
             text = f"❌ {texts.told_error(language, error)}"
             return Outcome("failed", text, json.dumps({"error": error.to_json()}, ensure_ascii=False))
@@ -344,7 +345,7 @@ class Task(Actor[TaskMessage]):
                 history=(*work.before, *complete([entry.message for entry in self._entries])),
                 model=model,
                 tools=work.tools,
-                limits=self._limits(),
+                limits=self._limits(work),
                 language=record.language,
                 context_tokens=self._services.limits.context_tokens,
                 tainted=self._tainted,
@@ -377,18 +378,25 @@ class Task(Actor[TaskMessage]):
         marked = (await ask(Load(key, 1))).files_tainted
         return FileMarks(marked, lambda: self._tainted, partial(ask, MarkFiles(key, True)))
 
-    def _limits(self) -> TurnLimits:
-        """Return what is left of the task's budget, or of that of a bot's iteration."""
+    def _limits(self, work: TaskWork) -> TurnLimits:
+        """Return what is left of the task's budget, or of that of a bot's iteration.
+
+        The last of the work's own model calls is left for the answer.
+        """
         limits, spent = self._services.limits, self._of_turn
         whole_s = limits.turn.timeout_s
         tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
         most_nano = limits.turn.max_nano_usd
+        left_nano = [] if most_nano is None else [max(1, most_nano - spent.nano_usd)]
+        left_nano += [] if work.max_nano_usd is None else [max(1, work.max_nano_usd)]
+        left_calls = [limits.turn.max_turns - spent.calls]
+        left_calls += [] if work.max_calls is None else [work.max_calls - 1]
         return replace(
             limits.turn,
-            max_turns=max(1, limits.turn.max_turns - spent.calls),
+            max_turns=max(1, min(left_calls)),
             timeout_s=max(min(LEAST_LEFT_S, whole_s), whole_s - spent.seconds),
             max_tokens=max(1, tokens),
-            max_nano_usd=None if most_nano is None else max(1, most_nano - spent.nano_usd),
+            max_nano_usd=min(left_nano, default=None),
         )
 
     async def _keep(self, *kept: Kept, heard: int = 0) -> None:
@@ -428,7 +436,14 @@ class Task(Actor[TaskMessage]):
         self._services.stepped(self._id, self._step)
         self._report(self._step)
 
-    def _calls_model(self) -> None:
+    def _calls_model(self, before: int, most: int | None) -> None:
+        """Count a model call.
+
+        Raises:
+            ModelError: The work may make no more.
+        """
+        if most is not None and self._spent.calls - before >= most:
+            raise ModelError("budget", "The model calls of the plan are used up.")
         self._spent = replace(self._spent, calls=self._spent.calls + 1)
 
     def _used_model(self, reply: Reply) -> None:

@@ -1,6 +1,7 @@
 """What people read about bots."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rumi.texts.language import Language, pick
 from rumi.texts.operating import short_duration
@@ -100,6 +101,19 @@ def bot_buttons(
             (f"❌ {number}", f"/bot {name} {no} {number}"),
         ]
     return tuple(buttons)
+
+
+def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"], question: str) -> str:
+    """Return the question whether a plan that allows nothing any more may go on, with the plan."""
+    reason = {
+        "expired": pick(language, "El plan venció.", "The plan has expired."),
+        "calls": pick(
+            language, "Se usaron las llamadas al modelo del plan.", "The model calls of the plan are used up."
+        ),
+        "money": pick(language, "Se usó el dinero del plan.", "The money of the plan is used up."),
+    }[why]
+    again = pick(language, "¿Otra vez lo mismo?", "The same once more?")
+    return f"{reason} {again} {question}"
 
 
 def bot_sleeps(language: Language, seconds: float) -> str:
@@ -218,8 +232,8 @@ def bots_refused(language: Language) -> str:
     """Say that somebody may not run bots."""
     return pick(
         language,
-        "Acá no podés usar bots. Quien administra lo decide con [bots] allowed.",
-        "You may not run bots here. Whoever runs this installation decides that with [bots] allowed.",
+        "Acá no podés usar bots. `[bots] allowed` en config.toml dice quién puede.",
+        "You may not run bots here. `[bots] allowed` in config.toml says who may.",
     )
 
 

@@ -16,6 +16,7 @@ Deed: TypeAlias = Literal[
     "unschedule",
     "start_bot",
     "write_skill",
+    "propose_plan",
 ]
 
 
@@ -35,6 +36,10 @@ _DEEDS: dict[Deed, tuple[str, str]] = {
     "schedule": ("programar esto para más tarde", "schedule this for later"),
     "unschedule": ("borrar este programa", "delete this schedule"),
     "start_bot": ("arrancar este bot, que trabaja solo", "start this bot, which works on its own"),
+    "propose_plan": (
+        "trabajar según este plan, sin preguntar más por lo que dice",
+        "work by this plan, without asking again for what it says",
+    ),
     "write_skill": ("guardar esta forma de trabajar", "keep this way of working"),
 }
 
@@ -52,6 +57,11 @@ _DETAILS = {
     "in_minutes": ("en minutos", "in minutes"),
     "cron": ("cron", "cron"),
     "id": ("número", "number"),
+    "hosts": ("servidores, y cuántas veces", "hosts, and how often"),
+    "recipient": ("el informe va a", "the report goes to"),
+    "model_calls": ("llamadas al modelo, como máximo", "model calls, at most"),
+    "money": ("dinero, como máximo", "money, at most"),
+    "hours": ("vale, en horas", "holds, in hours"),
 }
 
 

@@ -8,7 +8,9 @@ import trio
 
 from rumi.agent import Parked, ParkedCalls
 from rumi.agent.parking import MOST_WAITING
+from rumi.tools import Question
 
+MAY_I = Question("remember", {"key": "boss"})
 CALL = 'remember {"key": "boss"}'
 
 
@@ -58,16 +60,16 @@ async def test_a_yes_is_for_one_call_and_is_stored_before_it() -> None:
     assert "not done yet" in await calls.park(CALL, "May I?")
     assert "not done yet" in await calls.park(CALL, "May I?")
     assert calls.to_ask() == [(1, "May I?")]
-    assert not await calls.allowed(CALL)
+    assert not await calls.allowed(CALL, MAY_I)
     next_one = ParkedCalls(keep.ask_all(), keep)
     assert next_one.to_ask() == []
     assert next_one.waiting() == [(1, "May I?")]
     await next_one.hear(("yes 1",))
     assert CALL in next_one.in_words()
-    assert await next_one.allowed(CALL)
+    assert await next_one.allowed(CALL, MAY_I)
     assert keep.parked[1].state == "used"
-    assert not await next_one.allowed(CALL)
-    assert not await next_one.allowed('remember {"key": "other"}')
+    assert not await next_one.allowed(CALL, MAY_I)
+    assert not await next_one.allowed('remember {"key": "other"}', MAY_I)
     await next_one.park(CALL, "May I?")
     assert next_one.to_ask() == [(2, "May I?")]
 
@@ -77,7 +79,7 @@ async def test_a_call_that_nobody_has_seen_takes_no_yes_and_is_still_asked() -> 
     calls = ParkedCalls([], keep)
     await calls.park(CALL, "May I?")
     assert await calls.hear(("yes 1",)) == ()
-    assert not await calls.allowed(CALL)
+    assert not await calls.allowed(CALL, MAY_I)
     after_a_kill = ParkedCalls(list(keep.parked.values()), keep)
     assert after_a_kill.to_ask() == [(1, "May I?")]
 
