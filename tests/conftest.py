@@ -5,6 +5,7 @@ import gc
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ from xdist.scheduler import LoadScopeScheduling
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
+
+# A shell without job control starts programs in the background deaf to Ctrl-C, and so are all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REQUIRED = frozenset(os.environ.get("RUMI_TESTS_REQUIRE", "").split(","))
 """What may not be missing: where it is, a skip is a failure."""
