@@ -64,6 +64,16 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"read_file {get('path')}:{get('offset')}"
         case "read_file" | "edit_file" | "write_file" | "send_file" as name:
             return f"{name} {get('path')}"
+        case "ask_user":
+            return f"ask_user “{get('question')}”"
+        case "propose_plan":
+            return "propose_plan"
+        case "session_complete":
+            return f"session_complete “{get('summary')}”"
+        case "sleep":
+            return f"sleep {get('seconds')} s: {get('reason')}"
+        case "write_skill":
+            return f"write_skill {get('name')}: {get('description')}"
         case name if name.startswith("git_"):
             return " ".join([name, *(clean(str(each)) for each in started.arguments.values())])
         case name:

@@ -110,7 +110,7 @@ async def run(
                 case {"began": int(id)}:
                     began(id)
                 case {"step": str(text)}:
-                    step(_plain(text))
+                    step("\n".join(_plain(line) for line in text.split("\n")))
                 case {"ended": dict(task)}:
                     return task
                 case {"error": str(_)} as answer:
