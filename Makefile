@@ -34,8 +34,8 @@ simulate: $(READY)
 # What `make test` leaves out: the planted faults, what needs the processors for itself, and 2,000 histories,
 # always the same ones, of which `make test` plays the first 50.
 histories: $(READY)
-	$(BIN)/pytest $(PARALLEL) -m long tests/simulation tests/schedules
-	$(BIN)/pytest -m long --ignore tests/simulation --ignore tests/schedules
+	$(BIN)/pytest $(PARALLEL) -m long tests/simulation tests/schedules tests/bots
+	$(BIN)/pytest -m long --ignore tests/simulation --ignore tests/schedules --ignore tests/bots
 	SIMULATIONS=2000 $(BIN)/pytest tests/simulation/test_histories.py
 
 # The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.

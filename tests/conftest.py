@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-# A shell without job control starts programs in the background deaf to Ctrl-C, and so are all that they start.
+# A shell without job control starts programs in the background deaf to Ctrl-C, with all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REQUIRED = frozenset(os.environ.get("RUMI_TESTS_REQUIRE", "").split(","))

@@ -18,7 +18,7 @@ from rumi.tasks.task import Task, WakeTask
 from tests.bots.weeks import play
 from tests.schedules.month import finds
 
-SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 60))]
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 60))]
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +95,7 @@ def forgets_what_was_done(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Task, "started", blank)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "plant",
     [

@@ -172,6 +172,7 @@ def test_a_home_that_is_read_only_is_one_sentence_and_exit_2_in_every_command(di
         subprocess.run(["mount", "-o", "remount,rw", str(mounted)], check=True)
 
 
+@pytest.mark.long
 def test_a_program_whose_database_is_locked_for_long_goes_on_when_it_is_free(disk: Program) -> None:
     process = disk.start("chat", "--model", "offline")
     try:
@@ -191,6 +192,7 @@ def test_a_program_whose_database_is_locked_for_long_goes_on_when_it_is_free(dis
         process.communicate()
 
 
+@pytest.mark.long
 def test_a_program_whose_database_was_deleted_says_so_and_takes_nothing(disk: Program) -> None:
     process = disk.start("chat", "--model", "offline")
     try:

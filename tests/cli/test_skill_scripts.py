@@ -64,6 +64,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Program]
         subprocess.run(["docker", "rmi", "--force", image], capture_output=True, check=True)
 
 
+@pytest.mark.long
 async def test_skills_of_public_collections_work_unchanged(program: Program) -> None:
     home = Home(program.home)
     user = sandbox_user(home.installation(), home.root)

@@ -224,6 +224,7 @@ async def test_the_next_process_keeps_a_windows_model_and_loads_nothing_from_its
         assert await person.process.wait() == 0
 
 
+@pytest.mark.long
 async def test_closing_any_terminal_ends_no_other_ones_turn_and_its_own_goes_on(bubblewrap: Program) -> None:
     bubblewrap.env |= {"RUMI_SESSION__LINGER_S": "1", "RUMI_SANDBOX__POLICY": "open"}
     workspace = bubblewrap.home / "workspace" / "cli"

@@ -15,6 +15,7 @@ from docs.making.page import CONFIG, Installation
 pytestmark = pytest.mark.bubblewrap
 
 
+@pytest.mark.long
 def test_the_program_ends_with_a_window_open_and_says_when_its_port_is_taken(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)

@@ -66,6 +66,7 @@ async def box(image: str, home: Path) -> AsyncIterator[Box]:
         yield Box(await engine.create(chat, workspace), workspace)
 
 
+@pytest.mark.long
 async def test_python_has_its_standard_library(box: Box) -> None:
     modules = (
         "asyncio, bz2, ctypes, decimal, hashlib, json, lzma, sqlite3, ssl, uuid, venv, xml.etree, zipfile"

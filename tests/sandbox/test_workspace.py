@@ -204,6 +204,7 @@ def test_files_that_vanish_meanwhile_do_not_disturb(workspace: Path) -> None:
         thread.join()
 
 
+@pytest.mark.long
 def test_fifty_thousand_files_are_counted(workspace: Path) -> None:
     for folder in range(50):
         (workspace / str(folder)).mkdir()
@@ -323,6 +324,7 @@ def test_clearing_reaches_any_depth(workspace: Path) -> None:
     assert list(workspace.iterdir()) == []
 
 
+@pytest.mark.long
 def test_clearing_many_folders_takes_no_longer_than_there_are_folders(workspace: Path) -> None:
     for number in range(5000):
         (workspace / str(number)).mkdir()

@@ -15,6 +15,8 @@ BOTS: Final[dict[str, str]] = {
     "At most so many; 0 is no limit.": "Como mucho tantas; 0 es sin límite.",
     "read-only or workspace-write.": "read-only o workspace-write.",
     "Go on with a session that has ended before its goal: this one, or the last.": "Sigue con una sesión que terminó antes de su objetivo: esta, o la última.",
+    "Have it propose a plan first, and do nothing before your yes.": "Que primero proponga un plan, y no haga nada antes de tu sí.",
+    "The model calls of the plan are used up.": "Se usaron las llamadas al modelo del plan.",
     "For scripts that openbot ran: a bot works in a folder of its own, where git is not asked for.": "Para scripts que corría openbot: un bot trabaja en su propia carpeta, donde no se pregunta por git.",
     "Print the session's number and exit; the report comes later.": "Imprime el número de la sesión y termina; el informe llega después.",
     "List the bots: name, state of the last session, description.": "Lista los bots: nombre, estado de la última sesión, descripción.",
