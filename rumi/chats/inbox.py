@@ -339,6 +339,11 @@ class Inbox:
         untold = self._services.pending.untold
         return frozenset((chat, number) for chat, numbers in untold.items() for number in numbers)
 
+    def at_work(self, chat: str) -> int:
+        """Return the number of the message that the chat's turn works on; 0 if none runs."""
+        started = self._services.hub.turn(chat).started
+        return 0 if started is None else started.what.message
+
     async def stop_all(self, messages: Collection[tuple[str, int]]) -> None:
         """Stop the turns of the chats that these messages are in, and what waits for one there.
 

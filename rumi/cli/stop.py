@@ -5,7 +5,9 @@ import click
 
 @click.command()
 @click.argument("chat", required=False)
-@click.option("--all", "everything", is_flag=True, help="Stop all turns and tasks, of all chats.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Stop all turns, tasks and bots, and pause all schedules."
+)
 def command(chat: str | None, everything: bool) -> None:
     """Stop what CHAT is doing, like /stop in it. If nothing runs, that is not an error."""
     from rumi.cli.attach import say

@@ -58,6 +58,7 @@ class Schedules(StoredSchedules):
         self.next_at = float("inf")
         self.to_look = trio.Event()
         self.fired = trio.Event()
+        self._firing = trio.Lock()
 
     # For chats
 
@@ -162,14 +163,23 @@ class Schedules(StoredSchedules):
 
     async def do(self, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
         """Do fires, and hand what they have stored to chats and tasks."""
-        done = await self.services.journal.ask(Fire(firings))
-        for firing, fired in zip(firings, done, strict=True):
-            if fired.task is not None:
-                self.services.tasks.begun(fired.task)
-            if fired.message is not None:
-                self.services.wake(fired.message)
-            self._note(firing, fired)
+        async with self._firing:
+            done = await self.services.journal.ask(Fire(firings))
+            for firing, fired in zip(firings, done, strict=True):
+                if fired.task is not None:
+                    self.services.tasks.begun(fired.task)
+                if fired.message is not None:
+                    self.services.wake(fired.message)
+                self._note(firing, fired)
         return done
+
+    async def pause_all(self) -> int:
+        """Pause all active schedules, of all owners; return how many there were.
+
+        What fires were stored before is handed to chats and tasks when this returns.
+        """
+        async with self._firing:
+            return await super().pause_all()
 
     def _note(self, firing: Firing, fired: Fired) -> None:
         what = "missed" if firing.missed else "fired" if fired.message or fired.task else ""

@@ -56,6 +56,9 @@ MOST_ID: Final = 2**63 - 1
 WRITE_S: Final = 5.0
 """How long one who leaves waits for the journal to write a task."""
 
+AGAIN_S: Final = 2.0
+"""How long those who stop tasks wait until they tell them again: an actor may crash over it."""
+
 SWEEP_S: Final = 3600.0
 """How often to look for tasks that are older than they have to be kept."""
 
@@ -354,22 +357,25 @@ class Tasks(StoredTasks):
         """Return the session of a bot that has not ended, if there is one."""
         return next((task for task in self._open.values() if task.bot == bot), None)
 
-    def open_ids(self) -> frozenset[int]:
-        """Return the numbers of the tasks that have not ended."""
-        return frozenset(self._open)
+    def open_tasks(self) -> dict[int, TaskRecord]:
+        """Return the tasks that have not ended, by number."""
+        return dict(self._open)
 
     async def stop_all(self, ids: Collection[int]) -> None:
         """Stop these tasks, and return when they have ended; their results follow."""
 
         async def stop(id: int) -> None:
-            with suppress(RumiError):  # it has ended meanwhile
+            with suppress(RumiError, ActorError):  # it has ended meanwhile, or is told again
                 await self.stop(id)
 
-        async with trio.open_nursery() as nursery:
-            for id in ids:
-                nursery.start_soon(stop, id)
-        while self._open.keys() & set(ids):
-            await self._changed.wait()
+        left = set(ids)
+        while left := left & self._open.keys():
+            async with trio.open_nursery() as nursery:
+                for id in left:
+                    nursery.start_soon(stop, id)
+            with trio.move_on_after(AGAIN_S):
+                while left & self._open.keys():
+                    await self._changed.wait()
 
     # For its actors
 

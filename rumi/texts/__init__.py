@@ -121,9 +121,7 @@ from rumi.texts.replies import (
     reset,
     reset_needs_yes,
     restarted,
-    stop_all_refused,
     stopped,
-    stopped_all,
     unknown_command,
     ways_on,
 )
@@ -167,6 +165,7 @@ from rumi.texts.skills import (
     skills_off,
     skills_wrong,
 )
+from rumi.texts.stopping import stop_all_refused, stopped_all
 from rumi.texts.storage import (
     cannot_start_on_full_disk,
     kept_at_telegram,

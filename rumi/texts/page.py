@@ -140,8 +140,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "stop": ("Detener", "Stop"),
     "stop_all": ("Detener todo", "Stop everything"),
     "stop_all_sure": (
-        "¿Todos los turnos y tareas, de todos los chats? Pulsá otra vez",
-        "All turns and tasks, of all chats? Press again",
+        "¿Todos los turnos, tareas, bots y horarios? Pulsá otra vez",
+        "All turns, tasks, bots and schedules? Press again",
     ),
     "stopped_at": ("terminó: {reason}", "ended: {reason}"),
     "talk": ("Charla", "Talk"),

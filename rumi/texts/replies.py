@@ -1,6 +1,6 @@
 """What a chat says, wherever it is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from rumi.texts.language import Language, pick
@@ -47,57 +47,6 @@ def dropped(language: Language, count: int) -> str:
 def stopped(language: Language) -> str:
     """Say that the turn was stopped."""
     return pick(language, "⏹ Operación cancelada.", "⏹ Stopped.")
-
-
-def stop_all_refused(language: Language) -> str:
-    """Say that only an admin may stop everything."""
-    return pick(
-        language,
-        "Solo un administrador puede detener todo. /stop detiene lo que hago acá.",
-        "Only an admin may stop everything. /stop stops what I am doing here.",
-    )
-
-
-def stopped_all(
-    language: Language,
-    turns: int,
-    tasks: int,
-    paused: Mapping[str, int],
-    chats_left: Sequence[str],
-    tasks_left: Sequence[int],
-) -> str:
-    """Say what was stopped and paused, and what is left: chats that still work, and numbers of tasks."""
-    if chats_left or tasks_left:
-        names = ", ".join((*chats_left, *(f"#{id}" for id in tasks_left)))
-        return pick(
-            language,
-            f"⚠️ Todavía no terminó: {names}. Sigo deteniéndolo; mirá /status o rumi status.",
-            f"⚠️ Not ended yet: {names}. It is still being stopped; look at /status or rumi status.",
-        )
-    said = [
-        pick(
-            language,
-            f"⏹ Detuve {_number(turns, 'turno', 'turnos')} y {_number(tasks, 'tarea', 'tareas')}."
-            " No queda ningún proceso.",
-            f"⏹ Stopped {_number(turns, 'turn', 'turns')} and {_number(tasks, 'task', 'tasks')}."
-            " No process is left.",
-        )
-    ]
-    said += [_paused(language, name, count) for name, count in paused.items() if count]
-    return "\n".join(said)
-
-
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
-
-
-def _paused(language: Language, name: str, count: int) -> str:
-    es = {"schedules": "recordatorios y horarios", "bots": "bots"}.get(name, name)
-    return pick(
-        language,
-        f"Pausé {count} {es}; /{name} los muestra y los reanuda.",
-        f"Paused {count} {name}; /{name} lists and resumes them.",
-    )
 
 
 def nothing_running(language: Language) -> str:

@@ -126,7 +126,7 @@ def test_the_button_for_everything_asks_and_stops_the_turns_of_all_chats(page: P
     expect(page.locator("#stop")).to_be_enabled()
     expect(page.locator("#chats tbody tr")).to_have_count(2)
     page.click("#stop-all")
-    expect(page.locator("#stop-all")).to_have_text("All turns and tasks, of all chats? Press again")
+    expect(page.locator("#stop-all")).to_have_text("All turns, tasks, bots and schedules? Press again")
     expect(page.locator("#stop")).to_be_enabled()
     page.click("#stop-all")
     expect(page.locator("#log")).to_contain_text("⏹ Stopped 2 turns and 0 tasks. No process is left.")

@@ -87,7 +87,7 @@ COMMANDS: Final[dict[str, str]] = {
     "JSON lines, with every field.": "Líneas JSON, con todos los campos.",
     "Turns, tools, failures, tokens and time by chat and day.": "Turnos, herramientas, fallas, tokens y tiempo por chat y día.",
     # rumi stop, rumi reset
-    "Stop all turns and tasks, of all chats.": "Detiene todos los turnos y tareas, de todos los chats.",
+    "Stop all turns, tasks and bots, and pause all schedules.": "Detiene todos los turnos, tareas y bots, y pausa todos los horarios.",
     "Name a chat, or use --all.": "Nombrá un chat, o usá --all.",
     "Stop what a chat is doing, like /stop in it.": "Cortar lo que hace un chat, como /stop en él.",
     "Stop what CHAT is doing, like /stop in it. If nothing runs, that is not an error.": "Corta lo que hace CHAT, como /stop en él. Si no hay nada que cortar, no es un error.",
