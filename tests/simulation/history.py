@@ -28,6 +28,7 @@ from tests.simulation.people import People
 from tests.simulation.places import BASIC_GROUP, Place, by_chat, settle_places
 from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
+from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
@@ -112,6 +113,7 @@ class History:
         places = by_chat(self.all_places)
         self.asking = Asking(world, places)
         self.doings = Doings(world, self.book, places, lambda *work: self._nursery.start_soon(*work))
+        self.stops = Stops(world, self.book, self.daemon, self.doings, lambda: self.witness.turn_now)
         self.purse = Purse(world)
         self.witness = Witness(
             world,
@@ -119,6 +121,7 @@ class History:
             self.daemon,
             self.asking,
             self.doings,
+            self.stops,
             lambda asked: self._nursery.start_soon(self.answering.react, asked),
         )
         self.setting = Setting(
@@ -132,6 +135,7 @@ class History:
             self.latency,
             self.asking,
             self.doings,
+            self.stops,
             self.purse,
         )
         self.starts: list[float] = []
@@ -173,10 +177,12 @@ class History:
         deeds = self.world.random.randint(5, 14)
         if self.world.stuck is not None:
             deeds *= 2
-        if self.world.tasks:
+        if self.world.tasks or self.world.stops:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.people.live, self.places, deeds)
                 nursery.start_soon(self.doings.live, self.people, self.places)
+                if self.world.stops:
+                    nursery.start_soon(self.stops.live, self.people, self.places)
         else:
             await self.people.live(self.places, deeds)
         self._done.set()
@@ -219,6 +225,8 @@ class History:
             )
         if early and self.world.tasks and (about_tasks := self.doings.draw_death()) is not None:
             end, death = "moment", about_tasks
+        if early and (about_stops := self.stops.draw_death()) is not None:
+            end, death = "moment", about_stops
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())

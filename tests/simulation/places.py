@@ -82,6 +82,11 @@ class Place:
     def private(self) -> bool:
         return self.room.person is not None
 
+    @property
+    def has_admin(self) -> bool:
+        """Whether an admin may talk here."""
+        return any(person.id == ANN for person in self.people)
+
     def holds(self, message: Message) -> bool:
         """Whether a message of the room stands here."""
         return not self.room.forum or message.topic == self.topic

@@ -29,6 +29,7 @@ from rumi.chats import (
     Inbox,
     PendingMessages,
     Publisher,
+    RoomCommands,
     Workspaces,
     add_chats,
     add_lessons,
@@ -39,6 +40,7 @@ from rumi.memory import Memory, asking, extract
 from rumi.models import ModelSet
 from rumi.sandbox import SandboxLimits, add_sandboxes
 from rumi.sandbox.disk import Disk as FileSystem
+from rumi.stopping import Everything
 from rumi.tasks import Tasks, TaskServices
 from rumi.tasks import places as places_of
 from rumi.texts import Language
@@ -52,6 +54,7 @@ from tests.simulation.money import RULES, Purse
 from tests.simulation.outside import tools_of
 from tests.simulation.places import WHO, WHOLE_STATUS, Place
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
+from tests.simulation.stopping import Stops, WatchedEverything
 from tests.simulation.tasks import KIND, LIMITS, Delegate, Doings, Looking, TaskModel
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
@@ -113,6 +116,7 @@ class Setting:
     latency: tuple[float, float]
     asking: Asking
     doings: Doings
+    stops: Stops
     purse: Purse
     begun: Counter[str] = field(default_factory=Counter)
 
@@ -136,6 +140,7 @@ class Process:
         self.scope = trio.CancelScope()
         self.callers: trio.Nursery
         """For whoever calls from outside: they hear when the process ends."""
+        self.everything: Everything
         self._task: trio.lowlevel.Task | None = None
         self._setting = setting
         self.client = Client(setting.daemon)
@@ -208,7 +213,7 @@ class Process:
         workspaces = Workspaces(home.workspaces, disk)
         lessons = add_lessons(self.root, journal, context, extract)
         self.tasks: Tasks | None = None
-        if world.tasks:
+        if world.tasks or world.stops:
             task_services = TaskServices(
                 journal=journal,
                 sandboxes=self.sandboxes,
@@ -225,6 +230,7 @@ class Process:
                 stepped=lambda id, step: None,
             )
             self.tasks = Tasks(self.root, task_services, BUILT_IN)
+        rooms: dict[str, RoomCommands] = {} if self.tasks is None else {"tasks": self.tasks}
         self.services = ChatServices(
             journal=journal,
             sandboxes=self.sandboxes,
@@ -239,10 +245,13 @@ class Process:
                 if self.budgets is None
                 else {"notices": self.budgets.notices, "noticed": self.budgets.told}
             ),
-            rooms={} if self.tasks is None else {"tasks": self.tasks},
+            rooms=rooms,
             **({} if self.tasks is None else {"running_tasks": self.tasks.running}),
         )
         self.inbox: Inbox = add_chats(self.root, self.services, whole_status=lambda: WHOLE_STATUS)
+        if self.tasks is not None:
+            self.everything = Everything(self.inbox, self.tasks, BUILT_IN)
+            rooms["everything"] = WatchedEverything(self.everything, self, setting.stops)
         self.telegram.add_receiver(self.root, self.inbox, journal, hub)
 
     def _model_for(self, chat: str, language: Language, chosen: str) -> Model | TaskModel:

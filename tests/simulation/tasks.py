@@ -286,7 +286,7 @@ class Doings:
                 complain(f"{name} brings {len(told)} results, and not {len(wanted)}: {told}")
             if owner != BUILT_IN.owner_of(chat):
                 complain(f"{name} belongs to {owner}")
-            if state == "stopped" and not attached and not self._stopped_by(id, owner):
+            if state == "stopped" and not attached and not (self._stopped_by(id, owner) or self._world.stops):
                 complain(f"{name} was stopped by nobody of {owner}")
             if state == "interrupted" and (undisturbed or not attached):
                 complain(f"{name} was interrupted by nothing")
@@ -338,7 +338,7 @@ class Doings:
         """Another owner's number is unknown, and what is told of the own ones is true."""
         rows = self._book.ask(
             "SELECT messages.chat, messages.text, outbox.text, outbox.created FROM messages"
-            " JOIN outbox ON reply = outbox.id WHERE messages.text LIKE '/stop _%'"
+            " JOIN outbox ON reply = outbox.id WHERE messages.text GLOB '/stop [0-9]*'"
         )
         tasks = {
             id: (owner, ended) for id, owner, ended in self._book.ask("SELECT id, owner, ended FROM tasks")

@@ -28,6 +28,7 @@ WHATEVER_HAPPENS = (
     "rate limits",
     "writes on a full disk",
     *("queued", "dropped", "steps"),
+    *("stop all", "stopped all", "stop all in vain"),
     *("repeated", "left behind", "excused by a violent end"),
 )
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import pytest
 import trio
 
-from rumi import texts
+from rumi import stopping, texts
 from rumi.agent import acting, gate
 from rumi.agent.events import ToolProgress
 from rumi.agent.gate import Gate
@@ -509,6 +509,34 @@ def repeats_calls_of_tasks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(task, "complete", without_them)
 
 
+def says_that_all_has_ended_before_it_has(patch: pytest.MonkeyPatch) -> None:
+    said = texts.stopped_all
+
+    def too_early(language: Any, turns: int, tasks: int, paused: Any, *left: Any) -> str:
+        return said(language, turns, tasks, paused, (), ())
+
+    patch.setattr(stopping, "STOP_ALL_S", 0.0)
+    patch.setattr(texts, "stopped_all", too_early)
+
+
+def forgets_tasks_when_it_stops_everything(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Tasks, "open_tasks", lambda self: {})
+
+
+def forgets_what_waits_when_it_stops_everything(patch: pytest.MonkeyPatch) -> None:
+    """Of each chat it knows one message."""
+    unanswered = Inbox.unanswered
+    patch.setattr(Inbox, "unanswered", lambda self: frozenset(dict(unanswered(self)).items()))
+
+
+def forgets_a_turn_that_began_behind_the_order(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Inbox, "at_work", lambda self, chat: 0)
+
+
+def waits_for_what_waits_for_it(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(stopping.Everything, "_messages", lambda self: self.inbox.unanswered())
+
+
 pytestmark = pytest.mark.long
 
 
@@ -599,6 +627,23 @@ def test_a_planted_fault_is_found_in_a_history_with_tasks(
     plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find(plant, complaint, [seed for seed in SEEDS if World(seed).tasks], monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (says_that_all_has_ended_before_it_has, "everything was said to be stopped, and the turn"),
+        (says_that_all_has_ended_before_it_has, "everything was said to be stopped, and it goes on"),
+        (forgets_tasks_when_it_stops_everything, "everything was said to be stopped, and it still looks"),
+        (forgets_what_waits_when_it_stops_everything, "has no reply"),
+        (forgets_a_turn_that_began_behind_the_order, "everything was said to be stopped, and the turn"),
+        (waits_for_what_waits_for_it, "and nothing kept it from that"),
+    ],
+)
+def test_a_planted_fault_is_found_in_a_history_in_which_everything_is_stopped(
+    plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find(plant, complaint, [seed for seed in SEEDS if World(seed).stops], monkeypatch)
 
 
 def settles_twice(patch: pytest.MonkeyPatch) -> None:

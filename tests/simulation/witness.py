@@ -22,6 +22,7 @@ from rumi.models import Waiting
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
+from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World
 
@@ -48,11 +49,13 @@ class Witness:
         daemon: Daemon,
         asking: Asking,
         doings: Doings,
+        stops: Stops,
         react: Callable[[Asked], None],
     ) -> None:
         self._world = world
         self._asking = asking
         self._doings = doings
+        self._stops = stops
         self._react = react
         self._book = book
         self._daemon = daemon
@@ -184,6 +187,7 @@ class Witness:
                     if turn in self._started and turn not in self._finished:
                         complain(f"{chat} {turn}: replied to and not finished")
                 self._is_stored(chat, delivery, messages)
+                self._stops.see(event)
 
     def _dropped(self, chat: str, messages: tuple[int, ...], text: str) -> None:
         """What waited is told that it was dropped, with all that were, or that something came over it."""

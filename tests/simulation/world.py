@@ -17,6 +17,9 @@ QUEUEING = 0.3
 TASKING = 0.25
 """In so many histories people ask for tasks."""
 
+STOPPING = 0.2
+"""In so many histories people ask to stop everything."""
+
 BUDGETING = 0.3
 """In so many histories a budget holds, so that each model call is reserved."""
 
@@ -73,11 +76,13 @@ class World:
         self.max_queued = 5 if Random(f"queue {seed}").random() < QUEUEING else 0
         self.tasks = Random(f"tasks {seed}").random() < TASKING
         self.budgets = Random(f"budgets {seed}").random() < BUDGETING
+        self.stops = Random(f"stops {seed}").random() < STOPPING
         self.note("measures", self.measure)
         self.note("theme", self.theme)
         self.note("max_queued", self.max_queued)
         self.note("tasks", self.tasks)
         self.note("budgets", self.budgets)
+        self.note("stops", self.stops)
 
     def now(self) -> float:
         """Seconds since 1970."""
