@@ -2,12 +2,15 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from rumi import __version__
 
-T = TypeVar("T")
+TYPE_CHECKING = False  # known to type checkers; `typing` is most of what `rumi --version` would load
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 def main() -> None:
@@ -27,7 +30,7 @@ def main() -> None:
     run()
 
 
-def run_async(main: Callable[..., Awaitable[T]], *arguments: object) -> T:
+def run_async(main: "Callable[..., Awaitable[T]]", *arguments: object) -> "T":
     """Run a command's main task to its end, and return its result.
 
     Ctrl-C is raised where that task waits. Python alone would raise it in the middle of any task; in an actor
