@@ -10,13 +10,16 @@ Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
 
 BUSY_S: Final = 10.0
 
+LOOKS: Final = frozenset({"list", "show", "history", "memory", "skills"})
+"""Requests that change nothing, so they are sent again when the process ended before it answered."""
+
 
 async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, object]) -> object:
     """Send a `call` to the holder, or do it `here`; wait a moment for a holder that starts or ends."""
     import trio
 
-    from rumi.cli.attach import connected
-    from rumi.control import socket_path
+    from rumi.cli.attach import control_path
+    from rumi.control import NotRunning, WentAway, connect, socket_path
     from rumi.home import HomeHeld
 
     deadline = trio.current_time() + BUSY_S
@@ -24,10 +27,14 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
         try:
             if not home.holder():
                 return await here(home, request)
-            if socket_path(home.run, home.installation()).exists() or trio.current_time() > deadline:
-                async with connected() as client:
+            path = socket_path(home.run, home.installation())
+            if path.exists():
+                async with connect(path) as client:
                     return await client.call(call, **request)
-        except HomeHeld:
             if trio.current_time() > deadline:
+                control_path()  # says what is wrong
+        except (HomeHeld, NotRunning, WentAway) as error:
+            again = not isinstance(error, WentAway) or request.get("do") in LOOKS
+            if not again or trio.current_time() > deadline:
                 raise
         await trio.sleep(0.05)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rumi.control.client import ControlClient, NoAnswer, NotRunning, connect
+    from rumi.control.client import ControlClient, NoAnswer, NotRunning, WentAway, connect
     from rumi.control.paths import socket_path
     from rumi.control.server import Call, ControlServer, Stream
     from rumi.control.stacks import dump_on_signal
@@ -21,6 +21,7 @@ __all__ = [
     "NoAnswer",
     "NotRunning",
     "Stream",
+    "WentAway",
     "Wire",
     "WireClosed",
     "connect",
@@ -39,6 +40,7 @@ _PLACES = {
     "ControlClient": "client",
     "NoAnswer": "client",
     "NotRunning": "client",
+    "WentAway": "client",
     "connect": "client",
     "dump_on_signal": "stacks",
     "socket_path": "paths",

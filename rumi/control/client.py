@@ -35,6 +35,10 @@ class NoAnswer(RumiError):
         super().__init__("The running Rumi did not answer.", "Try again, or look at its log.")
 
 
+class WentAway(NoAnswer):
+    """The process went away before it answered: what was asked may be done, or not."""
+
+
 class ControlClient:
     """An open connection by the socket at `path`: any number of calls, one after the other, or one stream."""
 
@@ -52,7 +56,9 @@ class ControlClient:
             with trio.fail_after(timeout_s):
                 await self._wire.send({"call": name, **fields})
                 answer = await self._wire.receive()
-        except (WireClosed, trio.TooSlowError):
+        except WireClosed:
+            raise WentAway from None
+        except trio.TooSlowError:
             raise NoAnswer from None
         if not answer["ok"]:
             raise error_of(answer)
