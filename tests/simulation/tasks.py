@@ -111,6 +111,8 @@ class Doing:
     since_kept: int = 0
     lost: int = 0
     running: int = 0
+    life: Life | None = None
+    """The process that made its last call."""
     ran: Counter[str] = field(default_factory=Counter)
     told: Counter[str] = field(default_factory=Counter)
     stopped_at: float | None = None
@@ -186,10 +188,11 @@ class Doings:
 
     # The work
 
-    def calls(self, key: str, messages: Sequence[Message]) -> Doing:
+    def calls(self, key: str, messages: Sequence[Message], life: Life) -> Doing:
         """Note that a task's model is called, and what it is told."""
         doing = self.of(key)
         doing.calls += 1
+        doing.life = life
         doing.since_kept += 1
         named = names_of(messages)
         told = Counter(
@@ -295,7 +298,8 @@ class Doings:
             key = task_key(id)
             if key in self._doings:
                 doing = self._doings[key]
-                if state == "interrupted":
+                died = doing.life is not None and doing.life.dead
+                if state == "interrupted" or (state == "stopped" and died):  # it did not go on behind that
                     doing.lost += doing.since_kept
                 if self._counted(key) < doing.calls - doing.lost:
                     complain(
@@ -394,7 +398,7 @@ class TaskModel:
         )
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        doing = self._doings.calls(self._key, request.messages)
+        doing = self._doings.calls(self._key, request.messages, self._life)
         check_prompt(self._world, doing.place, request.messages)
         self._life.moment("task calls")
         return await self._chain.reply(request, emit)
