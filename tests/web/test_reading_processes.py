@@ -102,7 +102,7 @@ async def test_a_reader_that_died_while_it_was_idle_is_replaced(readers: Readers
 
 
 async def test_idle_readers_end_after_a_while() -> None:
-    async with Readers(at_once=2, idle_s=0.2).running() as readers:
+    async with Readers(at_once=2, idle_s=1.0).running() as readers:
         async with trio.open_nursery() as nursery:
             for _ in range(2):
                 nursery.start_soon(read, readers, b"<p>x")
