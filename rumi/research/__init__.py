@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rumi.research.kinds import RepositoryKind, WebKind
     from rumi.research.receipts import Claim, Report, check
-    from rumi.research.repository import RepositoryCache
+    from rumi.research.repository import CloneError, Git, RepositoryCache, copy_history, open_repository
     from rumi.research.sources import Source, Sources, SourcesFull, Text
     from rumi.research.tool import RepositoryTool, ResearchTool
     from rumi.research.web import Note, Prefetched, WebResearch
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "PROMPTS",
     "Claim",
+    "CloneError",
+    "Git",
     "Note",
     "Prefetched",
     "Report",
@@ -36,6 +38,8 @@ __all__ = [
     "WebResearch",
     "bounded",
     "check",
+    "copy_history",
+    "open_repository",
     "workspace_tools",
 ]
 
@@ -44,6 +48,8 @@ PROMPTS: Final = Path(__file__).parent / "prompts"
 
 _PLACES = {
     "Claim": "receipts",
+    "CloneError": "repository",
+    "Git": "repository",
     "Note": "web",
     "Prefetched": "web",
     "Report": "receipts",
@@ -58,6 +64,8 @@ _PLACES = {
     "WebKind": "kinds",
     "WebResearch": "web",
     "bounded": "workspace",
+    "copy_history": "repository",
+    "open_repository": "repository",
     "check": "receipts",
     "workspace_tools": "workspace",
 }

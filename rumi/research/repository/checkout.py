@@ -13,13 +13,13 @@ _MODULE: Final = "160000"
 # The number of files is known before one is written: a tree of trees that are the same has billions of them.
 # `core.symlinks=false` writes a link as a file with its target; the overriding attributes name no filter.
 _WRITE: Final = """\
-cd /workspace && rm -rf tree.new .tree-index || exit
+cd "$root" && rm -rf tree.new .tree-index || exit
 count=$(git ls-tree -r -z --name-only "$1" | tr -dc '\\000' | head -c "$(($2 + 1))" | wc -c)
 [ "$count" -le "$2" ] || { echo many; exit 0; }
-mkdir tree.new && export GIT_INDEX_FILE=/workspace/.tree-index || exit
+mkdir tree.new && export GIT_INDEX_FILE="$root/.tree-index" || exit
 end() { rm -rf tree.new .tree-index; echo "$1"; exit 0; }
 git read-tree "$1" || end refused
-wrong=$(git --work-tree=/workspace/tree.new checkout-index --all --force --quiet 2>&1)
+wrong=$(git --work-tree="$root/tree.new" checkout-index --all --force --quiet 2>&1)
 code=$?
 printf '%s\\n' "$wrong" >&2
 # Files that the clone lacks are left out. With any other failure a file may be there in part.

@@ -12,8 +12,8 @@ from rumi.research.repository.errors import CloneError
 from rumi.sandbox import Command, CommandResult
 from rumi.tools import Shell
 
-REPOSITORY: Final = "/workspace/repo.git"
-TREE: Final = "/workspace/tree"
+ROOT: Final = "/workspace"
+"""Where the repository lies, as `repo.git`, and its files, as `tree`."""
 
 MOST_LINES: Final = 2000
 MOST_BYTES: Final = 50_000
@@ -59,14 +59,14 @@ _FLAGS: Final = " ".join(
         "submodule.recurse=false",
     )
 )
-PRELUDE: Final = (
+_PRELUDE: Final = (
     f"{_ENVIRONMENT}command -v git >/dev/null || {{ echo no-git >&2; exit 127; }}\n"
-    f'git() {{ command git {_FLAGS} --git-dir={REPOSITORY} "$@"; }}\n'
+    f'git() {{ command git {_FLAGS} --git-dir="$root/repo.git" "$@"; }}\n'
 )
-"""The beginning of each script: `git` is git with its environment and its flags."""
+"""The beginning of each script: `git` is git with its environment and its flags, and `$root` its folder."""
 
 _READ: Final = (
-    f'{PRELUDE}first=$1 lines=$2 bytes=$3; shift 3\n{{ git "$@"; echo "ended $?" >&2; }} '
+    'first=$1 lines=$2 bytes=$3; shift 3\n{ git "$@"; echo "ended $?" >&2; } '
     '| { tail -n "+$first" | head -n "$lines" | head -c "$bytes"; } 2>/dev/null\n'
 )
 _ENDED: Final = re.compile(r"ended (\d{1,3})\n\Z")
@@ -97,10 +97,11 @@ class GitOutput:
 
 
 class Git:
-    """Runs git in one task's sandbox."""
+    """Runs git in one task's sandbox, on the repository below `root`."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, root: str = ROOT) -> None:
         self._shell = shell
+        self._root = root
 
     async def prepare(self) -> None:
         """Make the sandbox ready."""
@@ -116,7 +117,7 @@ class Git:
             SandboxError: The sandbox does not work.
         """
         numbers = map(str, (first, lines + 1, most + 1))
-        argv = ("sh", "-c", _READ, "sh", *numbers, *words)
+        argv = ("sh", "-c", self._script(_READ), "sh", *numbers, *words)
         result = await self._run(Command(argv, reads=True, keep=_KEEP, timeout_s=_READ_S))
         error = result.stderr.text()
         ended = _ENDED.search(error)
@@ -131,18 +132,21 @@ class Git:
     async def script(
         self, script: str, *words: str, stdin: bytes = b"", reads: bool = False, timeout_s: float = WORK_S
     ) -> CommandResult:
-        """Run a script of git commands, which begins with `PRELUDE`.
+        """Run a script of git commands: `git` has its flags there, and `$root` is the folder.
 
         Raises:
             CloneError: The sandbox has no git, or the script did not end by itself.
             SandboxError: The sandbox does not work.
         """
-        argv = ("sh", "-c", f"{PRELUDE}{script}", "sh", *words)
+        argv = ("sh", "-c", self._script(script), "sh", *words)
         return await self._run(Command(argv, stdin, reads=reads, timeout_s=timeout_s))
 
     async def remove(self, *names: str) -> None:
         """Remove files and folders of the workspace. This also works where it is full."""
-        await self._shell.run(Command(("rm", "-rf", *(f"/workspace/{name}" for name in names))))
+        await self._shell.run(Command(("rm", "-rf", *(f"{self._root}/{name}" for name in names))))
+
+    def _script(self, script: str) -> str:
+        return f"root={self._root}\n{_PRELUDE}{script}"
 
     async def _run(self, command: Command) -> CommandResult:
         result = await self._shell.run(command)

@@ -19,7 +19,7 @@ from rumi.research.repository.address import Address, parse_address
 from rumi.research.repository.cache import Known, RepositoryCache
 from rumi.research.repository.checkout import written
 from rumi.research.repository.errors import CloneError
-from rumi.research.repository.git import REPOSITORY, Git
+from rumi.research.repository.git import Git
 from rumi.research.repository.local import LocalRepository
 from rumi.research.repository.remote import EVERYTHING, Ref, Refs, Remote, Wish, is_oid
 from rumi.safe_open import opened
@@ -57,12 +57,12 @@ _ATTRIBUTES: Final = (
     "* -text -ident !eol -filter -working-tree-encoding !diff !merge !export-subst !export-ignore !whitespace"
 )
 _INIT: Final = f"""\
-cd /workspace && rm -rf repo.git tree tree.new .tree-index pack-* incoming* || exit
-git init --quiet --bare --template= --object-format="$1" {REPOSITORY} || exit
+cd "$root" && rm -rf repo.git tree tree.new .tree-index pack-* incoming* || exit
+git init --quiet --bare --template= --object-format="$1" repo.git || exit
 mkdir -p repo.git/info && printf '%s\\n' '{_ATTRIBUTES}' >repo.git/info/attributes
 """
 _INDEX: Final = """\
-cd /workspace || exit
+cd "$root" || exit
 hash=$(git index-pack "$1") || exit
 for kind in pack idx rev; do
   [ ! -e "${1%.pack}.$kind" ] || mv -f "${1%.pack}.$kind" "repo.git/objects/pack/pack-$hash.$kind" || exit
@@ -70,11 +70,11 @@ done
 echo "$hash"
 """
 _PLACE: Final = """\
-cd /workspace || exit
+cd "$root" || exit
 while [ $# -gt 0 ]; do mv -f "$1" "repo.git/objects/pack/$2" || exit; shift 2; done
 """
-_UNPACK: Final = "cd /workspace/repo.git && tar -xf - --no-same-owner && rm -f objects/info/alternates\n"
-_SHALLOW: Final = 'cd /workspace/repo.git && if [ "$1" = 0 ]; then rm -f shallow; else cat >shallow; fi\n'
+_UNPACK: Final = 'cd "$root/repo.git" && tar -xf - --no-same-owner && rm -f objects/info/alternates\n'
+_SHALLOW: Final = 'cd "$root/repo.git" && if [ "$1" = 0 ]; then rm -f shallow; else cat >shallow; fi\n'
 _REFS: Final = "git update-ref --no-deref --stdin\n"
 _RESOLVE: Final = 'git rev-parse --quiet --verify --end-of-options "$1"\n'
 
