@@ -32,7 +32,7 @@ from pathlib import Path
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
-from rumi.bots import BotFiles, BotKind, Bots, bots_calls
+from rumi.bots import BotFiles, BotKind, Bots, Bounds, bots_calls
 from rumi.budgets import BudgetCommands, Budgets, Ledger, usage_calls
 from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
@@ -238,6 +238,7 @@ class Tree:
                     threads,
                     time.time,
                     bot_limits_of(loaded),
+                    sandbox_limits(loaded),
                 ),
             },
             limits=task_limits,
@@ -249,7 +250,9 @@ class Tree:
             stepped=lambda id, step: self.tasks.stepped(id, step),
         )
         self.tasks = Tasks(self.root, task_services, ids)
-        self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, settings.bots.allowed)
+        room = sandbox_limits(loaded)
+        bounds = Bounds(room.workspace_bytes, room.workspace_files)
+        self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, bounds, settings.bots.allowed)
         money = BudgetCommands(self.budgets, ledger, ids, self.audit)
         self.schedules = Schedules(
             ScheduleServices(

@@ -213,7 +213,7 @@ COMMANDS = [
     ("bot", "wake"), ("bot", "history"), ("bot", "memory"), ("bot", "memory", "show"),
     ("bot", "memory", "set"), ("bot", "memory", "remove"), ("bot", "memory", "clear"), ("bot", "skills"),
     ("bot", "skills", "list"), ("bot", "skills", "remove"), ("bot", "skills", "search"),
-    ("bot", "skills", "install"), ("bot", "delete"), ("bot", "import"),
+    ("bot", "skills", "install"), ("bot", "diff"), ("bot", "apply"), ("bot", "delete"), ("bot", "import"),
 ]  # fmt: skip
 
 

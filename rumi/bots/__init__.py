@@ -12,6 +12,7 @@ from rumi.bots.bots import KIND, Bots, Start, StartBot, session
 from rumi.bots.config import BotConfig, BotError, check_name, read_config
 from rumi.bots.files import BotFiles, BotSkill
 from rumi.bots.kind import BotKind, BotLimits
+from rumi.bots.project import Bounds, Changes, Project, apply, stat_lines, unified
 from rumi.bots.serving import bots_calls
 
 __all__ = [
@@ -24,12 +25,18 @@ __all__ = [
     "BotLimits",
     "BotSkill",
     "Bots",
+    "Bounds",
+    "Changes",
+    "Project",
     "Start",
     "StartBot",
+    "apply",
     "bots_calls",
     "check_name",
     "read_config",
     "session",
+    "stat_lines",
+    "unified",
 ]
 
 PROMPTS: Final = Path(__file__).parent / "prompts"

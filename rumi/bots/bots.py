@@ -2,15 +2,18 @@
 
 import json
 import logging
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from actors import ActorError
 from rumi import texts
 from rumi.bots.config import BotConfig, BotError, access_of
 from rumi.bots.files import BotFiles
+from rumi.bots.project import Bounds
 from rumi.budgets import Amount, parse_amount
 from rumi.chat_ids import DEFAULT_CHAT, LOCAL, ChatIds
 from rumi.chats import ChatCommand
@@ -41,9 +44,10 @@ MOST_SESSIONS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a session begins: its goal, and what replaces the configuration; None and empty replace nothing.
+    """How a session begins: its goal, and what replaces the configuration; None and empty leave it.
 
-    With `plan` it does nothing before a plan of its is approved.
+    With `plan` it does nothing before a plan of its is approved. `workspace` is the folder that the bot gets
+    a copy of. `skip_git_check`: git need not know it. `discard`: changes of the project before it are lost.
     """
 
     goal: str = ""
@@ -52,6 +56,9 @@ class Start:
     sandbox: str = ""
     budget: str = ""
     plan: bool = False
+    workspace: str = ""
+    skip_git_check: bool = False
+    discard: bool = False
 
     @classmethod
     def of(cls, request: Mapping[str, object]) -> "Start":
@@ -63,6 +70,9 @@ class Start:
             model=str(request.get("model") or ""),
             sandbox=str(request.get("sandbox") or ""),
             plan=bool(request.get("plan")),
+            workspace=str(request.get("workspace") or ""),
+            skip_git_check=request.get("skip_git_check") is True,
+            discard=request.get("discard") is True,
         )
 
 
@@ -120,9 +130,11 @@ class Bots:
         tasks: Callable[[], Tasks],
         ids: ChatIds,
         offload: Offload,
+        bounds: Bounds,
         allowed: Collection[str] = (),
     ) -> None:
         self.files = files
+        self._bounds = bounds
         self._tasks = tasks
         self._ids = ids
         self._offload = offload
@@ -225,7 +237,9 @@ class Bots:
             RumiError: It cannot begin.
         """
         config = await self._offload(partial(self.files.read, name))
-        return await self.begin(session(config, start, owner, chat or config.report_to, language))
+        task = session(config, start, owner, chat or config.report_to, language)
+        await self._give_project(config, start, task)
+        return await self.begin(task)
 
     async def resume(self, request: Mapping[str, object]) -> TaskRecord:
         """Have a session go on by itself that has ended before its goal.
@@ -247,7 +261,32 @@ class Bots:
         if "session" in request:
             return await self._resumed(request)
         language: Language = "es" if request.get("language") == "es" else "en"
-        return self.checked(session(config, Start.of(request), LOCAL, "", language))
+        start = Start.of(request)
+        task = session(config, start, LOCAL, "", language)
+        await self._give_project(config, start, task)
+        return self.checked(task)
+
+    async def _give_project(
+        self, config: BotConfig, start: Start, task: TaskRecord, *, resumes: bool = False
+    ) -> None:
+        """Copy the folder that a start names for a session that can begin; the session gives it to the bot.
+
+        A session that goes on keeps the project that it has of the same folder.
+        """
+        if not start.workspace:
+            return
+        self.checked(task)
+        project = self.files.project(config.name)
+        plain = start.skip_git_check or config.skip_git_check
+        take = partial(project.take, plain=plain, discard=start.discard)
+        folder = Path(start.workspace)
+
+        def give() -> None:
+            link = project.link()
+            if not resumes or link is None or link.folder != os.path.realpath(folder) or start.discard:
+                take(folder, self._bounds)
+
+        await self._offload(give)
 
     async def _resumed(self, request: Mapping[str, object]) -> TaskRecord:
         """Return the session that is to go on, the one of that number or the last one, as it goes on.
@@ -270,6 +309,9 @@ class Bots:
         if start.sandbox:
             options["sandbox"] = access_of(name, start.sandbox)
         again = replace(task, options=json.dumps(options), model=start.model or task.model)
+        await self._give_project(
+            await self._offload(partial(self.files.read, name)), start, again, resumes=True
+        )
         return self.checked(again)
 
     async def say(self, name: str, text: str = "") -> None:

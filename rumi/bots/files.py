@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.bots.config import CONFIG, MOST_CHARS, BotConfig, BotError, check_name, read_config, written
+from rumi.bots.project import Project
 from rumi.chat_ids import bot_key
 from rumi.errors import RumiError
 from rumi.replacing import replace_file
@@ -126,6 +127,10 @@ class BotFiles:
     def workspace(self, name: str) -> Path:
         """Return the folder that the bot's sandbox sees as /workspace."""
         return self.root / "workspace" / bot_key(name)
+
+    def project(self, name: str) -> Project:
+        """Return the project of a bot, which it need not have."""
+        return Project(name, self.folder / check_name(name) / "project", self.workspace(name))
 
     def link_workspace(self, name: str) -> None:
         """Have `workspace` in the bot's folder lead to its files, which lie with those of all sandboxes."""

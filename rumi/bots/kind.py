@@ -1,6 +1,7 @@
 """The kind of task that is a bot's session: what it does in one iteration, and what becomes of its end."""
 
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -24,19 +25,21 @@ from rumi.bots.plans import (
     approved_json,
     details_of,
 )
+from rumi.bots.project import PLACE, Project, clone
 from rumi.bots.prompt import in_short, instructions, place_in_words
 from rumi.bots.receipts import Checked, Claim, as_json, check_claims
 from rumi.bots.tools import AskUser, Session, SessionComplete, SessionHistory, Sleep, WriteSkill
 from rumi.budgets import amount_text
 from rumi.chat_ids import bot_key
+from rumi.errors import RumiError
 from rumi.journal import Ask, Button, IterationRecord, Iterations, KeepParked, LoadParked, ReadHistory, Spent
 from rumi.memory import Ask as AskMemory
-from rumi.memory import Facts, memory_block
+from rumi.memory import Facts, escaped, memory_block
 from rumi.models import Message
 from rumi.offload import Offload
 from rumi.replacing import replace_file
 from rumi.research import Source, workspace_tools
-from rumi.sandbox import CommandPolicy
+from rumi.sandbox import CommandPolicy, SandboxLimits
 from rumi.tasks import Again, Finished, TaskRoom, TaskWork
 from rumi.texts import Language
 from rumi.tools import (
@@ -90,6 +93,7 @@ class BotKind:
     offload: Offload
     now: Callable[[], float]
     limits: BotLimits
+    sandbox_limits: SandboxLimits
 
     @asynccontextmanager
     async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
@@ -124,13 +128,14 @@ class BotKind:
         plan, answers = planned.valid, parking.in_words()
         planning = bool(options.get("plan")) and plan is None
         place = place_in_words(number, most, _budget_left(options, room.spent()))
+        project = await self._project(room, self.files.project(name))
         yield TaskWork(
             instructions=instructions(
                 self.prompts.words["bot"],
                 self.sandbox if config.sandbox == "workspace-write" else "",
                 config,
                 skills,
-                (known.text, plan.in_words(room.spent()) if plan is not None else "", answers),
+                (known.text, project, plan.in_words(room.spent()) if plan is not None else "", answers),
                 before,
                 f"{place} {PLAN_FIRST}" if planning else place,
             ),
@@ -141,6 +146,27 @@ class BotKind:
             parking=planned,
             max_calls=None if plan is None else plan.calls_left(room.spent()),
             max_nano_usd=None if plan is None else plan.nano_left(room.spent()),
+        )
+
+    async def _project(self, room: TaskRoom, project: Project) -> str:
+        """Give the bot its project, if it has not got it yet; return what its prompt says of it."""
+        link = await self.offload(project.link)
+        if link is None:
+            return ""
+        if not link.ready:
+            room.report(texts.bot_clones(room.language, link.folder))
+            for path, reason in link.left_out:
+                room.report(texts.bot_left_out(room.language, path, reason))
+
+            def lacks(error: RumiError) -> None:
+                room.report(texts.bot_without_history(room.language, texts.told_error(room.language, error)))
+
+            await clone(project, link, room.shell, self.sandbox_limits, self.offload, lacks)
+        name = escaped(os.path.basename(link.folder))
+        kind = "with-git" if link.git else "plain"
+        return (
+            f'<project name="{name}" folder="/workspace/{PLACE}" kind="{kind}">\n'
+            f"{self.prompts.words['bot-project']}\n</project>"
         )
 
     def _tools(

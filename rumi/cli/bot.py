@@ -9,6 +9,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
+from rumi.cli.bot_project import apply, diff
 from rumi.cli.holder import say
 from rumi.cli.speaking import reader
 
@@ -56,10 +57,13 @@ def create(name: str, description: str) -> None:
     help="Go on with a session that has ended before its goal: this one, or the last.",
 )
 @click.option(
-    "--skip-git-check",
-    is_flag=True,
-    help="For scripts that openbot ran: a bot works in a folder of its own, where git is not asked for.",
+    "--workspace",
+    metavar="DIR",
+    type=click.Path(file_okay=False, resolve_path=True),
+    help="Have it work on a copy of this folder: see rumi bot diff and rumi bot apply.",
 )
+@click.option("--skip-git-check", is_flag=True, help="Copy DIR also if it is in no git work tree.")
+@click.option("--discard", is_flag=True, help="Lose the changes of the project that it had before.")
 @click.option("--plan", is_flag=True, help="Have it propose a plan first, and do nothing before your yes.")
 @click.option(
     "--background", is_flag=True, help="Print the session's number and exit; the report comes later."
@@ -72,7 +76,9 @@ def run(
     model: str,
     sandbox: str,
     resume: int | None,
+    workspace: str | None,
     skip_git_check: bool,
+    discard: bool,
     plan: bool,
     background: bool,
     as_json: bool,
@@ -88,6 +94,8 @@ def run(
         asked["iterations"] = iterations
     if resume is not None:
         asked["session"] = max(0, resume)
+    if workspace is not None:
+        asked |= {"workspace": workspace, "skip_git_check": skip_git_check, "discard": discard}
     run_bot(Run(name, asked, background=background, as_json=as_json))
 
 
@@ -168,6 +176,10 @@ def history(name: str, as_json: bool) -> None:
         click.echo(f"{session['id']} · {state} · {_plain(texts.shortly(session['question']))}")
         for each in session["iterations"]:
             click.echo(f"  {each['number']}. {_plain(texts.shortly(each['summary']))}")
+
+
+command.add_command(diff)
+command.add_command(apply)
 
 
 @command.group()

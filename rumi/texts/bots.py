@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from rumi.safe_open import shown
 from rumi.texts.language import Language, pick
 from rumi.texts.operating import short_duration
 from rumi.texts.tasks import shortly, task_state
@@ -272,4 +273,58 @@ def bot_resume(language: Language, name: str, id: int) -> str:
         language,
         f"Seguí con: rumi bot run {name} --resume {id}",
         f"Go on with: rumi bot run {name} --resume {id}",
+    )
+
+
+def bot_clones(language: Language, folder: str) -> str:
+    """Say that a bot gets its project."""
+    return pick(language, f"copio {shown(folder)} para el bot", f"copying {shown(folder)} for the bot")
+
+
+def bot_without_history(language: Language, why: str) -> str:
+    """Say why a bot gets a project without git's history."""
+    return pick(
+        language,
+        f"el proyecto viene sin la historia de git: {why}",
+        f"the project has no history of git: {why}",
+    )
+
+
+def bot_left_out(language: Language, path: str, reason: str) -> str:
+    """Say that an entry of a project does not come along, and why."""
+    why = {
+        "special": pick(language, "no es archivo, carpeta ni enlace", "it is not a file, a folder or a link"),
+        "git": pick(language, "es de git", "it belongs to git"),
+        "deep": pick(language, "está demasiado adentro", "it lies too deep"),
+        "unreadable": pick(language, "no se puede leer", "it cannot be read"),
+        "link": pick(language, "es un enlace hacia afuera", "it is a link that leads out"),
+    }.get(reason, shown(reason))
+    left_out = pick(language, "no viene", "left out")
+    return f"⚠️ {left_out}: {shown(path)} ({why})"
+
+
+def bot_unchanged(language: Language, name: str) -> str:
+    """Say that a bot has changed nothing."""
+    return pick(
+        language,
+        f"El bot {name} no cambió nada en su proyecto.",
+        f"The bot {name} has changed nothing in its project.",
+    )
+
+
+def bot_apply_question(language: Language, count: int, folder: str) -> str:
+    """Ask whether changes may be made in a folder."""
+    return pick(
+        language,
+        f"¿Aplicar {'este cambio' if count == 1 else f'estos {count} cambios'} en {shown(folder)}?",
+        f"Apply {'this change' if count == 1 else f'these {count} changes'} to {shown(folder)}?",
+    )
+
+
+def bot_applied(language: Language, count: int, folder: str) -> str:
+    """Say how many files changed in a folder."""
+    return pick(
+        language,
+        f"✅ {'Cambió 1 archivo' if count == 1 else f'Cambiaron {count} archivos'} en {shown(folder)}",
+        f"✅ {'1 file' if count == 1 else f'{count} files'} changed in {shown(folder)}",
     )

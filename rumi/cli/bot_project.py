@@ -1,0 +1,95 @@
+"""`rumi bot diff` and `rumi bot apply`: what a bot changed in its project, and how it comes back."""
+
+import os
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import click
+
+from rumi.cli.holder import say
+from rumi.cli.speaking import reader
+
+if TYPE_CHECKING:
+    from rumi.bots import Changes, Project
+
+NAME = click.argument("name")
+
+
+@click.command()
+@NAME
+@click.option("--stat", is_flag=True, help="Print only the names, each with a letter for what changed.")
+def diff(name: str, stat: bool) -> None:
+    """Print what the bot NAME changed in its project, as a unified diff.
+
+    A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed.
+    """
+    from rumi import texts
+
+    _, opened = _changed(name)
+    with opened as changes:
+        if not changes.all:
+            say(texts.bot_unchanged(reader(), name))
+        _print(changes, stat=stat)
+
+
+@click.command()
+@NAME
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def apply(name: str, yes: bool) -> None:
+    """Show the changes of the bot NAME, and after your yes make them in the folder that it got.
+
+    If that folder has changed in the same places, nothing is applied.
+    """
+    from rumi import texts
+    from rumi.bots import apply as carry_out
+
+    language = reader()
+    project, opened = _changed(name)
+    with opened as changes:
+        if not changes.all:
+            _print(changes, stat=True)
+            say(texts.bot_unchanged(language, name))
+            return
+        link = project.needed()
+        _print(changes, stat=False)
+        click.echo()
+        _print_stat(changes)
+        question = texts.bot_apply_question(language, len(changes.all), link.folder)
+        if not yes and not click.confirm(question, err=True):
+            raise click.exceptions.Exit(1)
+        click.echo(texts.bot_applied(language, carry_out(project, link, changes), link.folder))
+
+
+def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
+    """Return the project of a bot, and what opens its changes."""
+    from rumi.bots import BotFiles, Bounds
+    from rumi.building import sandbox_limits
+    from rumi.config import home_from, load_settings
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    files = BotFiles(home.root)
+    files.read(name)
+    limits = sandbox_limits(load_settings(home.root, os.environ, {}))
+    project = files.project(name)
+    return project, project.changed(Bounds(limits.workspace_bytes, limits.workspace_files))
+
+
+def _print(changes: "Changes", *, stat: bool) -> None:
+    from rumi import texts
+    from rumi.bots import unified
+
+    for path, reason in changes.left_out:
+        say(texts.bot_left_out(reader(), path, reason))
+    if stat:
+        _print_stat(changes)
+    else:
+        for line in unified(changes):
+            click.echo(line)
+
+
+def _print_stat(changes: "Changes") -> None:
+    from rumi.bots import stat_lines
+
+    for letter, what in stat_lines(changes):
+        click.echo(f"{letter} {what}")
