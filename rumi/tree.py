@@ -32,7 +32,7 @@ from pathlib import Path
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
-from rumi.bots import BotFiles, BotKind, Bots, Bounds, bots_calls
+from rumi.bots import BotFiles, BotKind, Bots, Bounds, FetchedSkills, bots_calls
 from rumi.budgets import BudgetCommands, Budgets, Ledger, usage_calls
 from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
@@ -208,6 +208,9 @@ class Tree:
         workspaces = Workspaces(home.workspaces, Threads())
         task_limits = task_limits_of(loaded, models.context_tokens)
         bot_files, threads = BotFiles(home.root), Threads()
+        network = partial(guarded_streams, web_settings_of(loaded))
+        cache = RepositoryCache(home.root / "cache" / "repositories")
+        fetched = FetchedSkills(sandboxes, workspaces, network, cache, sandbox_limits(loaded))
         task_services = TaskServices(
             journal=journal,
             sandboxes=sandboxes,
@@ -223,8 +226,8 @@ class Tree:
                 ),
                 "repo": RepositoryKind(
                     prompts.words["research-repo"],
-                    partial(guarded_streams, web_settings_of(loaded)),
-                    RepositoryCache(home.root / "cache" / "repositories"),
+                    network,
+                    cache,
                     sandbox_limits(loaded),
                 ),
                 "bot": BotKind(
@@ -328,7 +331,7 @@ class Tree:
             "tasks": tasks_calls(self.tasks),
             "usage": usage_calls(self.budgets, money.written),
             "schedules": schedules_calls(self.schedules),
-            "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots),
+            "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots, fetched),
         }
         answers = Switchboard(self.status, self.inbox, language, everything, more).calls()
         calls = {name: self.windows.counted(call) for name, call in answers.items()}

@@ -10,12 +10,14 @@ from typing import Final
 
 from rumi.bots.bots import KIND, Bots, Start, StartBot, session
 from rumi.bots.config import BotConfig, BotError, check_name, read_config
+from rumi.bots.fetching import FETCH_S, FetchedSkills, checked_source, is_remote
 from rumi.bots.files import BotFiles, BotSkill
 from rumi.bots.kind import BotKind, BotLimits
 from rumi.bots.project import Bounds, Changes, Project, apply, stat_lines, unified
 from rumi.bots.serving import bots_calls
 
 __all__ = [
+    "FETCH_S",
     "KIND",
     "PROMPTS",
     "BotConfig",
@@ -27,12 +29,15 @@ __all__ = [
     "Bots",
     "Bounds",
     "Changes",
+    "FetchedSkills",
     "Project",
     "Start",
     "StartBot",
     "apply",
     "bots_calls",
     "check_name",
+    "checked_source",
+    "is_remote",
     "read_config",
     "session",
     "stat_lines",

@@ -3,8 +3,9 @@
 `list`; of the bot `name`: `show`, `create` (a `description`), `delete`, `history`, `memory` (all facts),
 `remember` (a `key`, a `value`), `forget` (a `key`), `clear`, `skills`, `remove_skill` (a `skill`),
 `install_skills` (`skills`, each a `name`, a `description` and a `text`); `import` (a `folder` of openbot);
-where tasks run: `begin` (a `goal`, `iterations`, a `model`, a `sandbox`, for a `chat`), `resume` (a
-`session`), `stop`, `wake` (a `text`).
+where tasks run: `fetch_skills` (a `source`, an address), `begin` (a `goal`, `iterations`, a `model`, a
+`sandbox`, a `workspace` with `skip_git_check` and `discard`, for a `chat`), `resume` (a `session`), `stop`,
+`wake` (a `text`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +17,8 @@ from typing import Any, TypeAlias
 from rumi.audit import utc
 from rumi.bots.bots import MOST_SESSIONS, Bots, Start
 from rumi.bots.config import BotConfig, BotError, check_name
-from rumi.bots.files import BotFiles
+from rumi.bots.fetching import FetchedSkills
+from rumi.bots.files import BotFiles, BotSkill
 from rumi.bots.importing import Foreign, foreign_bots, take_over_skills
 from rumi.chat_ids import DEFAULT_CHAT, LOCAL, bot_key
 from rumi.errors import RumiError
@@ -32,21 +34,33 @@ Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
 
 
 def bots_calls(
-    files: BotFiles, tasks: StoredTasks, memory: AskMemory, offload: Offload, bots: Bots | None = None
+    files: BotFiles,
+    tasks: StoredTasks,
+    memory: AskMemory,
+    offload: Offload,
+    bots: Bots | None = None,
+    fetched: FetchedSkills | None = None,
 ) -> Serve:
-    """Return the function that serves such calls; without `bots` nothing runs here."""
-    return _Calls(files, tasks, memory, offload, bots).serve
+    """Return the function that serves such calls; without `bots` and `fetched` nothing runs here."""
+    return _Calls(files, tasks, memory, offload, bots, fetched).serve
 
 
 class _Calls:
     def __init__(
-        self, files: BotFiles, tasks: StoredTasks, memory: AskMemory, offload: Offload, bots: Bots | None
+        self,
+        files: BotFiles,
+        tasks: StoredTasks,
+        memory: AskMemory,
+        offload: Offload,
+        bots: Bots | None,
+        fetched: FetchedSkills | None,
     ) -> None:
         self._files = files
         self._tasks = tasks
         self._memory = memory
         self._offload = offload
         self._bots = bots
+        self._fetched = fetched
 
     async def serve(self, request: Mapping[str, object]) -> object:
         """Execute a request.
@@ -59,6 +73,9 @@ class _Calls:
         if do == "list":
             names = await self._offload(self._files.names)
             return [await self._listed(name) for name in names]
+        if do == "fetch_skills" and self._fetched is not None:
+            skills, problems = await self._fetched.skills(str(request.get("source") or ""))
+            return {"skills": [_skill(each) for each in skills], "problems": problems}
         if do == "import":
             return await self._import(Path(str(request.get("folder") or "")))
         if not isinstance(given, str):
@@ -208,6 +225,10 @@ class _Calls:
         await self._clear(bot_key(name))
         await self._tasks.remove_files(bot_key(name))
         await self._offload(partial(self._files.delete, name))
+
+
+def _skill(each: BotSkill) -> dict[str, str]:
+    return {"name": each.name, "description": each.description, "text": each.text}
 
 
 def _iteration(each: IterationRecord) -> dict[str, object]:

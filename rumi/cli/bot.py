@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,13 +9,13 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.bot_project import apply, diff
+from rumi.cli.bot_skills import plain, skills_of
 from rumi.cli.holder import say
 from rumi.cli.speaking import reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rumi.bots import BotSkill
     from rumi.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -114,7 +113,7 @@ def list_(as_json: bool = False) -> None:
         say(texts.bot_list(language, ()))
     for bot in found:
         state = texts.bot_state(language, bot["state"] or "")
-        click.echo(f"{bot['name']:<20} {state:<16} {_plain(bot['problem'] or bot['description'])}")
+        click.echo(f"{bot['name']:<20} {state:<16} {plain(bot['problem'] or bot['description'])}")
 
 
 @command.command()
@@ -129,13 +128,13 @@ def show(name: str, as_json: bool) -> None:
         _print(found)
         return
     state = texts.bot_state(reader(), found["state"] or "")
-    click.echo(f"{found['name']} · {state} · {_plain(found['folder'])}")
+    click.echo(f"{found['name']} · {state} · {plain(found['folder'])}")
     keys = ("model", "max_iterations", "sleep_secs", "stop_phrase", "sandbox", "report_to")
     for key in keys:
-        click.echo(f"{key:<15} {_plain(str(found[key]))}")
+        click.echo(f"{key:<15} {plain(str(found[key]))}")
     for note in found["notes"]:
-        say(_plain(note))
-    click.echo("\n" + "\n".join(_plain(line) for line in found["instructions"].split("\n")))
+        say(plain(note))
+    click.echo("\n" + "\n".join(plain(line) for line in found["instructions"].split("\n")))
 
 
 @command.command()
@@ -173,9 +172,9 @@ def history(name: str, as_json: bool) -> None:
     language = reader()
     for session in found:
         state = texts.task_state(language, session["state"])
-        click.echo(f"{session['id']} · {state} · {_plain(texts.shortly(session['question']))}")
+        click.echo(f"{session['id']} · {state} · {plain(texts.shortly(session['question']))}")
         for each in session["iterations"]:
-            click.echo(f"  {each['number']}. {_plain(texts.shortly(each['summary']))}")
+            click.echo(f"  {each['number']}. {plain(texts.shortly(each['summary']))}")
 
 
 command.add_command(diff)
@@ -200,7 +199,7 @@ def memory_show(name: str, as_json: bool) -> None:
         _print(found)
         return
     for fact in found:
-        click.echo(f"{_plain(fact['key'])}: {_plain(fact['value'])}")
+        click.echo(f"{plain(fact['key'])}: {plain(fact['value'])}")
 
 
 @memory.command("set")
@@ -210,7 +209,7 @@ def memory_show(name: str, as_json: bool) -> None:
 def memory_set(name: str, key: str, value: str) -> None:
     """Remember VALUE under KEY."""
     stored = _ask("remember", name=name, key=key, value=value)
-    click.echo(f"{_plain(stored['key'])}: {_plain(stored['value'])}")
+    click.echo(f"{plain(stored['key'])}: {plain(stored['value'])}")
 
 
 @memory.command("remove")
@@ -250,54 +249,49 @@ def skills_list(name: str, as_json: bool) -> None:
         _print(found)
         return
     for skill in found["skills"]:
-        click.echo(f"{_plain(skill['name']):<24} {_plain(skill['description'])}")
+        click.echo(f"{plain(skill['name']):<24} {plain(skill['description'])}")
     for problem in found["problems"]:
-        say(_plain(problem))
+        say(plain(problem))
 
 
 @skills.command("search")
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source", type=click.Path())
 @click.argument("words", nargs=-1)
 @click.pass_obj
-def skills_search(name: str, source: Path, words: tuple[str, ...]) -> None:
-    """List the skills of SOURCE, a folder or a file, whose name or description has all WORDS."""
-    for skill in _skills_of(source):
+def skills_search(name: str, source: str, words: tuple[str, ...]) -> None:
+    """List the skills of SOURCE whose name or description has all WORDS.
+
+    SOURCE is a folder, a file, or the https address of a git repository, also with #FOLDER behind it.
+    """
+    for skill in skills_of(source):
         if all(word.casefold() in f"{skill.name} {skill.description}".casefold() for word in words):
-            click.echo(f"{_plain(skill.name):<24} {_plain(skill.description)}")
+            click.echo(f"{plain(skill.name):<24} {plain(skill.description)}")
 
 
 @skills.command("install")
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source", type=click.Path())
 @click.argument("wanted", nargs=-1, metavar="[SKILL]...")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def skills_install(name: str, source: Path, wanted: tuple[str, ...], yes: bool) -> None:
-    """Install skills of SOURCE, a folder or a file, after showing their text; no code comes along."""
+def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -> None:
+    """Install skills of SOURCE after showing their text; no code comes along.
+
+    SOURCE is a folder, a file, or the https address of a git repository, also with #FOLDER behind it.
+    """
     from rumi import texts
     from rumi.bots import BotError
 
-    language, found = reader(), [each for each in _skills_of(source) if not wanted or each.name in wanted]
+    language, found = reader(), [each for each in skills_of(source) if not wanted or each.name in wanted]
     if not found:
         raise BotError(f"{source} has no such skill.", "List its skills: rumi bot skills NAME search SOURCE")
     for skill in found:
-        click.echo(f"## {_plain(skill.name)}: {_plain(skill.description)}\n")
-        click.echo("\n".join(_plain(line) for line in skill.text.split("\n")) + "\n")
+        click.echo(f"## {plain(skill.name)}: {plain(skill.description)}\n")
+        click.echo("\n".join(plain(line) for line in skill.text.split("\n")) + "\n")
     if not yes and not click.confirm(texts.bot_skills_question(language, name, len(found)), err=True):
         raise click.exceptions.Exit(1)
     shown = [{"name": each.name, "description": each.description, "text": each.text} for each in found]
     for installed in _ask("install_skills", name=name, skills=shown):  # what was shown, and nothing newer
-        click.echo(_plain(installed))
-
-
-def _skills_of(source: Path) -> "list[BotSkill]":
-    from rumi.bots import BotFiles
-    from rumi.config import home_from
-    from rumi.home import Home
-
-    skills, problems = BotFiles(Home(home_from(os.environ)).make().root).skills_in(source)
-    for problem in problems:
-        say(_plain(problem))
-    return skills
+        click.echo(plain(installed))
 
 
 @skills.command("remove")
@@ -334,11 +328,11 @@ def import_(folder: str, as_json: bool) -> None:
         if bot["taken"]:
             click.echo(texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
         for problem in bot["problems"]:
-            say(f"{bot['name']}: {_plain(problem)}")
+            say(f"{bot['name']}: {plain(problem)}")
     for skill in done["skills"]:
-        click.echo(_plain(skill))
+        click.echo(plain(skill))
     for skill in done["skills_there"]:
-        say(texts.bot_skill_there(language, _plain(skill)))
+        say(texts.bot_skill_there(language, plain(skill)))
 
 
 def _print(what: object) -> None:
@@ -368,10 +362,3 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
         async with open_journal(home.state_db) as ask, open_memory(home.memory_db) as memory:
             stored = StoredTasks(ask, Workspaces(home.workspaces, threads), home.tasks)
             return await bots_calls(BotFiles(home.root), stored, memory, threads)(request)
-
-
-def _plain(line: str) -> str:
-    """Return a line without what moves a terminal's cursor."""
-    from rumi.logbook import clean
-
-    return clean(line)

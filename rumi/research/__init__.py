@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rumi.research.kinds import RepositoryKind, WebKind
     from rumi.research.receipts import Claim, Report, check
-    from rumi.research.repository import CloneError, Git, RepositoryCache, copy_history, open_repository
+    from rumi.research.repository import (
+        CloneError,
+        Git,
+        RepositoryCache,
+        copy_history,
+        open_repository,
+        parse_address,
+    )
     from rumi.research.sources import Source, Sources, SourcesFull, Text
     from rumi.research.tool import RepositoryTool, ResearchTool
     from rumi.research.web import Note, Prefetched, WebResearch
@@ -40,6 +47,7 @@ __all__ = [
     "check",
     "copy_history",
     "open_repository",
+    "parse_address",
     "workspace_tools",
 ]
 
@@ -66,6 +74,7 @@ _PLACES = {
     "bounded": "workspace",
     "copy_history": "repository",
     "open_repository": "repository",
+    "parse_address": "repository",
     "check": "receipts",
     "workspace_tools": "workspace",
 }

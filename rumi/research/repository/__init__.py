@@ -1,5 +1,6 @@
 """Research in a repository: its clone, which the program fetches, and the tools that read it in a sandbox."""
 
+from rumi.research.repository.address import parse_address
 from rumi.research.repository.cache import RepositoryCache
 from rumi.research.repository.errors import CloneError
 from rumi.research.repository.git import Git
@@ -15,4 +16,5 @@ __all__ = [
     "RepositoryCache",
     "copy_history",
     "open_repository",
+    "parse_address",
 ]

@@ -1,0 +1,48 @@
+"""`rumi bot skills NAME search` and `install`: from a folder, a file, or a git repository on the web."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rumi.chat_ids import DEFAULT_CHAT
+from rumi.cli import run_async
+from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.research import connected_to
+
+if TYPE_CHECKING:
+    from rumi.bots import BotSkill
+
+
+def skills_of(source: str) -> "list[BotSkill]":
+    """Return the skills of a folder, a file or an address, and say what of it cannot be read."""
+    from rumi.bots import BotFiles, BotSkill, checked_source, is_remote
+    from rumi.config import home_from
+    from rumi.home import Home
+
+    if is_remote(source):
+        checked_source(source)  # what is refused starts no process
+        found = run_async(_fetched, begin(DEFAULT_CHAT, {}), source)
+        skills = [BotSkill(**each, path=Path()) for each in found["skills"]]
+        problems = found["problems"]
+    else:
+        files = BotFiles(Home(home_from(os.environ)).make().root)
+        skills, problems = files.skills_in(Path(source))
+    for problem in problems:
+        say(plain(problem))
+    return skills
+
+
+async def _fetched(begun: Begun, source: str) -> Any:
+    """Have the process that holds the home fetch a repository."""
+    from rumi.bots import FETCH_S
+
+    async with on_holder(begun, connected_to) as client:
+        assert client is not None, "nobody leaves while it waits"
+        return await client.call("bots", FETCH_S, do="fetch_skills", source=source)
+
+
+def plain(line: str) -> str:
+    """Return a line without what moves a terminal's cursor."""
+    from rumi.logbook import clean
+
+    return clean(line)
