@@ -183,7 +183,7 @@ class Delivery:
         """Send one piece, and mark the part if it was its last piece."""
         piece = self._pieces[0]
         if self._shown is not None:
-            await self._to.edit(self._shown, piece)
+            await self._to.edit(self._shown, piece, keyboard=self._keyboard())
         else:
             await self._to.send(piece, self._origin, keyboard=self._keyboard())
         self._shown = self._origin = None

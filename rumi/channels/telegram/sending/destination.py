@@ -167,8 +167,15 @@ class Destination:
         self.wire.statistics.sent += 1
         return sent
 
-    async def edit(self, message: Sent, part: Part, bound_s: float | None = None) -> None:
-        """Change a message's text, and remove its buttons. An unchanged text is not an error."""
+    async def edit(
+        self,
+        message: Sent,
+        part: Part,
+        bound_s: float | None = None,
+        *,
+        keyboard: InlineKeyboardMarkup | None = None,
+    ) -> None:
+        """Change a message's text and its buttons. An unchanged text is not an error."""
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if not self.has(message):
             raise ChatMigrated(self.number)
@@ -181,6 +188,7 @@ class Destination:
                     message_id=message.id,
                     entities=part.entities or None,
                     link_preview_options=NO_LINK_PREVIEW,
+                    reply_markup=keyboard,
                     **timeouts(seconds),
                 ),
             )
