@@ -15,7 +15,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.fitting import in_short
 from rumi.agent.gate import Confirm, Parking
-from rumi.agent.parking import Parked, ParkedCalls, ParkedState
+from rumi.agent.parking import Parked, ParkedCalls, ParkedState, answers_in, in_words
 from rumi.agent.prompt import Prompts, built_in, told_channel, words_in
 from rumi.agent.turn import Kept, TurnInput, run_turn
 
@@ -38,9 +38,11 @@ __all__ = [
     "TurnFinished",
     "TurnInput",
     "TurnLimits",
+    "answers_in",
     "built_in",
     "complete",
     "in_short",
+    "in_words",
     "run_turn",
     "told_channel",
     "words_in",

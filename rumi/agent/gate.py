@@ -16,7 +16,7 @@ import trio
 from rumi import texts
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
 from rumi.texts import Language, Verdict
-from rumi.tools import AlwaysAsks, Question, Tool, ToolResult
+from rumi.tools import AlwaysAsks, Tool, ToolResult
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.
@@ -27,7 +27,7 @@ await.
 
 
 class Parking(Protocol):
-    """Where no person is there: calls wait for a yes, and the turn goes on.
+    """Where no person is there: calls wait for a yes, and the turn goes on. Once there is one, it counts.
 
     A call is its tool's name and its arguments as JSON with sorted keys, so it has one text however the model
     wrote it.
@@ -61,7 +61,8 @@ asked a hundred times says yes in the end.
 class Gate:
     """The gate of one turn: its taint, and the addresses that its conversation has been given.
 
-    `deadline` is the turn's own; it does not run while a question waits.
+    `deadline` is the turn's own; it does not run while a question waits. With `confirm` and `parking`, only
+    calls that were allowed before are not asked for.
     """
 
     def __init__(
@@ -99,12 +100,15 @@ class Gate:
         question = tool.question(arguments, self._given) if asks else None
         if question is None:
             return None
+        call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+        if self._parking is not None and await self._parking.allowed(call, question):
+            return None
+        text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
         if self._confirm is None:
-            return await self._parked(tool, arguments, question)
+            return ToolResult(False, await self._parking.park(call, text) if self._parking else NOBODY)
         async with self._one_by_one:  # a person answers one question at a time
             if self._nos_left <= 0:
                 return ToolResult(False, ENOUGH)
-            text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
             asked = ConfirmationAsked(token_hex(8), text)
             verdict: Verdict = "no"
             self._watch(asked)
@@ -115,17 +119,6 @@ class Gate:
                 self._watch(ConfirmationEnded(asked.id, verdict))
             self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0}[verdict]
         return None if verdict == "yes" else ToolResult(False, NO[verdict])
-
-    async def _parked(
-        self, tool: Tool, arguments: Mapping[str, object], question: Question
-    ) -> ToolResult | None:
-        if self._parking is None:
-            return ToolResult(False, NOBODY)
-        call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
-        if await self._parking.allowed(call, question):
-            return None
-        text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
-        return ToolResult(False, await self._parking.park(call, text))
 
     @contextmanager
     def _time_stands_still(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ seen.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
@@ -77,19 +77,19 @@ class ParkedCalls:
             "end it. Once there is a yes, you are told, and then you make the call again"
         )
 
-    async def hear(self, said: Sequence[str]) -> tuple[Parked, ...]:
-        """Take the answers among what people have said; return the calls that have one now."""
+    async def hear(self, said: Sequence[str], seen: Collection[int] | None = None) -> tuple[Parked, ...]:
+        """Take the answers among what people have said; return the calls that have one now.
+
+        Only calls that a message has asked for can have one; with `seen` only those that it had asked for
+        when the answer came.
+        """
         answers: dict[int, ParkedState] = {}
-        for text in map(str.strip, said):
-            found = list(_ANSWER.finditer(text))
-            if "".join(each[0] for each in found) == text:  # these and no other words
-                for word, numbers in (each.groups() for each in found):
-                    state: ParkedState = "refused" if word.casefold() == "no" else "allowed"
-                    answers |= dict.fromkeys(map(int, re.findall("[0-9]+", numbers)), state)
+        for text in said:
+            answers |= answers_in(text)
         heard = [
             replace(each, state=answers[each.number])
             for each in self._of("waits")
-            if each.asked and each.number in answers
+            if each.asked and each.number in answers and (seen is None or each.number in seen)
         ]
         await self._store(*heard)
         return tuple(heard)
@@ -101,23 +101,28 @@ class ParkedCalls:
         """
         return [(each.number, each.text) for each in self._of("waits") if not each.asked]
 
+    @property
+    def seen(self) -> frozenset[int]:
+        """Return the numbers of the calls that a message has asked for."""
+        return frozenset(each.number for each in self.all if each.asked)
+
+    def note_asked(self, numbers: Collection[int]) -> None:
+        """Note that a message asks for these calls; the journal notes it with that message."""
+        self._parked |= {number: replace(self._parked[number], asked=True) for number in numbers}
+
+    async def end_allowed(self, *, done: bool) -> None:
+        """Let no yes hold longer: a call that was not made is over if `done`, otherwise it waits again."""
+        left = [replace(each, state="used" if done else "waits") for each in self._of("allowed")]
+        if left:
+            await self._store(*left)
+
     def waiting(self) -> list[tuple[int, str]]:
         """Return the number and the question of each call that has no answer."""
         return [(each.number, each.text) for each in self._of("waits")]
 
     def in_words(self) -> str:
         """Return what the model reads of answers; empty if there is nothing to say."""
-        heads: dict[ParkedState, str] = {
-            "allowed": "The user said yes to these calls. Make them now, with exactly these arguments; each "
-            "is allowed once:",
-            "refused": "The user said no to these calls:",
-            "waits": "These calls wait for the user's answer; do not wait for it:",
-        }
-        lines = list[str]()
-        for state, head in heads.items():
-            if calls := [each.call.replace("<", "\\u003c") for each in self._of(state)]:  # the same JSON
-                lines += [head, *(f"- {each}" for each in calls)]
-        return "\n".join(["<answers>", *lines, "</answers>"]) if lines else ""
+        return in_words(self.all)
 
     async def _store(self, *parked: Parked) -> None:
         if not parked:
@@ -130,3 +135,32 @@ class ParkedCalls:
 
     def _last(self, call: str) -> Parked | None:
         return next((each for each in reversed(self._parked.values()) if each.call == call), None)
+
+
+def answers_in(text: str) -> dict[int, ParkedState]:
+    """Return what `yes 1 no 2` says of each number; nothing if the text has other words too."""
+    text = text.strip()
+    found = list(_ANSWER.finditer(text))
+    if "".join(each[0] for each in found) != text:
+        return {}
+    answers: dict[int, ParkedState] = {}
+    for word, numbers in (each.groups() for each in found):
+        state: ParkedState = "refused" if word.casefold() == "no" else "allowed"
+        answers |= dict.fromkeys(map(int, re.findall("[0-9]+", numbers)), state)
+    return answers
+
+
+def in_words(parked: Sequence[Parked]) -> str:
+    """Return what the model reads of the answers to these calls; empty if there is nothing to say."""
+    heads: dict[ParkedState, str] = {
+        "allowed": "The user said yes to these calls. Make them now, with exactly these arguments; each "
+        "is allowed once:",
+        "refused": "The user said no to these calls:",
+        "waits": "These calls wait for the user's answer; do not wait for it:",
+    }
+    lines = list[str]()
+    for state, head in heads.items():
+        calls = [each.call.replace("<", "\\u003c") for each in parked if each.state == state]  # the same JSON
+        if calls:
+            lines += [head, *(f"- {each}" for each in calls)]
+    return "\n".join(["<answers>", *lines, "</answers>"]) if lines else ""

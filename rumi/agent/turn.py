@@ -80,7 +80,7 @@ class TurnInput:
     `context_tokens` is the model's maximum, prompt and reply together; the model itself may report less.
     `tainted`: something in this conversation came from outside. `given` are the addresses that its user or a
     page gave, word for word. Without `confirm` no person can allow the harmful calls of a tainted turn;
-    `parking` has them wait.
+    `parking` has them wait; with both, a call that was allowed before is not asked for.
     `shortened` gets the last message that prompts show shortened from now on; all earlier tool results are
     shortened too.
     """

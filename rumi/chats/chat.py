@@ -103,7 +103,7 @@ class Chat(Actor[ChatMessage]):
 
     async def _start_up(self) -> None:
         record = await self._session.load()
-        self._session.remember(*await self._crash_replies.recover(self._chat, record))
+        self._session.remember(*await self._crash_replies.recover(self._chat, record, self._session.parked))
         await self._crash_replies.tell_again(self._chat)
         self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
@@ -239,6 +239,8 @@ class Chat(Actor[ChatMessage]):
                 self._reset(self._new_job("reset", message, rest))
             case "new" | "retry":
                 self._offer(self._new_job(name, message, ""))
+            case "yes" | "no":
+                self._offer(self._new_job("answer", message, f"/{name} {rest}".strip()))
             case "status":
                 self._reply(message, self._status(message))
             case "start":
@@ -272,7 +274,8 @@ class Chat(Actor[ChatMessage]):
 
     def _new_job(self, kind: JobKind, message: Incoming, text: str) -> Job:
         language = self._language(message)
-        return Job(kind, replace(message, text=text), self._context.now(), language)
+        seen = self._session.parked.seen if kind in ("answer", "retry") else frozenset[int]()
+        return Job(kind, replace(message, text=text), self._context.now(), language, seen=seen)
 
     def _language(self, message: Incoming) -> Language:
         return message.language or self._context.language
@@ -285,8 +288,8 @@ class Chat(Actor[ChatMessage]):
             if "result" in (job.kind, self._job and self._job.kind):
                 self._queue.hold(job)  # a result takes no time: nothing behind it is told that all is busy
                 return
-            if job.message.schedule:
-                self._queue.hold(job)  # nobody is there to send it again
+            if job.message.schedule or job.kind == "answer":
+                self._queue.hold(job)  # nobody is there to send it again, or a button was pressed
                 return
             ends = self._job is not None and self._job.ended_by == "interrupted"
             if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing
@@ -379,7 +382,7 @@ class Chat(Actor[ChatMessage]):
         done = await self._worker.do(job)
         # From here to `receive` nothing is awaited: an answer to what is told now finds the worker waiting,
         # or busy with the reset that was asked for during the turn.
-        plain = job.kind in ("new", "reset", "result") and done.finished is None
+        plain = job.kind in ("new", "reset", "result", "answer") and done.finished is None
         following = self._job = job.then or self._queue.next(self._context.now())
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
         self._sum_up(job)

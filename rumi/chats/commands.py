@@ -26,6 +26,8 @@ CommandName: TypeAlias = Literal[
     "remind",
     "schedules",
     "timezone",
+    "yes",
+    "no",
 ]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
@@ -54,7 +56,10 @@ ROOMS: Final[Mapping[CommandName, str]] = {
 FILES = "files"
 """What stands behind `/reset` when the files go too."""
 
-_COMMAND = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
+_SPOKEN: Final[Mapping[str, CommandName]] = {"si": "yes", "sí": "yes"}
+"""Other names of commands."""
+
+_COMMAND = re.compile(r"/([sS][íÍ]|[A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +99,19 @@ def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
     if found is None:
         return None
     name = found[1].lower()
+    name = _SPOKEN.get(name, name)
     if name in NAMES:
         return ChatCommand(cast(CommandName, name), (found[2] or "").strip())
     near = get_close_matches(name, NAMES, n=1)
     return UnknownCommand(f"/{found[1]}", f"/{near[0]}" if near else "")
+
+
+def answer_in(text: str) -> str:
+    """Return what a `/yes` or a `/no` says, such as `yes 1 no 2`; empty for anything else."""
+    command = parse_chat_command(text)
+    if isinstance(command, ChatCommand) and command.name in ("yes", "no"):
+        return f"{command.name} {command.rest}".strip()
+    return ""
 
 
 def asks_first(text: str) -> bool:

@@ -13,7 +13,7 @@ import trio
 
 from actors import ActorError
 from rumi import texts
-from rumi.agent import Confirm, Prompts, TurnInput, TurnLimits, built_in, complete
+from rumi.agent import Confirm, Parking, Prompts, TurnInput, TurnLimits, built_in, complete
 from rumi.chat_ids import ChatIds
 from rumi.chats.noting import Told, note
 from rumi.chats.noting import shown as shown_entries
@@ -217,6 +217,7 @@ class ChatContext:
         language: Language,
         confirm: Confirm | None,
         limits: TurnLimits,
+        parking: Parking | None = None,
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""
         chat_session.room = self._room(chat_session, tools, model)
@@ -232,6 +233,7 @@ class ChatContext:
             tainted=chat_session.tainted,
             given=chat_session.given,
             confirm=confirm,
+            parking=parking,
             shortened=chat_session.shorten,
         )
 

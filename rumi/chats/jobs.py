@@ -12,7 +12,7 @@ from rumi.chats.outside import fetched
 from rumi.journal import Incoming
 from rumi.texts import Language, Verdict
 
-JobKind: TypeAlias = Literal["turn", "retry", "new", "reset", "result"]
+JobKind: TypeAlias = Literal["turn", "retry", "new", "reset", "result", "answer"]
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]
@@ -43,14 +43,16 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A turn, a new session, a reset or a task's result, from the hand-over to its final reply.
+    """A turn, an answer to parked calls, a new session, a reset or a task's result.
 
-    The mailbox loop makes it, cancel scope included, before the worker sees it, so that a `/stop` right
-    behind a message finds what to cancel. Only the mailbox loop adds to `joined` (the messages that share
-    its final reply: stops, answers to questions, and as many `dropped` ones, which had waited behind it) and
-    sets `then`, and only until the worker has `sealed` the job. `message` is what it works on: of a retry,
-    the number is its own and the words are the earlier message's. `stage`: what it does besides its turn.
-    The `note` stands behind its final reply.
+    It lasts from the hand-over to its final reply. The mailbox loop makes it, cancel scope included, before
+    the worker sees it, so that a `/stop` right behind a message finds what to cancel. Only the mailbox loop
+    adds to `joined` (the messages that share its final reply: stops, answers to questions, and as many
+    `dropped` ones, which had waited behind it) and sets `then`, and only until the worker has `sealed` the
+    job. `message` is what it works on: of a retry, the number is its own and the words are the earlier
+    message's. `stage`: what it does besides its turn. The `note` stands behind its final reply. `allowed` are
+    answers in words for the model: its turn may make calls that a person has said yes to. `seen` are the
+    parked calls that had been asked for when an answer came.
     """
 
     kind: JobKind
@@ -67,6 +69,8 @@ class Job:
     asked: Asked | None = None
     dropped: int = 0
     note: str = ""
+    allowed: str = ""
+    seen: frozenset[int] = frozenset()
 
     @property
     def turn(self) -> str:

@@ -34,7 +34,8 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
     """
     if said.schedule:
         note = (
-            f"[The schedule {said.schedule} asks this now. Its user may be away: nobody answers questions.]"
+            f"[The schedule {said.schedule} asks this now. Its user may be away: nobody answers questions. "
+            "What needs a yes is asked when this turn has ended.]"
         )
         message = Message("user", f"{note}\n{said.text}")
         return (HistoryEntry(turn, message, said.tainted, given_in(said.text)),)
@@ -50,6 +51,12 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
         else ()
     )
     return (*words, *own)
+
+
+def answering(turn: str, said: Incoming, answers: str) -> tuple[HistoryEntry, ...]:
+    """Return what the history has of a yes to parked calls, whose arguments may be a page's words."""
+    message = Message("user", f"[The user answers what earlier turns have asked: {said.text}]\n{answers}")
+    return (HistoryEntry(turn, message, tainted=True),)
 
 
 def brought(attachment: Attachment, text: str) -> Kept:

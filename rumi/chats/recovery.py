@@ -8,7 +8,8 @@ import trio
 
 from actors import Actor, ActorRef, ActorStopped
 from rumi import texts
-from rumi.agent import Reason, TurnFinished
+from rumi.agent import Parked, ParkedCalls, Reason, TurnFinished
+from rumi.chats.asking import asking
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.outside import described, fetched, opening, result_entries
@@ -21,6 +22,7 @@ from rumi.journal import (
     HistoryEntry,
     Incoming,
     JournalMessage,
+    KeepParked,
     Load,
     OpenChats,
     Settle,
@@ -56,9 +58,10 @@ class CrashReplies:
     language: Language
     rooms: Mapping[str, RoomCommands]
 
-    async def recover(self, chat: str, record: ChatRecord) -> tuple[HistoryEntry, ...]:
+    async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
         """Reply to what was judged and is open; return what the history has in the place of the answers.
 
+        The first reply to a turn or a result asks for the `parked` calls that no message has asked for.
         To be called in the step in which the record came: what is open in it has not been told by then.
         """
         judged = self.pending.cursor(chat).judged
@@ -67,19 +70,21 @@ class CrashReplies:
             self.pending.add(chat, message.id)
         entries: tuple[HistoryEntry, ...] = ()
         for message, answers in _with_answers(left):
-            entries += await self._settle(record.session, message, answers)
+            entries += await self._settle(record.session, message, answers, parked)
         return entries
 
     async def _settle(
-        self, session: int, message: Incoming, answers: tuple[int, ...]
+        self, session: int, message: Incoming, answers: tuple[int, ...], parked: ParkedCalls
     ) -> tuple[HistoryEntry, ...]:
         """Reply to one of them; `answers` are the messages that share its reply."""
         chat, language = message.chat, message.language or self.language
         messages = (message.id, *answers)
         if message.ready:
             entries = result_entries(message)
-            delivery = await self.journal.ask(Settle(chat, messages, message.text, None, session, entries))
-            replied = Replied(delivery, messages, message.text, task=message.task, schedule=message.schedule)
+            settle = asking(Settle(chat, messages, message.text, None, session, entries), parked, language)
+            delivery = await self.journal.ask(settle)
+            parked.note_asked(settle.asked)
+            replied = Replied(delivery, messages, settle.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
         crashed = message.id > (self.pending.boot or 0)
@@ -101,9 +106,11 @@ class CrashReplies:
         entries = (*asked, ending(turn, reason))
         if message.apart:  # its history is not the session's; one that was not begun has none
             session, entries = 0, entries if message.turn else ()
-        delivery = await self.journal.ask(Settle(chat, messages, text, reason, session, entries))
-        replied = Replied(delivery, messages, text, schedule=message.schedule)
-        self.publisher.reply(chat, turn, replied, TurnFinished(reason, text))
+        settle = asking(Settle(chat, messages, text, reason, session, entries), parked, language)
+        delivery = await self.journal.ask(settle)
+        parked.note_asked(settle.asked)
+        replied = Replied(delivery, messages, settle.text, schedule=message.schedule)
+        self.publisher.reply(chat, turn, replied, TurnFinished(reason, settle.text))
         return () if message.apart else entries
 
     async def _text_for_command(
@@ -173,7 +180,10 @@ def _plainly_sent(message: Incoming) -> bool:
 def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> str:
     if command.name == "stop":
         return texts.stopped(language)  # the turn has ended, by the crash if not by this
-    name = command.name if isinstance(command, UnknownCommand) else f"/{command.name}"
+    if isinstance(command, UnknownCommand):
+        return texts.lost_command(language, command.name)
+    numbers = command.rest if command.name in ("yes", "no") else ""
+    name = f"/{command.name} {numbers}".strip()
     return texts.lost_command(language, name)
 
 
@@ -254,5 +264,9 @@ class Recovery(Actor[Open]):
         if record.open:
             cursor = self._pending.cursor(chat)
             cursor.judged = max(cursor.judged, record.open[-1].id)
-        await self._replies.recover(chat, record)
+
+        async def keep(parked: Sequence[Parked]) -> None:
+            await self._journal.ask(KeepParked(chat, tuple(parked)))
+
+        await self._replies.recover(chat, record, ParkedCalls(record.parked, keep))
         self._pending.leave(chat)

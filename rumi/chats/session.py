@@ -12,14 +12,16 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import ActorRef
-from rumi.agent import Kept, Reason, in_short
+from rumi.agent import Kept, Parked, ParkedCalls, Reason, in_short
 from rumi.chats.noting import exchanges, is_whole
 from rumi.journal import (
     Append,
     ChatRecord,
     HistoryEntry,
     JournalMessage,
+    KeepParked,
     Load,
+    LoadParked,
     MarkFiles,
     NewSession,
     SessionApart,
@@ -107,6 +109,9 @@ class _Held:
 
 StartSoon: TypeAlias = Callable[..., None]
 
+Stored: TypeAlias = Append | Shorten | KeepParked
+"""What is stored while a turn runs, also where the turn is cancelled meanwhile."""
+
 
 class ChatSession:
     """The session's number, when it is due to end, and its history.
@@ -114,8 +119,9 @@ class ChatSession:
     `tainted`: something in the session came from outside, also where its history is cut by now.
     `files_tainted`: something in the chat's files did, in whichever session. `summary` stands for
     what was said before the `entries`, which are as prompts show them. `room` is what the last turn had.
-    `turn` is the one that runs, empty between turns. `max_tokens` bounds what is read of an earlier process's
-    session; `start_soon` starts tasks of the chat.
+    `turn` is the one that runs, empty between turns. `parked` are the calls that wait for a yes, of all
+    sessions. `max_tokens` bounds what is read of an earlier process's session; `start_soon` starts tasks of
+    the chat.
     """
 
     def __init__(
@@ -134,6 +140,7 @@ class ChatSession:
         self.room: HistoryRoom | None = None
         self.tainted = False
         self.files_tainted = False
+        self.parked = ParkedCalls((), self._keep_parked)
         self._held: _Held | None = None
 
     @property
@@ -153,16 +160,22 @@ class ChatSession:
         self.session, self.due, self.entries = record.session, record.due, record.history
         self.summary = record.summary
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
+        # A yes is for one turn, and none runs: a call of an earlier process's that was not made waits again.
+        again = [replace(each, state="waits") if each.state == "allowed" else each for each in record.parked]
+        self.parked = ParkedCalls(again, self._keep_parked)
         return record
 
     async def begin_session(self, *, forget: bool, learn: bool = False) -> None:
         """Start another session with an empty history.
 
-        `forget` deletes the old one from the disk too; with `learn`, as soon as it was learned from.
+        `forget` deletes the old one from the disk too; with `learn`, as soon as it was learned from. It also
+        forgets the parked calls.
         """
         self.session = await self._journal.ask(NewSession(self.chat, forget=forget, learn=learn))
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
         self.room = None
+        if forget:
+            self.parked = ParkedCalls(await self._journal.ask(LoadParked(self.chat)), self._keep_parked)
 
     async def step_apart(self) -> None:
         """Begin a history for one turn; the session that goes on is held, and not read."""
@@ -220,7 +233,10 @@ class ChatSession:
         if self._writing is not None:
             await self._writing.wait()
 
-    async def _store(self, request: Append | Shorten) -> None:
+    async def _keep_parked(self, parked: Sequence[Parked]) -> None:
+        await self._store(KeepParked(self.chat, tuple(parked)))
+
+    async def _store(self, request: Stored) -> None:
         """Store it in a task of the chat's own.
 
         Prompts of later processes have to begin like those of this one, also where a turn was stopped.
@@ -230,7 +246,7 @@ class ChatSession:
         self._start_soon(self._write, request, before, done)
         await done.wait()
 
-    async def _write(self, request: Append | Shorten, before: trio.Event | None, done: trio.Event) -> None:
+    async def _write(self, request: Stored, before: trio.Event | None, done: trio.Event) -> None:
         if before is not None:
             await before.wait()
         await self._journal.ask(request)

@@ -1,4 +1,6 @@
-"""What a chat's worker does with a job: a turn, a turn again, a new session, a reset, or a task's result."""
+"""What a chat's worker does with a job: a turn, a turn again, an answer to parked calls, a new session, a
+reset, or a task's result.
+"""
 
 import logging
 from dataclasses import dataclass, replace
@@ -18,12 +20,13 @@ from rumi.agent import (
     TurnFinished,
     run_turn,
 )
-from rumi.chats.commands import FILES
+from rumi.chats.asking import asking, hear
+from rumi.chats.commands import FILES, answer_in
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
 from rumi.chats.noting import told_by
-from rumi.chats.outside import brought, described, fetched, opening, result_entries
+from rumi.chats.outside import answering, brought, described, fetched, opening, result_entries
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.errors import RumiError
@@ -86,6 +89,8 @@ class Worker:
             finished = self._cut_short(job, unconfirmed)
         replied = await self._settle(self._end(job, finished))
         replied = replace(replied, schedule=job.message.schedule)
+        if job.allowed:
+            await self._session.parked.end_allowed(done=finished.reason == "complete")
         done = Done(replied, replace(finished, answer=replied.text))
         self._session.turn = ""
         self._session.step_back()
@@ -110,9 +115,10 @@ class Worker:
         await self._context.make_room(self._session, tools, model)
         while not await self._noted(job, model):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
-        # Of a scheduled turn a person may be away: what would need a yes is refused.
+        # Of a scheduled turn a person may be away: what needs a yes is parked, and asked with its reply.
         confirm = None if job.message.schedule else partial(self._confirm, job)
-        begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits)
+        parking = self._session.parked if job.message.schedule or job.allowed else None
+        begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits, parking)
         return await run_turn(begin, partial(self._watch, job), keep)
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
@@ -189,7 +195,7 @@ class Worker:
         self._session.remember(entry)
         self._session.due = self._context.now() + self._context.limits.session_ttl_s
         notices = dict(self._services.notices(self._chat, job.language))
-        return Settle(
+        settle = Settle(
             self._chat,
             job.messages,
             job.told("\n\n".join((finished.answer, *notices.values()))),
@@ -199,10 +205,12 @@ class Worker:
             self._session.due,
             tuple(notices),
         )
+        return asking(settle, self._session.parked, job.language)
 
     async def _settle(self, settle: Settle) -> Replied:
         await self._session.written()
         delivery = await self._services.journal.ask(settle)
+        self._session.parked.note_asked(settle.asked)
         self._services.noticed(settle.noticed)
         return Replied(delivery, settle.messages, settle.text)
 
@@ -213,7 +221,7 @@ class Worker:
         if overdue and not job.message.apart:
             await chat_session.begin_session(forget=False)
             services.lessons.look()
-        retries = None
+        retries, answer = None, answer_in(job.message.text) if job.kind == "answer" else ""
         if job.kind == "retry":
             earlier = await services.journal.ask(Retriable(self._chat))
             if earlier is None:
@@ -222,9 +230,19 @@ class Worker:
                 job.message, text=earlier.text, attachments=earlier.attachments, apart=earlier.apart
             )
             retries = earlier.id
+            if not earlier.schedule and not fetched(earlier.attachments):
+                answer = answer_in(earlier.text)  # a yes whose turn was cut short
+        if answer:
+            heard = await hear(chat_session.parked, answer, job.seen, job.language)
+            if not heard.words:
+                return heard.told
+            job.allowed, job.note = heard.words, heard.told
         if job.message.apart:
             await chat_session.step_apart()
-        asked = opening(job.turn, job.message)
+        if job.allowed:
+            asked = answering(job.turn, job.message, job.allowed)
+        else:
+            asked = opening(job.turn, job.message)
         chat_session.turn = job.turn
         chat_session.remember(*asked)
         await services.journal.ask(
@@ -290,7 +308,8 @@ class Worker:
             noticed=tuple(notices),
         )
         said = job.message
-        return Done(replace(await self._settle(settle), task=said.task, schedule=said.schedule))
+        replied = await self._settle(asking(settle, chat_session.parked, job.language))
+        return Done(replace(replied, task=said.task, schedule=said.schedule))
 
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""

@@ -15,6 +15,7 @@ from rumi.journal.messages import (
     Shorten,
     Summarize,
 )
+from rumi.journal.parked import forget_parked
 from rumi.journal.records import HistoryEntry, Summary
 from rumi.journal.transaction import clean, steps
 from rumi.models import Message, ToolCall, message_tokens
@@ -47,6 +48,7 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
             chat,
         )
         transaction.db.execute("DELETE FROM summaries WHERE chat = ?", chat)
+        forget_parked(transaction, request.chat)
         transaction.db.execute("UPDATE sessions SET learn_after = 0 WHERE chat = ? AND tries = 0", chat)
     return _open_session(transaction, request.chat)
 

@@ -14,6 +14,7 @@ from rumi.journal.messages import (
     Count,
     Knows,
     Load,
+    LoadParked,
     Moved,
     MovedGroups,
     OpenChats,
@@ -22,7 +23,7 @@ from rumi.journal.messages import (
     Retriable,
 )
 from rumi.journal.outbox import insert_reply
-from rumi.journal.parked import buttons_json, in_words
+from rumi.journal.parked import buttons_json, in_words, load_parked
 from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming
 from rumi.journal.transaction import clean, steps
 from rumi.steps import Transaction
@@ -173,6 +174,7 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
         tainted=tainted_session,
         files_tainted=tainted_files,
         summary=summary,
+        parked=load_parked(LoadParked(request.chat), transaction),
     )
 
 

@@ -115,7 +115,7 @@ class Settle(Request[int]):
     delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
     None where the session has not changed. Without a `session` it is that in which the turn began. `noticed`
     are budgets of which the reply says that they are nearly used up. The reply asks for the parked calls
-    `asked`, and has `buttons`.
+    `asked`, and has `buttons` besides those that its message came with.
     """
 
     chat: str
@@ -195,7 +195,7 @@ class NewSession(Request[int]):
     """End the chat's session and begin another. The reply is its number.
 
     `forget` deletes all history as well, in slices (`Sweep`): from now on, or, with `learn`, where there is
-    something to learn from, as soon as that is done.
+    something to learn from, as soon as that is done. The parked calls are forgotten at once.
     """
 
     chat: str

@@ -40,9 +40,11 @@ def settle(request: Settle, transaction: Transaction) -> int:
         ],
     )
     if request.buttons:
+        message = (request.messages[0],)
+        found = transaction.db.execute("SELECT buttons FROM messages WHERE id = ?", message).fetchone()
+        own = buttons_in(found[0]) if found else ()  # a task's result may have come with some
         transaction.db.execute(
-            "UPDATE messages SET buttons = ? WHERE id = ?",
-            (buttons_json(request.buttons), request.messages[0]),
+            "UPDATE messages SET buttons = ? WHERE id = ?", (buttons_json((*own, *request.buttons)), *message)
         )
     if request.reason is not None:
         fire_ended(transaction, "messages", request.messages[0], request.reason)

@@ -52,6 +52,17 @@ def note_asked(transaction: Transaction, chat: str, numbers: Collection[int]) ->
     )
 
 
+def forget_parked(transaction: Transaction, chat: str) -> None:
+    """Forget a chat's calls. Only the last number stays: a late answer must not be for a later call."""
+    transaction.db.execute(
+        "DELETE FROM parked WHERE chat = ?1 AND number < (SELECT max(number) FROM parked WHERE chat = ?1)",
+        (chat,),
+    )
+    transaction.db.execute(
+        "UPDATE parked SET call = '', question = '', state = 'used', asked = 1 WHERE chat = ?", (chat,)
+    )
+
+
 def in_words(message: Incoming, transaction: Transaction) -> Incoming:
     """Return the message that a press of one of the chat's buttons is: it says what the button says."""
     if not message.button:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rumi.agent import Reason
+from rumi.agent import Parked, Reason
 from rumi.models import Message
 from rumi.texts import Language
 
@@ -200,6 +200,7 @@ class ChatRecord:
     `due` is when the session ends if nothing happens, in seconds since 1970; 0 for a new one. `tainted`:
     something in the session came from outside, in whichever entry of it. `files_tainted`: something in the
     chat's files did, in whichever session. A `summary` stands for what was said before the `history`.
+    `parked` are calls that wait for a person's yes, or have had an answer.
     """
 
     session: int
@@ -209,6 +210,7 @@ class ChatRecord:
     tainted: bool = False
     files_tainted: bool = False
     summary: Summary | None = None
+    parked: tuple[Parked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,13 @@ from rumi.texts.operating import (
     waiting_for,
 )
 from rumi.texts.page import page_is_open, page_link, page_words
+from rumi.texts.parked import (
+    answer_usage,
+    calls_not_open,
+    calls_refused,
+    chat_needs_yes,
+    parked_buttons,
+)
 from rumi.texts.questions import Deed, Verdict, question, verdict, yes_or_no
 from rumi.texts.replies import (
     Breaker,
@@ -223,6 +230,7 @@ __all__ = [
     "also_read",
     "and_more",
     "answer_button",
+    "answer_usage",
     "attached",
     "bot_applied",
     "bot_apply_question",
@@ -261,7 +269,10 @@ __all__ = [
     "budget_refused",
     "busy",
     "button_received",
+    "calls_not_open",
+    "calls_refused",
     "cannot_start_on_full_disk",
+    "chat_needs_yes",
     "chat_status",
     "commands",
     "crashed",
@@ -337,6 +348,7 @@ __all__ = [
     "page_is_open",
     "page_link",
     "page_words",
+    "parked_buttons",
     "perhaps_lost",
     "pick",
     "question",

@@ -6,6 +6,7 @@ from typing import Literal
 from rumi.safe_open import shown
 from rumi.texts.language import Language, pick
 from rumi.texts.operating import short_duration
+from rumi.texts.parked import parked_buttons, parked_question
 from rumi.texts.tasks import shortly, task_state
 
 
@@ -69,24 +70,13 @@ def bot_asks(language: Language, name: str, question: str, parked: Sequence[tupl
             )
         )
     if parked:
-        numbers = " ".join(str(number) for number, _ in parked)
-        parts.append(
-            "\n\n".join(
-                [
-                    pick(
-                        language,
-                        f"🔒 El bot {name} necesita tu sí, y mientras tanto sigue con otra cosa:",
-                        f"🔒 The bot {name} needs your yes, and goes on with other work meanwhile:",
-                    ),
-                    *(f"{number}. {text}" for number, text in parked),
-                    pick(
-                        language,
-                        f"Contestá con /bot {name} sí {numbers}, o /bot {name} no {numbers}",
-                        f"Answer with /bot {name} yes {numbers}, or /bot {name} no {numbers}",
-                    ),
-                ]
-            )
+        head = pick(
+            language,
+            f"🔒 El bot {name} necesita tu sí, y mientras tanto sigue con otra cosa:",
+            f"🔒 The bot {name} needs your yes, and goes on with other work meanwhile:",
         )
+        yes = pick(language, "sí", "yes")
+        parts.append(parked_question(language, head, parked, f"/bot {name} {yes}", f"/bot {name} no"))
     return "\n\n".join(parts)
 
 
@@ -94,14 +84,9 @@ def bot_buttons(
     language: Language, name: str, options: Sequence[str], parked: Sequence[tuple[int, str]]
 ) -> tuple[tuple[str, str], ...]:
     """Return the buttons below a bot's message: the label of each, and the command that it says."""
-    yes, no = pick(language, "sí", "yes"), "no"
-    buttons = [(option, f"/bot {name} {option}") for option in options]
-    for number, _ in parked:
-        buttons += [
-            (f"✅ {number}", f"/bot {name} {yes} {number}"),
-            (f"❌ {number}", f"/bot {name} {no} {number}"),
-        ]
-    return tuple(buttons)
+    yes = pick(language, "sí", "yes")
+    said = tuple((option, f"/bot {name} {option}") for option in options)
+    return said + parked_buttons(parked, f"/bot {name} {yes}", f"/bot {name} no")
 
 
 def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"], question: str) -> str:

@@ -225,6 +225,9 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("/schedules", "los recordatorios; `pause|resume|run|delete N` cambia uno",
      "the reminders; `pause|resume|run|delete N` changes one"),
     ("/timezone", "tu zona horaria: `/timezone Europe/Madrid`", "your time zone: `/timezone Europe/Madrid`"),
+    ("/yes", "permite lo que un turno programado dejó en espera: `/yes 1`, `/yes 1 no 2`",
+     "allows what a scheduled turn has left undone: `/yes 1`, `/yes 1 no 2`"),
+    ("/no", "lo rechaza: `/no 1`", "refuses it: `/no 1`"),
 )  # fmt: skip
 
 

@@ -84,6 +84,22 @@ async def test_a_call_that_nobody_has_seen_takes_no_yes_and_is_still_asked() -> 
     assert after_a_kill.to_ask() == [(1, "May I?")]
 
 
+@pytest.mark.parametrize(("done", "state"), [(True, "used"), (False, "waits")])
+async def test_a_yes_that_was_not_used_holds_no_longer_than_its_turn(done: bool, state: str) -> None:
+    keep = Kept()
+    calls = ParkedCalls(parked("waits", "waits", "refused"), keep)
+    await calls.hear(("yes 1",))
+    await calls.end_allowed(done=done)
+    assert [each.state for each in calls.all] == [state, "waits", "refused"]
+    assert keep.parked[1].state == state
+    assert not await calls.allowed("call 1")
+
+
+async def test_an_answer_is_for_calls_that_were_seen_when_it_came() -> None:
+    calls = ParkedCalls(parked("waits", "waits"), Kept())
+    assert [each.number for each in await calls.hear(("yes 1 2",), {2})] == [2]
+
+
 async def test_a_no_stays_a_no_and_an_old_answer_is_for_nothing_new() -> None:
     keep = Kept()
     calls = ParkedCalls([], keep)

@@ -1,8 +1,16 @@
 """`rumi schedule`: on the files of a home that no process holds, and asked of one that runs."""
 
 import json
+import sqlite3
+from contextlib import closing
 
+from tests.cli.learning_model import facts
 from tests.cli.program import Program
+from tests.cli.telegram_world import World
+from tests.cli.test_chat import wait_for
+from tests.cli.test_telegram_confirm import page
+from tests.cli.test_windows import held
+from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls, last_user_text
 
 
 def test_a_schedule_is_stored_without_a_process_and_the_command_warns(bubblewrap: Program) -> None:
@@ -33,3 +41,43 @@ def test_a_wrong_schedule_says_what_is_wrong(bubblewrap: Program) -> None:
         (("2020-01-01 09:00", "x"), "This time is over."),
     ):
         assert said in bubblewrap.run("schedule", "add", *words, code=2).stderr
+
+
+def test_a_typed_yes_allows_what_a_scheduled_turn_has_left_undone(bubblewrap: Program) -> None:
+    """In a pipe and by `-p`: the page's words wait for a yes, and for each of the two numbers its own."""
+
+    def thinks(body: Body) -> Behaviour:
+        text, done = last_user_text(body), answered_calls(body)
+        steps = [("remember", json.dumps({"key": key, "value": "Eve"})) for key in ("boss", "friend")]
+        if "<answers>" in text:
+            steps = [each for each in steps if each[1] in text]
+        else:
+            steps = [("web_fetch", json.dumps({"url": text.split()[-1]})), *steps]
+        return Answer(calls=[steps[len(done)]]) if len(done) < len(steps) else Answer("I did it.")
+
+    with page() as host, World() as world:
+        world.do(setattr, world.groq, "_choose", thinks)
+        bubblewrap.env |= {
+            "GROQ_API_KEY": world.groq.key or "",
+            "GROQ_BASE_URL": world.groq.base_url,
+            "RUMI_MEMORY__EXTRACT": "false",
+            "RUMI_FETCH__ALLOW": json.dumps([host]),
+        }
+        with held(bubblewrap):
+            bubblewrap.run("schedule", "add", "in 2 hours", f"read http://{host}/", "--turn")
+            bubblewrap.run("schedule", "run", "1")
+            state = bubblewrap.home / "state.db"
+
+            def asked() -> int:
+                with closing(sqlite3.connect(state)) as db:
+                    return int(db.execute("SELECT count(*) FROM parked WHERE asked").fetchone()[0])
+
+            wait_for(lambda: asked() == 2)
+            assert facts(bubblewrap.home) == []
+            piped = bubblewrap.run("chat", text="/yes 2\n/yes 2\n")
+            assert "I did it." in piped.stdout
+            assert "This question has its answer already: 2." in piped.stdout
+            assert [key for _, key, _ in facts(bubblewrap.home)] == ["friend"]
+            assert bubblewrap.run("chat", "-p", "/yes 1").stdout == "I did it.\n"
+            assert [key for _, key, _ in facts(bubblewrap.home)] == ["friend", "boss"]
+            assert bubblewrap.run("chat", "-p", "/no").stdout == "Nothing waits for your yes.\n"

@@ -154,6 +154,8 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "remind",
         "schedules",
         "timezone",
+        "yes",
+        "no",
     ]
     for language in ("", "en", "es"):
         assert [one["command"] for one in offered[("default",), language]] == names

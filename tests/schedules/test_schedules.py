@@ -149,7 +149,8 @@ async def test_a_turn_runs_behind_the_one_of_its_user_and_asks_nobody(
             await home.inbox.accept("cli", "hello")
             assert await next_reply(events) == "did: hello"
             assert await next_reply(events) == (
-                "did: [The schedule 1 asks this now. Its user may be away: nobody answers questions.]\n"
+                "did: [The schedule 1 asks this now. Its user may be away: nobody answers questions. "
+                "What needs a yes is asked when this turn has ended.]\n"
                 "/stop the press?"
             )
 

@@ -171,6 +171,12 @@ _COMMANDS = (
     ("/schedules", "los recordatorios y programas", "the reminders and schedules"),
     ("/timezone", "la zona horaria", "the time zone"),
     (
+        "/yes",
+        "permitir lo que un turno programado preguntó: /yes 1",
+        "allow what a scheduled turn asked: /yes 1",
+    ),
+    ("/no", "rechazarlo: /no 1", "refuse it: /no 1"),
+    (
         "/model",
         "qué modelo contesta; /model PROVEEDOR:NOMBRE lo cambia",
         "the model; /model PROVIDER:NAME changes it",

@@ -1,0 +1,59 @@
+"""The calls of a chat that wait for a yes: its replies ask for them, and `/yes 1` and `/no 1` answer."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from secrets import token_hex
+
+from rumi import texts
+from rumi.agent import ParkedCalls, answers_in, in_words
+from rumi.journal import Button, Settle
+from rumi.texts import Language
+
+
+def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
+    """Return the reply with a question for all calls that no message has asked for yet.
+
+    The caller stores it, and then notes that these calls were asked.
+    """
+    to_ask = parked.to_ask()
+    if not to_ask:
+        return settle
+    numbers = tuple(number for number, _ in to_ask)
+    return replace(
+        settle,
+        text="\n\n".join(filter(None, (settle.text, texts.chat_needs_yes(language, to_ask)))),
+        asked=numbers,
+        buttons=tuple(
+            Button(token_hex(8), label, words) for label, words in texts.parked_buttons(to_ask, "/yes", "/no")
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeardAnswers:
+    """What a `/yes` or a `/no` came to: the `told` text for its sender, and the `words` for the model.
+
+    Without `words` no call is allowed, and no turn begins.
+    """
+
+    told: str
+    words: str = ""
+
+
+async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language: Language) -> HeardAnswers:
+    """Take an answer such as `yes 1 no 2`; it can only be for calls that were `seen` when it came."""
+    known = {each.number: each for each in parked.all if each.number in seen and each.call}
+    answers = answers_in(answer)
+    if not answers:
+        waiting = [each.number for each in known.values() if each.state == "waits"]
+        return HeardAnswers(texts.answer_usage(language, waiting))
+    heard = await parked.hear([answer], known)
+    late = sorted(answers.keys() - {each.number for each in heard})
+    refused = [each.number for each in heard if each.state == "refused"]
+    not_open = texts.calls_not_open(
+        language,
+        [number for number in late if number not in known],
+        [number for number in late if number in known],
+    )
+    told = "\n".join(filter(None, (texts.calls_refused(language, refused), not_open)))
+    return HeardAnswers(told, in_words(heard) if len(refused) < len(heard) else "")
