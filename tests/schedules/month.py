@@ -20,6 +20,7 @@ from rumi.journal import ScheduleRecord
 from rumi.schedules import After, Every, ScheduleLimits, When, following, instant_of
 from rumi.schedules.schedules import Schedules
 from tests.chats.house import echo, house
+from tests.schedules.answering import Answering
 
 DAY_S = 86_400.0
 ZONES = ("Europe/Madrid", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "UTC")
@@ -45,14 +46,21 @@ class Month:
 
     added: dict[int, tuple[str, str, float]] = field(default_factory=dict)
     """By number: recurrence, zone, and the instant from which on it fires."""
+    answering: Answering | None = None
+    """Scheduled turns that park calls, and who answers."""
 
 
-async def play(path: Path, seed: int, days: int = 31) -> None:
+async def play_answers(path: Path, seed: int) -> None:
+    """Play a month in which scheduled turns park calls, and people answer."""
+    await play(path, seed, parks=True)
+
+
+async def play(path: Path, seed: int, days: int = 31, *, parks: bool = False) -> None:
     """Play a month; raises an `AssertionError` for what must not be."""
     random = Random(seed)
     begins = random.choice([datetime(2026, 10, 10), datetime(2027, 3, 5), datetime(2026, 3, 20)])
     wall = Wall(instant_of(begins, "UTC") - trio.current_time())
-    month = Month()
+    month = Month(answering=Answering(path, Random(seed)) if parks else None)
     end = wall() + days * DAY_S
     first = True
     while wall() < end:
@@ -62,17 +70,39 @@ async def play(path: Path, seed: int, days: int = 31) -> None:
         wall.ahead += random.choice([0.0, 5.0, 90.0, 1800.0, 6 * 3600.0, 2 * DAY_S])  # nothing runs
     await _process(path, month, wall, random, 3 * 3600.0, first=False, calm=True)
     check(path, month, wall())
+    if month.answering is not None:
+        month.answering.check()
 
 
 async def _process(
     path: Path, month: Month, wall: Wall, random: Random, life_s: float, *, first: bool, calm: bool = False
 ) -> None:
-    with trio.move_on_after(life_s):
-        async with house(path, echo, now=wall, schedule_limits=ScheduleLimits()) as home:
+    answering, more = month.answering, {}
+    if answering is not None:
+        tools = (answering.page, answering.visits)
+        more = {"tools_for": lambda view: tools}
+    with trio.move_on_after(life_s) as life:
+        async with (
+            house(
+                path,
+                echo if answering is None else answering.model,
+                now=wall,
+                schedule_limits=ScheduleLimits(),
+                **more,
+            ) as home,
+            trio.open_nursery() as nursery,
+        ):
+            if answering is not None:
+                answering.life, answering.calm = life, calm
+                nursery.start_soon(answering.refuse, home)
             if first:
                 for _ in range(12):
                     await _add(home.schedules, month, wall, random)
+                if answering is not None:
+                    await answering.begin(home)
             while True:
+                if answering is not None and not calm:
+                    await answering.act(home)
                 await trio.sleep(random.choice([60.0, 3600.0, DAY_S / 2]) if not calm else 1800.0)
                 if calm:
                     await home.inbox.accept("cli", "hello")
@@ -131,6 +161,8 @@ def check(path: Path, month: Month, now: float) -> None:
     assert all(message for _, _, message in fires), "a fire stores what it fires"
     by_schedule = Counter(number for number, _ in notices)
     for id, text, cron, state, instant, missed in stored:
+        if id not in month.added:
+            continue  # its turns park
         began = month.added[id][2]
         said = sum(many for words, many in replies.items() if words.startswith(f"⏰ {text}"))
         assert said == by_schedule[id], "what fires is delivered once"

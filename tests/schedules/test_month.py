@@ -1,6 +1,6 @@
 """A month in virtual time: every fire once or told as missed; and the faults that this finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +8,14 @@ import pytest
 import trio
 import trio.testing
 
+from rumi.agent import Parked, ParkedCalls
 from rumi.journal import Accept, Fire, Fired, Firing, MoveSchedules
 from rumi.journal import actor as journal_actor
 from rumi.journal import schedules as journal_schedules
 from rumi.schedules import clock, firing
 from rumi.schedules.clock import ScheduleClock
 from rumi.schedules.schedules import Schedules
-from tests.schedules.month import finds, play
+from tests.schedules.month import finds, play, play_answers
 
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))]
 
@@ -111,5 +112,72 @@ def test_the_month_finds_each_planted_fault(
         folder = tmp_path / str(seed)
         folder.mkdir()
         if finds(play, folder, seed):
+            return
+    raise AssertionError("no seed finds it")
+
+
+ANSWERS = [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))]
+
+
+@pytest.mark.parametrize("seed", ANSWERS)
+async def test_in_a_month_each_parked_call_is_asked_once_and_runs_only_after_a_yes(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, seed: int
+) -> None:
+    await play_answers(tmp_path, seed)
+
+
+def forgets_at_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """Replies ask only for calls that their own process has parked."""
+    begin, to_ask = ParkedCalls.__init__, ParkedCalls.to_ask
+
+    def remembers(self: ParkedCalls, parked: Sequence[Parked], keep: object) -> None:
+        begin(self, parked, keep)  # type: ignore[arg-type]
+        earlier[self] = {each.number for each in parked}
+
+    earlier: dict[ParkedCalls, set[int]] = {}
+    patch.setattr(ParkedCalls, "__init__", remembers)
+    patch.setattr(
+        ParkedCalls,
+        "to_ask",
+        lambda self: [each for each in to_ask(self) if each[0] not in earlier[self]],
+    )
+
+
+def a_yes_counts_twice(patch: pytest.MonkeyPatch) -> None:
+    """A call that was allowed stays allowed in its turn."""
+
+    async def allowed(self: ParkedCalls, call: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        return any(each.call == call and each.state == "allowed" for each in self.all)
+
+    patch.setattr(ParkedCalls, "allowed", allowed)
+
+
+def asks_with_every_reply(patch: pytest.MonkeyPatch) -> None:
+    """A reply does not note what it has asked for."""
+    patch.setattr(ParkedCalls, "note_asked", lambda self, numbers: None)
+
+
+def any_number_counts(patch: pytest.MonkeyPatch) -> None:
+    """An answer counts for calls that were asked after it."""
+    hear = ParkedCalls.hear
+    patch.setattr(ParkedCalls, "seen", frozenset(range(10_000)))
+    patch.setattr(ParkedCalls, "hear", lambda self, said, seen=None: hear(self, said))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "plant",
+    [forgets_at_a_restart, a_yes_counts_twice, asks_with_every_reply, any_number_counts],
+    ids=lambda plant: plant.__name__,
+)
+def test_the_month_of_answers_finds_each_planted_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    plant(monkeypatch)
+    for seed in range(60):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        if finds(play_answers, folder, seed):
             return
     raise AssertionError("no seed finds it")
