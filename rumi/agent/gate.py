@@ -16,7 +16,7 @@ import trio
 from rumi import texts
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
 from rumi.texts import Language, Verdict
-from rumi.tools import AlwaysAsks, Tool, ToolResult
+from rumi.tools import AlwaysAsks, Question, Tool, ToolResult
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.

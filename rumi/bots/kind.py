@@ -206,7 +206,7 @@ class BotKind:
             SessionHistory(history, lambda: any(each.tainted for each in before)),
             Sleep(session),
             AskUser(session),
-            ProposePlan(room.task.chat),
+            ProposePlan(texts.bot_reports_to(room.language, room.task.chat)),
         )
         if planning:
             return (*look, *speak)
@@ -316,7 +316,8 @@ class BotKind:
             return end(texts.bot_limit(language, "iterations", answer), "iterations", "out_of_budget")
         now = self.now()
         secs = session.sleep_s
-        if session.question or asks_again or (options.get("plan") and planned.waits):
+        waits = bool(session.question) or asks_again or (bool(options.get("plan")) and planned.waits)
+        if waits:
             secs = self.limits.question_s
         elif secs is None:
             secs = float(options.get("sleep_secs", config.sleep_secs))
@@ -325,7 +326,7 @@ class BotKind:
         return Again(
             summary,
             now + secs,
-            texts.bot_asks(language, task.bot, session.question, asked),
+            texts.bot_asks(language, task.bot, session.question, asked, here=task.attached, waits=waits),
             tuple(Button(token_hex(8), label, words) for label, words in buttons),
             tuple(number for number, _ in asked),
         )
@@ -338,7 +339,9 @@ def _proved(room: TaskRoom, session: Session) -> str:
 
 
 def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
-    question = texts.question(language, PROPOSE, details_of(plan, chat), tainted=False)
+    question = texts.question(
+        language, PROPOSE, details_of(plan, texts.bot_reports_to(language, chat)), tainted=False
+    )
     return texts.bot_plan_lapsed(language, why, question)
 
 

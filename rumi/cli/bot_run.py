@@ -85,7 +85,9 @@ async def _attached(
         if sys.stdin.isatty():
             nursery.start_soon(_listen, home, given.name)
         request = {"do": "bot", **fields}
-        done.append(await run(client, request, lambda step: say(f"· {step}"), started.append))
+        done.append(
+            await run(client, request, lambda step: say(f"· {step}".replace("\n", "\n  ")), started.append)
+        )
         nursery.cancel_scope.cancel()
     return done[0]
 

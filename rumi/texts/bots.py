@@ -58,26 +58,51 @@ def bot_iteration(language: Language, number: int, most: int) -> str:
     return pick(language, f"{of} · iteración", f"{of} · iteration")
 
 
-def bot_asks(language: Language, name: str, question: str, parked: Sequence[tuple[int, str]] = ()) -> str:
-    """Return the message that brings a bot's question, and what needs a yes, by number; empty without any."""
-    parts = []
+def bot_asks(
+    language: Language,
+    name: str,
+    question: str,
+    parked: Sequence[tuple[int, str]] = (),
+    *,
+    here: bool = False,
+    waits: bool = False,
+) -> str:
+    """Return the message that brings a bot's question, and what needs a yes, by number; empty without any.
+
+    `here`: its reader types the answer, and needs no command. `waits`: the bot does nothing meanwhile.
+    """
+    parts, command = [], "" if here else f"/bot {name} "
     if question:
+        answer = pick(language, "TU RESPUESTA", "YOUR ANSWER")
         parts.append(
             pick(
                 language,
-                f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta: /bot {name} TU RESPUESTA",
-                f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer: /bot {name} YOUR ANSWER",
+                f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta: {command}{answer}",
+                f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer: {command}{answer}",
             )
         )
     if parked:
-        head = pick(
-            language,
-            f"🔒 El bot {name} necesita tu sí, y mientras tanto sigue con otra cosa:",
-            f"🔒 The bot {name} needs your yes, and goes on with other work meanwhile:",
+        meanwhile = pick(
+            language, ", y mientras tanto sigue con otra cosa", ", and goes on with other work meanwhile"
         )
+        head = pick(language, f"🔒 El bot {name} necesita tu sí", f"🔒 The bot {name} needs your yes")
+        head += ":" if waits else f"{meanwhile}:"
         yes = pick(language, "sí", "yes")
-        parts.append(parked_question(language, head, parked, f"/bot {name} {yes}", f"/bot {name} no"))
+        parts.append(parked_question(language, head, parked, f"{command}{yes}", f"{command}no"))
+    if parts and here:
+        parts.append(
+            pick(
+                language,
+                f"Escribilo acá, o desde otra terminal: rumi bot wake {name} RESPUESTA",
+                f"Type it here, or in another terminal: rumi bot wake {name} ANSWER",
+            )
+        )
     return "\n\n".join(parts)
+
+
+def bot_reports_to(language: Language, chat: str) -> str:
+    """Return where a bot's report goes: a chat, or the terminal that waits for it."""
+    return chat or pick(language, "esta terminal", "this terminal")
 
 
 def bot_buttons(

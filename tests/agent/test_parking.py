@@ -92,7 +92,7 @@ async def test_a_yes_that_was_not_used_holds_no_longer_than_its_turn(done: bool,
     await calls.end_allowed(done=done)
     assert [each.state for each in calls.all] == [state, "waits", "refused"]
     assert keep.parked[1].state == state
-    assert not await calls.allowed("call 1")
+    assert not await calls.allowed("call 1", MAY_I)
 
 
 async def test_an_answer_is_for_calls_that_were_seen_when_it_came() -> None:
