@@ -206,7 +206,7 @@ class BotKind:
             SessionHistory(history, lambda: any(each.tainted for each in before)),
             Sleep(session),
             AskUser(session),
-            ProposePlan(texts.bot_reports_to(room.language, room.task.chat)),
+            ProposePlan(room.task.chat or texts.this_terminal(room.language)),
         )
         if planning:
             return (*look, *speak)
@@ -340,7 +340,7 @@ def _proved(room: TaskRoom, session: Session) -> str:
 
 def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
     question = texts.question(
-        language, PROPOSE, details_of(plan, texts.bot_reports_to(language, chat)), tainted=False
+        language, PROPOSE, details_of(plan, chat or texts.this_terminal(language)), tainted=False
     )
     return texts.bot_plan_lapsed(language, why, question)
 

@@ -18,7 +18,6 @@ from rumi.texts.bots import (
     bot_made,
     bot_plan_lapsed,
     bot_report,
-    bot_reports_to,
     bot_resume,
     bot_skill_there,
     bot_skills_question,
@@ -31,6 +30,7 @@ from rumi.texts.bots import (
     bot_wakes,
     bot_without_history,
     bots_refused,
+    this_terminal,
 )
 from rumi.texts.budgets import (
     allow_usage,
@@ -250,7 +250,6 @@ __all__ = [
     "bot_made",
     "bot_plan_lapsed",
     "bot_report",
-    "bot_reports_to",
     "bot_resume",
     "bot_skill_there",
     "bot_skills_question",
@@ -398,6 +397,7 @@ __all__ = [
     "task_usage",
     "tasks_go_on",
     "thinking",
+    "this_terminal",
     "told",
     "told_error",
     "tool_runs",

@@ -100,9 +100,9 @@ def bot_asks(
     return "\n\n".join(parts)
 
 
-def bot_reports_to(language: Language, chat: str) -> str:
-    """Return where a bot's report goes: a chat, or the terminal that waits for it."""
-    return chat or pick(language, "esta terminal", "this terminal")
+def this_terminal(language: Language) -> str:
+    """Return what the terminal is called in which a bot runs."""
+    return pick(language, "esta terminal", "this terminal")
 
 
 def bot_buttons(

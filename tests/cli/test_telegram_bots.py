@@ -35,6 +35,12 @@ def press(bot: TelegramBot, talk: Talk, message: Message, label: str) -> Query:
     return bot.world.do(bot.world.api.press, talk.person, message, data)
 
 
+def sleeps_after(bot: TelegramBot, iterations: int) -> bool:
+    """Return True if the bot's session has done so many iterations, and sleeps."""
+    session = json.loads(bot.program.run("bot", "history", "garden", "--json").stdout)[0]
+    return bool(session["state"] == "sleeping" and len(session["iterations"]) == iterations)
+
+
 def test_a_bot_asks_and_parks_and_is_answered_by_buttons(tmp_path: Path, host: str) -> None:
     boss = json.dumps({"key": "boss", "value": "Ada"})
 
@@ -81,6 +87,7 @@ def test_a_bot_asks_and_parks_and_is_answered_by_buttons(tmp_path: Path, host: s
         assert "garden" not in peas
         refused = world.do(world.api.press, stranger, asked, peas)
         world.until(lambda: refused.toast)
+        world.until(lambda: sleeps_after(bot, 2))
         bot.process.send_signal(signal.SIGKILL)
         bot.process.wait()
         bot.start()

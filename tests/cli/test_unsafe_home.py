@@ -44,6 +44,8 @@ WORDS = {
     "bot create": ["garden"],
     "bot run": ["garden"],
     "bot list": [],
+    "bot diff": ["garden"],
+    "bot apply": ["garden"],
     "bot show": ["garden"],
     "bot stop": ["garden"],
     "bot wake": ["garden"],
