@@ -31,11 +31,12 @@ test: $(READY)
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
-# What `make test` leaves out: the planted faults, what needs the processors for itself, and 2,000 histories,
-# always the same ones, of which `make test` plays the first 50.
+# What `make test` leaves out: the planted faults, what takes longer than about five seconds, what needs the
+# processors for itself, and 2,000 histories, always the same ones, of which `make test` plays the first 50.
 histories: $(READY)
-	$(BIN)/pytest $(PARALLEL) -m long tests/simulation tests/schedules tests/bots
-	$(BIN)/pytest -m long --ignore tests/simulation --ignore tests/schedules --ignore tests/bots
+	$(BIN)/pytest $(PARALLEL) -m "long and not alone" \
+	    || $(BIN)/pytest -m "long and not alone" --last-failed --last-failed-no-failures none
+	$(BIN)/pytest -m alone
 	SIMULATIONS=2000 $(BIN)/pytest tests/simulation/test_histories.py
 
 # The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.

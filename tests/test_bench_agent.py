@@ -12,6 +12,7 @@ SOME = ("write a script and run it", "change a setting in TOML", "compare two we
 SETTINGS = {"sandbox.backend": "bubblewrap"}
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 async def test_tasks_of_the_bench_are_done_and_one_that_is_not_is_wrong() -> None:
     tasks = [task for task in TASKS if task.name in SOME]

@@ -227,6 +227,7 @@ def bubblewrap(tmp_path: Path) -> Program:
     return Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
 
 
+@pytest.mark.long
 def test_the_help_of_each_command_is_spanish(bubblewrap: Program, spanish: Program) -> None:
     for command in COMMANDS:
         theirs, ours = (each.run(*command, "--help").stdout for each in (bubblewrap, spanish))

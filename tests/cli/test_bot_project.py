@@ -142,6 +142,7 @@ async def test_changes_of_a_bot_are_shown_and_come_back_after_a_yes(bot: Program
     await given(bot, project)
 
 
+@pytest.mark.long
 async def test_a_folder_without_git_is_refused_or_copied(bot: Program, tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()
@@ -205,6 +206,7 @@ async def test_what_changed_in_both_is_a_conflict_and_nothing_is_applied(bot: Pr
     assert (await run(bot, "bot", "diff", "garden")).stdout == ""
 
 
+@pytest.mark.long
 async def test_a_hostile_project_writes_nothing_outside(bot: Program, project: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -267,6 +269,7 @@ async def test_a_file_becomes_a_folder_and_a_folder_a_file(bot: Program, project
     assert (await run(bot, "bot", "diff", "garden")).stdout == ""
 
 
+@pytest.mark.long
 async def test_a_session_that_is_killed_goes_on_with_its_project(bot: Program, project: Path) -> None:
     def think(body: Body) -> Behaviour:
         if "iteration 1 " in system(body) and "Work." in str(body["messages"][1:]):
@@ -313,6 +316,7 @@ async def test_a_bot_that_only_reads_gets_the_project(program: Program, project:
     assert (project / "src" / "a.py").read_text() == "bot\n"
 
 
+@pytest.mark.long
 async def test_a_bots_project_is_deleted_with_it(bot: Program, project: Path) -> None:
     await given(bot, project)
     await run(bot, "bot", "delete", "garden")

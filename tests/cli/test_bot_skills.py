@@ -4,6 +4,7 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
 import trio
 import trustme
 
@@ -35,6 +36,7 @@ def a_repository(tmp_path: Path) -> Path:
     return tmp_path / "served"
 
 
+@pytest.mark.long
 async def test_skills_of_a_repository_on_the_web_are_shown_and_installed(
     bubblewrap: Program, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_start_on_a_full_disk_uses_the_reserve_and_says_what_to_delete(
     assert (disk.home / "reserve").stat().st_blocks > 0
 
 
+@pytest.mark.long
 def test_a_start_on_a_full_disk_without_a_reserve_is_one_sentence_and_exit_2(disk: Program) -> None:
     (disk.home / "reserve").unlink()
     fill(disk)
@@ -100,6 +101,7 @@ def test_a_start_on_a_full_disk_without_a_reserve_is_one_sentence_and_exit_2(dis
     assert "hi" in disk.run("chat", "--model", "offline", "-p", "run echo hi").stdout
 
 
+@pytest.mark.long
 def test_a_running_program_outlasts_a_full_disk_and_comes_back_by_itself(disk: Program) -> None:
     process = disk.start("chat", "--model", "offline")
     try:

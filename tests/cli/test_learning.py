@@ -70,6 +70,7 @@ def test_leaving_learns_once_and_the_next_conversation_knows(house: House) -> No
     assert len(house.mind.lessons) == 1
 
 
+@pytest.mark.long
 def test_a_turn_of_its_own_is_not_left_and_learned_from_when_its_time_is_over(house: House) -> None:
     house.program.env["RUMI_SESSION__TTL_S"] = "3"
     house.program.run("chat", "-p", "say my city is Rosario")
@@ -129,6 +130,7 @@ def test_a_model_that_answers_nonsense_breaks_nothing(house: House) -> None:
     assert house.unlearned == []
 
 
+@pytest.mark.long
 def test_who_leaves_does_not_wait_for_a_model_that_hangs_and_the_next_start_does_it(house: House) -> None:
     house.mind.hangs = True
     before = time.monotonic()

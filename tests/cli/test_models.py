@@ -56,6 +56,7 @@ def test_a_long_result_on_a_free_key_ends_in_an_answer(groq: Callable[..., Progr
     assert 1000 < read < 20_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "says"),
     [
@@ -152,6 +153,7 @@ def test_a_model_that_this_run_names_and_that_has_no_key_is_exit_2(bubblewrap: P
     assert "No GROQ_API_KEY: using the offline model" in kept.stderr
 
 
+@pytest.mark.long
 def test_a_model_that_this_run_names_and_that_nobody_serves_is_exit_4(
     bubblewrap: Program, tmp_path: Path
 ) -> None:

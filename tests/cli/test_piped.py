@@ -127,6 +127,7 @@ def waiting(program: Program) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.long
 def test_a_silent_pipe_is_left_and_the_turn_runs_without_it(program: Program) -> None:
     process = waiting(program)
     assert process.wait(BOUND_S) == 0

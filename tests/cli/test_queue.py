@@ -50,6 +50,7 @@ def replies(home: Program) -> list[tuple[str, str]]:
     return rows
 
 
+@pytest.mark.long
 def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_back(
     home: Program, holder: "subprocess.Popen[str]"
 ) -> None:

@@ -180,6 +180,7 @@ async def test_a_research_answers_with_sources_that_open_and_does_nothing_else(b
         assert not list((bubblewrap.home / "workspace").glob("task*"))
 
 
+@pytest.mark.long
 async def test_in_the_background_its_number_comes_and_the_result_goes_to_the_chat(
     bubblewrap: Program,
 ) -> None:

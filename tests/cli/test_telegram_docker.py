@@ -59,6 +59,7 @@ def test_each_chat_has_a_container_of_its_own(bot: TelegramBot, installation: st
         assert (bot.workspace(talk.chat) / "mark.txt").read_text() == talk.chat
 
 
+@pytest.mark.long
 def test_a_daemon_that_goes_away_is_told_and_used_again_when_it_is_back(
     bot: TelegramBot, relay: Relay, installation: str
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_kill_is_reported_the_preview_goes_and_retry_goes_on(fresh: TelegramBo
     assert len(talk.texts) == 2
 
 
+@pytest.mark.long
 def test_a_disk_that_refuses_to_write_ends_nothing_and_loses_nothing(fresh: TelegramBot) -> None:
     talk = Talk(fresh.world)
     talk.ask("say hello")

@@ -75,6 +75,7 @@ def test_a_group_has_facts_of_its_own_and_none_of_its_members(
         assert "team" not in shown
 
 
+@pytest.mark.long
 def test_the_end_of_the_bot_learns_and_what_does_not_come_about_is_done_at_the_next_start(
     tmp_path: Path, world: World, mind: Mind
 ) -> None:

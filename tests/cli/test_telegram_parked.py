@@ -62,6 +62,7 @@ def having(talk: Talk, words: str) -> Message:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", [False, True], ids=["private", "group"])
 def test_what_a_scheduled_turn_needs_is_asked_with_buttons(bot: TelegramBot, host: str, group: bool) -> None:
     """In a group the answer grows in a message, which then gets the buttons."""

@@ -229,6 +229,7 @@ def test_a_kill_while_it_runs_ends_in_one_result_and_repeats_no_call(fresh: Plac
     assert [text for text in talk.texts if f"Task {id} (succeeded)" in text] == [result]
 
 
+@pytest.mark.long
 def test_a_kill_between_the_end_and_the_delivery_loses_and_doubles_nothing(fresh: Place) -> None:
     bot, world, talk = fresh.bot, fresh.bot.world, Talk(fresh.bot.world)
     gate = Gate(bot, talk)  # the result waits for the chat

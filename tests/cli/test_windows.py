@@ -113,6 +113,7 @@ def test_one_turn_lines_and_events_are_as_without_a_holder(
     home.run("chat", "--chat", "work", "--new", "-p", "hi")
 
 
+@pytest.mark.long
 def test_a_model_is_the_windows_own_and_settings_that_do_not_apply_are_named(
     home: Program, holder: "subprocess.Popen[str]"
 ) -> None:
@@ -169,6 +170,7 @@ def runs(process: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_when_the_process_is_killed_its_windows_go_on_with_another_one(bubblewrap: Program) -> None:
     with held(bubblewrap):
         at_work = bubblewrap.start("chat", "--chat", "work", "--json")
@@ -257,6 +259,7 @@ async def test_closing_any_terminal_ends_no_other_ones_turn_and_its_own_goes_on(
             await trio.sleep(0.1)
 
 
+@pytest.mark.long
 async def test_ctrl_z_gives_the_terminal_to_the_shell_and_the_turn_goes_on(bubblewrap: Program) -> None:
     shell = ("setsid", "--ctty", "bash", "--norc", "-i")
     async with on_a_terminal(bubblewrap, shell) as person:
@@ -354,6 +357,7 @@ def test_the_reset_of_a_chat_that_does_not_exist_says_so(bubblewrap: Program) ->
     assert "Session reset" in bubblewrap.run("reset", "work").stdout
 
 
+@pytest.mark.long
 def test_deleting_files_is_asked_for_and_a_single_turn_needs_yes(bubblewrap: Program) -> None:
     note = bubblewrap.home / "workspace" / "cli" / "note.txt"
     bubblewrap.run("chat", "-p", "write note.txt: hello")
@@ -380,6 +384,7 @@ def test_deleting_files_is_asked_for_and_a_single_turn_needs_yes(bubblewrap: Pro
     assert note.exists()
 
 
+@pytest.mark.long
 async def test_on_a_terminal_deleting_files_is_asked_and_answered_at_the_prompt(bubblewrap: Program) -> None:
     async with on_a_terminal(bubblewrap) as person:
         await person.window.see("›")

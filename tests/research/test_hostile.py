@@ -173,6 +173,7 @@ def names(repo: Path, blob: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 async def test_names_that_lead_out_are_refused_and_nothing_is_written(here: Room, tmp_path: Path) -> None:
     repo = empty(tmp_path)
     trees = names(repo, written_object(repo, "blob", BLOB))

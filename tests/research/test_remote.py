@@ -276,6 +276,7 @@ async def test_a_pack_ends_at_its_limit(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "again",
     [

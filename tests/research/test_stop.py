@@ -42,6 +42,7 @@ def flags(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
     subprocess.run(["docker", "rmi", "--force", image], capture_output=True, check=True)
 
 
+@pytest.mark.long
 async def test_a_stop_reaches_nested_researchers_and_leaves_nothing(
     flags: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

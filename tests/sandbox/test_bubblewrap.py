@@ -549,6 +549,7 @@ async def test_a_keeper_that_dies_is_noticed_and_takes_its_command_along(
     assert (await run(again, "true"))[0] == 0
 
 
+@pytest.mark.long
 async def test_a_keeper_that_dies_at_any_moment_leaves_nothing_behind(
     engine: BubblewrapEngine, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

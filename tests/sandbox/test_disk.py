@@ -164,6 +164,7 @@ def busy_processors() -> Iterator[None]:
 
 
 @pytest.mark.long
+@pytest.mark.alone
 async def test_ten_chats_that_fill_the_disk_leave_the_reserve(
     make_engine: MakeEngine, new_installation: str, loop_disk: Path
 ) -> None:
@@ -171,6 +172,7 @@ async def test_ten_chats_that_fill_the_disk_leave_the_reserve(
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.usefixtures("busy_processors")
 async def test_ten_chats_leave_the_reserve_on_a_busy_machine_too(
     make_engine: MakeEngine, new_installation: str, loop_disk: Path
@@ -179,6 +181,7 @@ async def test_ten_chats_leave_the_reserve_on_a_busy_machine_too(
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.bubblewrap
 @pytest.mark.usefixtures("busy_processors")
 async def test_ten_chats_leave_the_reserve_without_control_groups_too(

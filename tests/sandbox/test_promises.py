@@ -296,6 +296,7 @@ async def test_a_memory_bomb_ends_and_another_chat_does_not_notice(world: World)
     assert world.sandboxes.container_id("other")
 
 
+@pytest.mark.long
 @pytest.mark.bounds("memory")
 async def test_memory_is_bounded_for_all_processes_together(world: World) -> None:
     hold = "x=$(head -c 40000000 /dev/zero | tr '\\0' x); sleep 2; echo held"

@@ -78,6 +78,7 @@ async def test_python_has_its_standard_library(box: Box) -> None:
     )
 
 
+@pytest.mark.long
 async def test_git_keeps_a_history_and_has_an_identity(box: Box) -> None:
     done = await box.sh(
         "git init -q r && cd r && echo a > f && git add f && git commit -qm first && git clone -q . ../c"

@@ -17,7 +17,7 @@ from rumi.schedules.clock import ScheduleClock
 from rumi.schedules.schedules import Schedules
 from tests.schedules.month import finds, play, play_answers
 
-SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))]
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ def test_the_month_finds_each_planted_fault(
     raise AssertionError("no seed finds it")
 
 
-ANSWERS = [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 40))]
+ANSWERS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 40))]
 
 
 @pytest.mark.parametrize("seed", ANSWERS)

@@ -52,6 +52,7 @@ def test_every_link_is_one_that_would_be_written_the_same_again(text: str) -> No
         assert normal(link) == link
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "piece", ["https://a(", "https://a](https://a", "https://a{[(", "https://", "((((", "\\"]
 )

@@ -51,6 +51,7 @@ async def follow(wire: Wire, into: list[dict[str, Any]]) -> None:
         into.append(dict(await wire.receive()))
 
 
+@pytest.mark.long
 async def test_it_shows_stops_at_its_limit_is_told_so_and_the_next_message_starts_it_afresh(app: App) -> None:
     path = socket_path(app.home.run, app.home.installation())
     seen: list[dict[str, Any]] = []
