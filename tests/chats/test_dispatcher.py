@@ -217,6 +217,7 @@ async def test_a_stop_does_not_wait_while_other_chats_start(
             assert home.inbox.lookup("later") is None, "so many chats start at once, and no more"
 
 
+@pytest.mark.long
 async def test_a_chat_that_is_ended_while_it_restarts_leaves_no_message_behind(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

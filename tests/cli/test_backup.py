@@ -42,6 +42,7 @@ def put_back(copy: Path, folder: Path) -> None:
         ready.put_in_place()
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_the_facts(
     bubblewrap: Program, tmp_path: Path

@@ -184,6 +184,7 @@ async def self_made(program: Program) -> "object":
     return await run(program, "bot", "diff", "other", code=2)
 
 
+@pytest.mark.long
 async def test_what_changed_in_both_is_a_conflict_and_nothing_is_applied(bot: Program, project: Path) -> None:
     await given(bot, project)
     copy = copy_of(bot)

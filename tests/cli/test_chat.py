@@ -59,6 +59,7 @@ def test_a_file_is_edited_and_the_diff_is_told_but_not_logged(program: Program) 
     assert "dos" not in (program.home / "logs/audit.jsonl").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_one_turn_has_a_history_of_its_own_unless_a_chat_is_named_or_gone_on_with(
     bubblewrap: Program,

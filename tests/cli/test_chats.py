@@ -19,6 +19,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return rumi
 
 
+@pytest.mark.long
 def test_chats_are_listed_the_latest_first(used: Program) -> None:
     lines = used.run("chats", "list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["work", "cli"]

@@ -72,6 +72,7 @@ def test_a_shell_completes_commands_and_options(bubblewrap: Program, line: str, 
     assert {each.removeprefix("plain,") for each in found} == completed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closed", [(0,), (2,), (0, 1, 2)])
 def test_closed_standard_streams_are_no_trouble(bubblewrap: Program, closed: tuple[int, ...]) -> None:
     redirections = " ".join(f"{number}>&-" for number in closed)
@@ -87,6 +88,7 @@ def test_closed_standard_streams_are_no_trouble(bubblewrap: Program, closed: tup
     assert (bubblewrap.home / "workspace" / "cli" / "a").read_text() == "uno"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_behind_the_output_is_one_clear_sentence(bubblewrap: Program) -> None:
     chat = bubblewrap.start("chat")

@@ -95,6 +95,7 @@ def test_an_interrupt_ends_a_fetch_that_nobody_answers(tmp_path: Path, site: str
     assert process.returncode == 130
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 @pytest.mark.parametrize(
     ("language", "first", "word"),

@@ -108,6 +108,7 @@ def test_many_lines_come_out_in_the_order_in_which_they_went_in(rumi: Program) -
     assert [verdict["allowed"] for verdict in verdicts] == [n % 7 != 0 for n in range(10_000)]
 
 
+@pytest.mark.long
 def test_endless_input_is_judged_in_bounded_memory_until_nobody_reads(rumi: Program) -> None:
     """64 MB of one line and as many short ones as can be read; then the reader goes away."""
     with rumi.start("fetch", "--check") as process, ThreadPoolExecutor(1) as pool:

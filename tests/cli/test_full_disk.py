@@ -132,6 +132,7 @@ def test_a_running_program_outlasts_a_full_disk_and_comes_back_by_itself(disk: P
     assert "stores again" in disk.run("logs").stdout
 
 
+@pytest.mark.long
 def test_a_kill_on_the_full_disk_is_followed_by_a_start_that_says_what_to_do(disk: Program) -> None:
     process = disk.start("chat", "--model", "offline")
     try:

@@ -97,6 +97,7 @@ def test_a_hung_server_ends_at_its_time(groq: Callable[..., Program]) -> None:
     assert "1 s" in done.stderr + done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "phase"), [("hang", "thinking"), ("slow", "answering"), ("429", "waiting")]
 )

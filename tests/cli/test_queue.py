@@ -104,6 +104,7 @@ def test_stop_all_from_outside_stops_every_chat_and_leaves_no_process(home: Prog
         assert home.run("stop", "--all").stdout == "⏹ Stopped 0 turns and 0 tasks. No process is left.\n"
 
 
+@pytest.mark.long
 def test_after_kill_9_each_message_is_reported_once(home: Program) -> None:
     with held(home):
         one = home.start("chat", "--chat", "one", "-p", "run sleep 633")

@@ -394,6 +394,7 @@ def processes_of(home: Path) -> list[tuple[int, str]]:
     return found
 
 
+@pytest.mark.long
 async def test_a_repository_answers_with_lines_and_commits_that_exist(
     bubblewrap: Program, tmp_path: Path
 ) -> None:

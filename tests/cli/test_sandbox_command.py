@@ -76,6 +76,7 @@ def test_a_root_file_system_in_use_is_not_replaced(bubblewrap: Program) -> None:
         assert f"process {bubblewrap.serving()}" in bubblewrap.run("sandbox", "build", code=2).stderr
 
 
+@pytest.mark.long
 @pytest.mark.docker
 def test_clean_removes_what_a_kill_left_and_never_another_installations(
     docker: Program, tmp_path: Path

@@ -4,6 +4,8 @@ import json
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from tests.cli.learning_model import facts
 from tests.cli.program import Program
 from tests.cli.telegram_world import World
@@ -43,6 +45,7 @@ def test_a_wrong_schedule_says_what_is_wrong(bubblewrap: Program) -> None:
         assert said in bubblewrap.run("schedule", "add", *words, code=2).stderr
 
 
+@pytest.mark.long
 def test_a_typed_yes_allows_what_a_scheduled_turn_has_left_undone(bubblewrap: Program) -> None:
     """In a pipe and by `-p`: the page's words wait for a yes, and for each of the two numbers its own."""
 

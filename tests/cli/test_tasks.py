@@ -30,6 +30,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
+@pytest.mark.long
 def test_stored_tasks_are_listed_and_shown(home: Home) -> None:
     program = Program(home.root)
     first, second = program.run("tasks").stdout.splitlines()

@@ -141,6 +141,7 @@ def test_a_pressed_no_sends_nothing_and_is_said_in_spanish(bot: TelegramBot, hos
     bot.world.until(lambda: late.toast == "Esta pregunta ya no está abierta.")
 
 
+@pytest.mark.long
 def test_in_a_group_only_who_asked_may_answer_and_a_word_will_do(bot: TelegramBot, host: str) -> None:
     api, do = bot.world.api, bot.world.do
     ana, ben = (bot.world.person(language_code="en") for _ in range(2))
@@ -160,6 +161,7 @@ def test_in_a_group_only_who_asked_may_answer_and_a_word_will_do(bot: TelegramBo
     assert sent(talk) == ["out.csv"]
 
 
+@pytest.mark.long
 def test_a_stop_ends_a_turn_that_waits_for_a_yes(bot: TelegramBot, host: str) -> None:
     talk = Talk(bot.world)
     with_file(talk, bot)
@@ -172,6 +174,7 @@ def test_a_stop_ends_a_turn_that_waits_for_a_yes(bot: TelegramBot, host: str) ->
     assert not sent(talk)
 
 
+@pytest.mark.long
 def test_a_question_dies_with_its_process_and_expires_in_the_next(tmp_path: Path, host: str) -> None:
     with world_that_obeys() as world, running(tmp_path, world, RUMI_FETCH__ALLOW=json.dumps([host])) as bot:
         talk = Talk(world)

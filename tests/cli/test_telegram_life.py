@@ -268,6 +268,7 @@ def test_a_model_that_is_away_is_told_and_retry_goes_on_when_it_is_back(
     assert waiting.english.ask("/retry") == "There is nothing to retry."
 
 
+@pytest.mark.long
 def test_what_was_worked_on_while_telegram_was_away_arrives_when_it_is_back(bot: TelegramBot) -> None:
     world, talk = bot.world, Talk(bot.world)
     talk.say("drip 1 hello")  # takes a second

@@ -31,6 +31,7 @@ def prompts(bot: TelegramBot, words: str) -> list[str]:
     return [text for text in whole if words in text and '{"facts"' not in text]
 
 
+@pytest.mark.long
 def test_neither_of_two_users_sees_the_others_facts(tmp_path: Path, world: World, mind: Mind) -> None:
     with running(tmp_path, world) as bot:
         ann, bob = Talk(world), Talk(world, language="es")

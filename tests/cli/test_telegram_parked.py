@@ -85,6 +85,7 @@ def test_what_a_scheduled_turn_needs_is_asked_with_buttons(bot: TelegramBot, hos
     assert sent(talk) == ["out.csv"]
 
 
+@pytest.mark.long
 def test_what_was_parked_before_a_kill_is_asked_with_buttons_after_it(bot: TelegramBot, host: str) -> None:
     talk = Talk(bot.world)
     with_file(talk, bot)

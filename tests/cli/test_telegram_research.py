@@ -135,6 +135,7 @@ def number_of(text: str) -> int:
     return int(text.split("Task ")[1].split()[0])
 
 
+@pytest.mark.long
 def test_a_result_comes_once_behind_the_turn_that_runs_and_stays_its_owners(shared: Place) -> None:
     bot = shared.bot
     talk, other = Talk(bot.world), Talk(bot.world)
@@ -156,6 +157,7 @@ def test_a_result_comes_once_behind_the_turn_that_runs_and_stays_its_owners(shar
     assert not any(SAYS in text for text in other.texts)
 
 
+@pytest.mark.long
 def test_a_stop_of_the_chat_leaves_its_task_and_a_stop_of_the_task_says_so_once(shared: Place) -> None:
     bot, talk = shared.bot, Talk(shared.bot.world)
     shared.site.free.clear()

@@ -273,6 +273,7 @@ def test_a_long_answer_arrives_whole_and_in_order(bot: TelegramBot) -> None:
         assert part.text[block["offset"] :].startswith("line ")
 
 
+@pytest.mark.long
 def test_an_answer_is_seen_growing_and_then_stands_there_complete(bot: TelegramBot) -> None:
     world = bot.world
     talk, group = Talk(world), Talk(world, group=world.do(world.api.group, -100782))

@@ -94,6 +94,7 @@ def shapes(events: list[dict[str, Any]]) -> list[list[str]]:
     return [shape for place, shape in enumerate(shapes) if shape[0] != "text" or shapes[place - 1] != shape]
 
 
+@pytest.mark.long
 def test_one_turn_lines_and_events_are_as_without_a_holder(
     home: Program, holder: "subprocess.Popen[str]", tmp_path: Path
 ) -> None:
@@ -206,6 +207,7 @@ async def waits_for(window: Terminal, file: str) -> None:
     await window.until(lambda: processes(f".*until test -e {file};"))
 
 
+@pytest.mark.long
 async def test_the_next_process_keeps_a_windows_model_and_loads_nothing_from_its_folder(
     bubblewrap: Program, tmp_path: Path
 ) -> None:
@@ -319,6 +321,7 @@ def test_many_that_start_at_once_share_one_home(bubblewrap: Program) -> None:
         assert (each.returncode, f"\n{number}\n" in output) == (0, True), errors
 
 
+@pytest.mark.long
 def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_path: Path) -> None:
     offline = {"RUMI_MODEL__DEFAULT": "offline", "GROQ_API_KEY": ""}
     with World() as world, running(tmp_path, world, **offline) as bot:
@@ -345,6 +348,7 @@ def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_pa
         assert "has ended, and this window with it" in errors
 
 
+@pytest.mark.long
 def test_the_reset_of_a_chat_that_does_not_exist_says_so(bubblewrap: Program) -> None:
     said = "rumi: Unknown chat nope. Check its name: rumi chats list shows the chats.\n"
     assert bubblewrap.run("reset", "nope", code=2).stderr == said

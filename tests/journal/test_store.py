@@ -176,6 +176,7 @@ for number in range(first, first + 100_000):
 """
 
 
+@pytest.mark.long
 def test_what_was_said_to_be_stored_survives_a_kill_at_any_step(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     first = 1

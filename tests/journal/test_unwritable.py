@@ -249,6 +249,7 @@ async def test_a_lock_of_another_program_is_waited_for(
         other.close()
 
 
+@pytest.mark.long
 async def test_a_lock_that_stays_refuses_new_messages_and_work_in_hand_goes_on_waiting(
     autojump_clock: MockClock, tmp_path: Path, impatient: None
 ) -> None:

@@ -85,6 +85,7 @@ def test_a_bot_at_work_has_a_row_until_it_ends(page: Page, served: Served) -> No
     expect(page.locator(".entry", has_text="(stopped): say zebra")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_message_is_answered_as_the_answer_grows_and_stays_after_a_reload(page: Page) -> None:
     other = page.context.new_page()
     other.goto("/".join(page.url.split("/")[:3]))
@@ -367,6 +368,7 @@ def test_an_old_link_and_a_wrong_one_lead_to_the_terminal(browser: Browser, serv
     page.close()
 
 
+@pytest.mark.long
 def test_a_window_comes_back_with_the_server_and_says_when_its_session_is_over(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -490,6 +492,7 @@ def test_a_changed_file_is_shown_in_colours(page: Page, served: Served) -> None:
     expect(tool.locator("pre").last).to_have_text("@@ -1,2 +1,2 @@\n one\n-<b>two</b>\n+dos\n")
 
 
+@pytest.mark.long
 def test_steps_of_calls_change_in_place_and_can_be_expanded(page: Page, served: Served) -> None:
     turn = f"t{2 * 10**6}"
 

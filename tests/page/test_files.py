@@ -196,6 +196,7 @@ def page(browser: Browser, served: Served) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_a_person_attaches_sees_and_downloads_files(page: Page, tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(PNG)

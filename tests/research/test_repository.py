@@ -60,6 +60,7 @@ def commit_of(folder: Path, revision: str) -> str:
     return git(folder, "rev-parse", revision)
 
 
+@pytest.mark.long
 async def test_a_large_repository_answers_who_changed_a_line_and_when(here: Room, served: Path) -> None:
     async with here.opened("/big.git") as repository:
         facts = repository.facts()
@@ -154,6 +155,7 @@ async def test_history_that_cannot_be_fetched_is_said_to_be_cut(here: Room) -> N
         assert (gone.ok, "There is no commit HEAD~3" in gone.content) == (False, True)
 
 
+@pytest.mark.long
 async def test_a_second_question_uses_what_is_stored(here: Room, served: Path, tmp_path: Path) -> None:
     imported(served / "moving.git", history(1300))
     here.server.paths |= paths(served)
@@ -196,6 +198,7 @@ async def test_what_a_task_does_to_its_copy_stays_there(here: Room) -> None:
         assert len(here.server.asked) == asked + 2
 
 
+@pytest.mark.long
 async def test_a_reference_that_a_shallow_clone_lacks_is_fetched(here: Room, served: Path) -> None:
     old = commit_of(served / "big.git", "main~4000")
     for ref, subject in (("v2", "Change 2000"), (old, "Change 1200"), ("refs/tags/v3", "Change 3000")):

@@ -22,6 +22,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RootfsReport]
     return target, build_rootfs(target, selection=SELECTION)
 
 
+@pytest.mark.long
 def test_each_tool_is_in_the_tree_or_named_as_missing(built: tuple[Path, RootfsReport]) -> None:
     tree, report = built
     assert {*report.programs, *report.missing} == set(SELECTION.programs)
@@ -92,6 +93,7 @@ def test_a_shim_is_resolved_to_the_real_interpreter(tmp_path: Path, monkeypatch:
     assert find_program("odd-tool") is None
 
 
+@pytest.mark.long
 def test_rumis_own_interpreter_serves_where_the_system_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

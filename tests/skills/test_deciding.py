@@ -89,6 +89,7 @@ def test_trust_is_kept_for_each_folder_by_itself(tmp_path: Path) -> None:
     assert len(trusted.pins()) == 2
 
 
+@pytest.mark.long
 def test_new_skills_work_and_so_do_their_tests_all_at_once(tmp_path: Path) -> None:
     description = 'Does: "things" & \\ #more {braces}'
     skills = tmp_path / "skills"

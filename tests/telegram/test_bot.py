@@ -91,6 +91,7 @@ async def test_a_root_that_is_no_address_is_a_configuration_error(root: str) -> 
             pass
 
 
+@pytest.mark.long
 async def test_there_is_room_for_the_calls_of_hundreds_of_chats() -> None:
     async with served() as server, open_bot(TOKEN, server.root) as bot:
         with trio.fail_after(30):

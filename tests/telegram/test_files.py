@@ -408,6 +408,7 @@ async def test_a_file_of_this_machine_is_never_read_in_place_of_telegrams(
     assert server.downloads == [str(secret), "secret"]
 
 
+@pytest.mark.long
 async def test_silence_and_dripping_end(house: House) -> None:
     house.patience = Patience(10.0, 0.8, (0.01,))
     async with serve_files(hang) as server:

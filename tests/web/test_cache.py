@@ -98,6 +98,7 @@ async def test_a_second_fetch_does_not_ask_the_server() -> None:
         assert len(server.asked) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "answer",
     [

@@ -169,6 +169,7 @@ async def test_a_name_that_cannot_be_one_is_nowhere(name: str) -> None:
         await SystemResolver(timeout_s=30).addresses(name)
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_the_systems_resolver_is_believed_for_all_addresses_and_not_waited_for(tmp_path: Path) -> None:
     urls = {
