@@ -31,7 +31,7 @@ test: $(READY)
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
-# What `make test` leaves out: the planted faults, what takes longer than about five seconds, what needs the
+# What `make test` leaves out: the planted faults, what takes longer than about three seconds, what needs the
 # processors for itself, and 2,000 histories, always the same ones, of which `make test` plays the first 50.
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "long and not alone" \
