@@ -697,10 +697,15 @@ class MissedSchedules(Request[tuple[ScheduleRecord, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class TellMissed(Request[Incoming | None]):
-    """Store the `message` that tells what a chat's schedules have missed. None if it was told before."""
+    """Store the `message` that tells what a chat's schedules have missed.
+
+    It has `told` the number of each and how many instants of it. None, and nothing is stored, where that is
+    not how many it has missed by now.
+    """
 
     chat: str
     message: Incoming
+    told: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)

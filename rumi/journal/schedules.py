@@ -263,11 +263,16 @@ def missed_schedules(request: MissedSchedules, transaction: Transaction) -> tupl
 
 @steps.of(TellMissed)
 def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | None:
-    """Note that the chat is told, and store what it is told."""
-    told = transaction.db.execute(
-        "UPDATE schedules SET missed = 0 WHERE missed AND chat = ?", (request.chat,)
+    """Note that the chat is told of these, and store what it is told, if it still says all of them."""
+    missed = dict(
+        transaction.db.execute("SELECT id, missed FROM schedules WHERE missed AND chat = ?", (request.chat,))
     )
-    return insert_message(request.message, transaction) if told.rowcount else None
+    if any(missed.get(id) != many for id, many in request.told):
+        return None
+    transaction.db.executemany(
+        "UPDATE schedules SET missed = 0 WHERE id = ?", [(id,) for id, _ in request.told]
+    )
+    return insert_message(request.message, transaction)
 
 
 @steps.of(ZoneOf)

@@ -176,27 +176,30 @@ class ScheduleClock(Actor[Never]):
         with self._services.hub.listening(chat) as events:
             while not isinstance((await events.receive()).what, Replied | TurnStarted):
                 pass
+        while missed := await self._ask(MissedSchedules(chat)):
+            stored = await self._ask(TellMissed(chat, self._missed(missed), _counts(missed)))
+            if stored is not None:  # otherwise more was missed meanwhile
+                self._services.wake(stored)
+                break
         self._told.discard(chat)
-        missed = await self._ask(MissedSchedules(chat))
-        if not missed:
-            return
+        await self._watch_missed()  # what was missed while the message was stored
+
+    @staticmethod
+    def _missed(missed: Sequence[ScheduleRecord]) -> Incoming:
+        """Return the message that tells a chat what was missed."""
         language = missed[0].language
         rows = [
             (each.id, each.text, each.missed, in_words(each.missed_at, each.zone, language))
             for each in missed
         ]
-        tainted = any(each.tainted for each in missed)
-        message = Incoming(
-            chat=chat,
+        return Incoming(
+            chat=missed[0].chat,
             text=texts.schedules_missed(language, rows),
             language=language,
             schedule=missed[0].id,
             notice=True,
-            tainted=tainted,
+            tainted=any(each.tainted for each in missed),
         )
-        stored = await self._ask(TellMissed(chat, message))
-        if stored is not None:
-            self._services.wake(stored)
 
     # What it is at
 
@@ -227,6 +230,10 @@ class ScheduleClock(Actor[Never]):
                 for each in self._shown
             ],
         }
+
+
+def _counts(missed: Sequence[ScheduleRecord]) -> tuple[tuple[int, int], ...]:
+    return tuple((each.id, each.missed) for each in missed)
 
 
 def _works(firing: Firing) -> bool:

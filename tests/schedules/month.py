@@ -172,6 +172,7 @@ def check(path: Path, month: Month, now: float) -> None:
             continue
         assert instant > now, "its next fire is ahead"
         fired = {each for number, each, _ in fires if number == id}
+        began = min((began, *fired))  # a clock that is set back brings an earlier instant
         due = _due(cron, month.added[id][1], began, max((instant, *fired)) + 1) - ({instant} - fired)
         assert fired <= due, "each fire is for an instant of its recurrence"
         assert missed == 0, "what was missed was told"

@@ -146,7 +146,7 @@ def forgets_at_a_restart(patch: pytest.MonkeyPatch) -> None:
 def a_yes_counts_twice(patch: pytest.MonkeyPatch) -> None:
     """A call that was allowed stays allowed in its turn."""
 
-    async def allowed(self: ParkedCalls, call: str) -> bool:
+    async def allowed(self: ParkedCalls, call: str, question: object) -> bool:
         await trio.lowlevel.checkpoint()
         return any(each.call == call and each.state == "allowed" for each in self.all)
 
