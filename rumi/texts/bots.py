@@ -73,12 +73,12 @@ def bot_asks(
     """
     parts, command = [], "" if here else f"/bot {name} "
     if question:
-        answer = pick(language, "TU RESPUESTA", "YOUR ANSWER")
+        answer = "." if here else f": {command}{pick(language, 'TU RESPUESTA', 'YOUR ANSWER')}"
         parts.append(
             pick(
                 language,
-                f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta: {command}{answer}",
-                f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer: {command}{answer}",
+                f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta{answer}",
+                f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer{answer}",
             )
         )
     if parked:
