@@ -110,7 +110,7 @@ def access_of(name: str, given: str) -> Access:
     """Return what a bot may do with its files.
 
     Raises:
-        BotError: There is no such access.
+        BotError: The access is unknown.
     """
     for access in get_args(Access):
         if given == access:

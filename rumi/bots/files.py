@@ -60,7 +60,7 @@ class BotFiles:
         """Return the configuration of a bot.
 
         Raises:
-            BotError: There is no such bot, or its file cannot be used.
+            BotError: The bot is unknown, or its file cannot be used.
         """
         if not self.has(name):
             names = ", ".join(self.names())

@@ -66,7 +66,7 @@ class _Calls:
         """Execute a request.
 
         Raises:
-            UsageError: The request is invalid, or there is no such bot.
+            UsageError: The request is invalid, or the bot is unknown.
             RumiError: It cannot be done.
         """
         do, given = request.get("do"), request.get("name")

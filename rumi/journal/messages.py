@@ -540,7 +540,7 @@ class SayToTask(Request[bool]):
 class ReopenTask(Request[TaskRecord | None]):
     """Have a bot's session go on that has ended before its goal, with these options and model; return it.
 
-    None, and nothing is changed, if it is no such session, or another one of its bot has not ended.
+    None, and nothing is changed, if the task is not such a session, or another one of its bot has not ended.
     """
 
     id: int

@@ -262,7 +262,7 @@ class Tasks(StoredTasks):
         It has the `options` and the `model` of `task` from now on.
 
         Raises:
-            UsageError: It is no such session, or another one of its bot has not ended.
+            UsageError: The task is not such a session, or another one of its bot has not ended.
         """
         stored = await self._services.journal.ask(ReopenTask(task.id, task.options, task.model, attached))
         if stored is None:

@@ -99,7 +99,7 @@ async def clone(
 
 
 def _remove(place: Path) -> None:
-    """Remove what is at a place of the workspace, whoever owns it. Blocking."""
+    """Remove what is at a place of the workspace, also what another user owns. Blocking."""
     if place.is_dir() and not place.is_symlink():
         remove_workspace(place)
     else:
