@@ -59,6 +59,9 @@ WRITE_S: Final = 5.0
 AGAIN_S: Final = 2.0
 """How long those who stop tasks wait until they tell them again: an actor may crash over it."""
 
+TIDY_S: Final = 300.0
+"""How often to look for workspaces that ended tasks have left."""
+
 SWEEP_S: Final = 3600.0
 """How often to look for tasks that are older than they have to be kept."""
 
@@ -361,6 +364,10 @@ class Tasks(StoredTasks):
         """Return the tasks that have not ended, by number."""
         return dict(self._open)
 
+    def has_actor(self, id: int) -> bool:
+        """Return True if the task's actor is there, which removes what the task leaves."""
+        return self._children.lookup(str(id)) is not None
+
     async def stop_all(self, ids: Collection[int]) -> None:
         """Stop these tasks, and return when they have ended; their results follow."""
 
@@ -489,15 +496,19 @@ class TaskRecovery(Actor[RecoveryMessage]):
                 await self._fail(task.id)
 
     async def _tidy(self) -> None:
-        """Delete the workspaces that ended tasks of a killed process have left."""
-        folder = self._services.workspaces.folder
-        for id in await self._services.workspaces.offload(partial(_ids_in, folder)):
-            loaded = await self._services.journal.ask(LoadTask(id))
-            if loaded is None or (loaded[0].ended and not keeps_files(loaded[0])):
-                try:
-                    await self._services.workspaces.remove(task_key(id))
-                except RumiError as error:
-                    logger.warning("the workspace of task %d is left: %s", id, error)
+        """Delete the workspaces that ended tasks have left: their process was killed, or a disk failed."""
+        services = self._services
+        while True:
+            for id in await services.workspaces.offload(partial(_ids_in, services.workspaces.folder)):
+                loaded = await services.journal.ask(LoadTask(id))
+                ended = loaded is None or (loaded[0].ended and not keeps_files(loaded[0]))
+                if ended and not self._tasks.has_actor(id):
+                    try:
+                        await services.sandboxes.stop(task_key(id))
+                        await services.workspaces.remove(task_key(id))
+                    except RumiError as error:
+                        logger.warning("the workspace of task %d is left: %s", id, error)
+            await trio.sleep(TIDY_S)
 
     async def _sweep(self) -> None:
         while True:

@@ -70,6 +70,8 @@ class Life:
         self.dead = False
         self.died_at = inf
         """When it died, in seconds since 1970."""
+        self.over_at = inf
+        """When it was over, killed or ended in order, in seconds since 1970."""
         self._kind, self._left = death or ("", 0)
         self._end = end
 

@@ -298,8 +298,8 @@ class Doings:
             key = task_key(id)
             if key in self._doings:
                 doing = self._doings[key]
-                died = doing.life is not None and doing.life.dead
-                if state == "interrupted" or (state == "stopped" and died):  # it did not go on behind that
+                over = doing.life is not None and ended is not None and doing.life.over_at <= ended
+                if state == "interrupted" or (state == "stopped" and over):  # it did not go on behind that
                     doing.lost += doing.since_kept
                 if self._counted(key) < doing.calls - doing.lost:
                     complain(
