@@ -14,6 +14,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.journal import TaskRecord
 from rumi.models import Emit, ModelError, ModelRequest, Reply
 from rumi.tasks import TaskLimits
+from rumi.tasks.tasks import TIDY_S
 from tests.chats.house import House, house
 from tests.tasks.kinds import Looking, is_task, looks
 
@@ -372,3 +373,17 @@ async def test_a_command_about_tasks_that_a_crash_cut_short_is_done_once(
         assert "Task 1 has begun" in await home.ask("/research what?")
         await ended(home, 1)
         assert [task.id for task in await home.tasks.listed()] == [1]
+
+
+async def test_a_workspace_that_a_failing_disk_has_left_is_removed_later(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with house(tmp_path, looks(), kinds={"web": Looking()}) as home:
+        await home.ask("/research what is it?")
+        await ended(home, 1)
+        await trio.testing.wait_all_tasks_blocked()
+        left = tmp_path / "workspace" / "task.1"
+        left.mkdir(parents=True)
+        (left / "notes.md").write_text("left")
+        await trio.sleep(TIDY_S + 60)
+        assert not left.exists()
