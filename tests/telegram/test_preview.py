@@ -204,7 +204,7 @@ async def test_what_does_not_fit_follows_as_further_messages(
             turn.says("many words " * 30)
             await trio.sleep(0.3)
         await turn.ends("many words " * 1200)
-        await office.all_sent(20)
+        await office.all_sent(5_000)
     said = api.chats[1].said
     assert said[0].edits
     assert len(said) == 4
