@@ -1,6 +1,7 @@
 """What the journal's tests have it accept."""
 
 from rumi.journal import Accept, Attachment, Incoming, Update
+from rumi.journal.store import Store
 
 
 def accept(chat: str, text: str, *attachments: Attachment) -> Accept:
@@ -11,3 +12,8 @@ def accept(chat: str, text: str, *attachments: Attachment) -> Accept:
 def tg(number: int) -> Update:
     """Return an update of Telegram."""
     return Update("telegram", number)
+
+
+def do(store: Store, *requests: object) -> object:
+    """Do the requests in one transaction; return what the last one answers."""
+    return store.run(list(requests))[-1]  # type: ignore[arg-type]

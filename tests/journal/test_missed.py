@@ -1,10 +1,5 @@
 """What schedules have missed, as `state.db` stores it: a chat is told exactly what its message says."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rumi.journal import (
     AddSchedule,
     Fire,
@@ -16,19 +11,9 @@ from rumi.journal import (
     TellMissed,
 )
 from rumi.journal.store import Store
+from tests.journal.accepting import do
 
 DAY_S = 86_400.0
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "state.db")
-    yield opened
-    opened.close()
-
-
-def do(store: Store, *requests: object) -> object:
-    return store.run(list(requests))[-1]  # type: ignore[arg-type]
 
 
 def misses(store: Store, id: int, day: int) -> None:

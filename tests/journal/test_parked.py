@@ -1,10 +1,5 @@
 """Calls that wait for a yes, and what the buttons below replies say, as `state.db` stores them."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rumi.agent import Parked
 from rumi.journal import (
     Accept,
@@ -18,21 +13,10 @@ from rumi.journal import (
     Undelivered,
 )
 from rumi.journal.store import Store
-from tests.journal.accepting import accept, tg
+from tests.journal.accepting import accept, do, tg
 
 CALL = 'web_fetch {"url": "http://a.example/"}'
 YES = Button("0123456789abcdef", "✅ 1", "/yes 1")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "state.db")
-    yield opened
-    opened.close()
-
-
-def do(store: Store, *requests: object) -> object:
-    return store.run(list(requests))[-1]  # type: ignore[arg-type]
 
 
 def test_a_call_is_asked_in_the_transaction_of_the_reply_that_asks_it(store: Store) -> None:

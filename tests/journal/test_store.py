@@ -38,19 +38,8 @@ from rumi.journal import (
 from rumi.journal.history import dump_message, load_message
 from rumi.journal.store import Store
 from rumi.models import Message, ToolCall
-from tests.journal.accepting import accept, tg
+from tests.journal.accepting import accept, do, tg
 from tests.journal.earlier import SCHEMAS
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    opened = Store(tmp_path / "state.db")
-    yield opened  # type: ignore[misc]
-    opened.close()
-
-
-def do(store: Store, *requests: object) -> object:
-    return store.run(list(requests))[-1]  # type: ignore[arg-type]
 
 
 def test_the_file_is_wal_fully_synchronous_and_its_owners_alone(store: Store) -> None:
