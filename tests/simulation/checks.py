@@ -313,19 +313,19 @@ class Checks:
         """No chat waits for another: what a message waited for was its own, or the disk.
 
         A reset waits a while for the extraction of facts, which may be busy with another chat's; so a reset
-        is not looked at, and is the chat's own for a message that waits behind it.
+        is not looked at, and is the chat's own for a message that waits behind it. So is a file, which is
+        sent behind the chat's replies.
         """
         history = self._history
         rows = self._book.ask(
-            "SELECT messages.chat, messages.text, received, created, EXISTS (SELECT 1 FROM messages AS other"
-            " WHERE other.reply = outbox.id AND other.text LIKE '%file') FROM messages"
+            "SELECT messages.chat, messages.text, received, created FROM messages"
             " JOIN outbox ON reply = outbox.id WHERE messages.text NOT LIKE '/reset%'"
         )
         starts = [EPOCH + start for start in history.starts]
-        for chat, text, received, created, file in rows:
+        for chat, text, received, created in rows:
             began = max([received, *(start for start in starts if start <= created)])
             rooms = (room_of(room.id) for room in history.setting.places[chat].rooms)
-            besides = self._resetting(chat) + (self._sending(chat) if file else [])
+            besides = self._resetting(chat) + self._sending_files(chat)
             waited = self._world.waits.unexplained_s(
                 began - EPOCH, created - EPOCH, chat, *rooms, besides=besides
             )
@@ -335,12 +335,26 @@ class Checks:
 
     def _resetting(self, chat: str) -> list[tuple[float, float]]:
         """When the chat had a reset to do."""
+        return self._answering(chat, "/reset%")
+
+    def _sending_files(self, chat: str) -> list[tuple[float, float]]:
+        """When the chat had a file to send, and replies before it that were still on their way."""
+        return [
+            (max(since, begin), min(until, end))
+            for since, until in self._answering(chat, "%file")
+            for begin, end in self._sending(chat)
+            if begin < until and end > since
+        ]
+
+    def _answering(self, chat: str, like: str) -> list[tuple[float, float]]:
+        """When the chat had messages without a reply whose text is like that."""
         return [
             (received - EPOCH, created - EPOCH)
             for received, created in self._book.ask(
                 "SELECT received, created FROM messages JOIN outbox ON reply = outbox.id"
-                " WHERE messages.chat = ? AND messages.text LIKE '/reset%'",
+                " WHERE messages.chat = ? AND messages.text LIKE ?",
                 chat,
+                like,
             )
         ]
 
