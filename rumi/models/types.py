@@ -26,12 +26,21 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture for a model. `path` is its file in the workspace; `data` are the bytes that a model gets."""
+
+    path: str
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One entry of a conversation.
 
     An assistant's message may carry `tool_calls`, and the `reasoning` that led to them, which some models
     need again within the same turn; it is not stored in the history. A tool's message names the call that it
-    answers.
+    answers. Only a model that takes pictures gets the `pictures` of a message.
     """
 
     role: Role
@@ -39,6 +48,7 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     reasoning: str = ""
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 
-from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec
+from rumi.models.types import Message, ModelRequest, Picture, ToolCall, ToolSpec
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
@@ -48,6 +49,9 @@ def arguments_object(arguments: str) -> dict[str, object] | None:
 
 def _message(message: Message, reasoning: bool) -> dict[str, object]:
     out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
+    if message.pictures:
+        words = [{"type": "text", "text": sendable(message.content)}] if message.content else []
+        out["content"] = [*words, *map(_picture, message.pictures)]
     if message.tool_calls:
         out["tool_calls"] = [_call(call) for call in message.tool_calls]
         if not message.content:
@@ -57,6 +61,11 @@ def _message(message: Message, reasoning: bool) -> dict[str, object]:
     if message.role == "tool":
         out["tool_call_id"] = message.tool_call_id or ""
     return out
+
+
+def _picture(picture: Picture) -> dict[str, object]:
+    url = f"data:{picture.media_type};base64,{b64encode(picture.data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _call(call: ToolCall) -> dict[str, object]:

@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import trio
 
-from rumi.models import ToolSpec
+from rumi.models import Picture, ToolSpec
 from rumi.texts import Deed
 
 
@@ -39,6 +39,7 @@ class ToolResult:
     tainted: bool = False
     links: tuple[str, ...] = ()
     diff: str = ""
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
