@@ -232,23 +232,30 @@ class Chain:
     async def _with_permit(
         self, permits: ModelsRef, permit: HoldPermit, model: Model, request: ModelRequest, ear: _Ear
     ) -> Reply | ModelError:
-        """Make one attempt while the permit is held: its ask is a sibling task and ends with the call."""
+        """Make one attempt while the permit is held: its ask is a sibling task and ends after the call.
+
+        Cancelled, the call closes its connection first: a permit that came back sooner would let another call
+        begin while the server still works on this one.
+        """
 
         def seen(limits: RateLimits) -> None:
             with suppress(MailboxFull, ActorStopped):  # they are only advice
                 permits.tell_nowait(LimitsSeen(permit, limits))
 
         outcome: Reply | ModelError | None = None
+        held = trio.CancelScope(shield=True)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_hold, permits, permit)
-            outcome = await self._granted(permits, permit, ear)
-            if outcome is None:
-                tokens = permit.tokens - EXPECTED_REPLY_TOKENS
-                outcome = await self._metered(model, request, ear, seen, tokens)
-                if isinstance(outcome, Reply) or outcome.kind in REFUSALS:
-                    with suppress(ActorCrashed, ActorStopped):
-                        await permits.ask(CallEnded(permit, not isinstance(outcome, Reply)))
-            nursery.cancel_scope.cancel()
+            nursery.start_soon(_hold, permits, permit, held)
+            try:
+                outcome = await self._granted(permits, permit, ear)
+                if outcome is None:
+                    tokens = permit.tokens - EXPECTED_REPLY_TOKENS
+                    outcome = await self._metered(model, request, ear, seen, tokens)
+                    if isinstance(outcome, Reply) or outcome.kind in REFUSALS:
+                        with suppress(ActorCrashed, ActorStopped):
+                            await permits.ask(CallEnded(permit, not isinstance(outcome, Reply)))
+            finally:
+                held.cancel()
         assert outcome is not None
         return outcome
 
@@ -335,17 +342,18 @@ async def _reply(model: Model, request: ModelRequest, ear: _Ear, seen: Seen | No
         return error
 
 
-async def _hold(permits: ModelsRef, permit: HoldPermit) -> None:
-    """Hold a permit until cancelled."""
-    while True:
-        try:
-            await permits.ask(permit)
-        except ActorCrashed:
-            # A running call continues without a permit, because the restarted actor has forgotten all
-            # permits.
-            if permit.granted.is_set():
+async def _hold(permits: ModelsRef, permit: HoldPermit, held: trio.CancelScope) -> None:
+    """Hold a permit until `held` is cancelled."""
+    with held:
+        while True:
+            try:
+                await permits.ask(permit)
+            except ActorCrashed:
+                # A running call continues without a permit, because the restarted actor has forgotten all
+                # permits.
+                if permit.granted.is_set():
+                    return
+            except ActorStopped:
+                # The whole program is ending, and the chat with it.
+                permit.granted.set()
                 return
-        except ActorStopped:
-            # The whole program is ending, and the chat with it.
-            permit.granted.set()
-            return

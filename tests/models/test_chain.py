@@ -253,6 +253,45 @@ async def test_a_cancelled_call_leaves_no_permit_wherever_it_stands(
         assert desk.activity == ("1 running, 0 waiting" if after_s < 5 else "0 running, 0 waiting")
 
 
+class SlowToClose:
+    """A model whose connection takes a second to close, when its call is cancelled."""
+
+    name = "groq:slow"
+
+    def __init__(self) -> None:
+        self.closed_at = 0.0
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1)
+            self.closed_at = trio.current_time()
+        raise AssertionError("it is cancelled")
+
+
+async def test_a_cancelled_call_keeps_its_permit_until_its_connection_is_closed(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_models(concurrency=1) as desk, trio.open_nursery() as nursery:
+        closing, waiting = SlowToClose(), Scripted("groq:b", Reply("x"))
+        scope = trio.CancelScope()
+        nursery.start_soon(_in_scope, scope, chain(closing, permits=desk.ref))
+        await trio.sleep(1)
+        nursery.start_soon(chain(waiting, permits=desk.ref).reply, HELLO, lambda _: None)
+        await trio.sleep(1)
+        scope.cancel()
+    assert closing.closed_at > 0
+    assert waiting.calls
+    assert waiting.calls[0] >= closing.closed_at
+
+
+async def _in_scope(scope: trio.CancelScope, model: Chain) -> None:
+    with scope:
+        await model.reply(HELLO, lambda _: None)
+
+
 async def test_no_more_calls_run_at_once_than_allowed(autojump_clock: MockClock) -> None:
     model = Scripted("groq:a", takes_s=1)
     async with running_models(concurrency=3) as desk, trio.open_nursery() as nursery:
