@@ -217,7 +217,7 @@ class Chat(Actor[ChatMessage]):
         if message.ready:
             self._offer(self._new_job("result", message, message.text))
             return
-        plain = not fetched(message.attachments) and not message.schedule
+        plain = message.by_hand and not fetched(message.attachments)
         match parse_chat_command(message.text) if plain else None:
             case None:
                 if not self._answers(message):
@@ -261,7 +261,7 @@ class Chat(Actor[ChatMessage]):
         A word that came before the question was there to be read answers something else.
         """
         job, yes = self._job, texts.yes_or_no(message.text)
-        if message.schedule:
+        if not message.by_hand:
             return False
         if job is None or job.asked is None or yes is None or fetched(message.attachments):
             return False

@@ -28,7 +28,7 @@ START_PAUSES_S = (0.1, 0.5, 2.0)
 
 def is_stop(message: Incoming) -> bool:
     """Return True if the message is a `/stop` of the turn; one that brings something along is none."""
-    if message.attachments or message.task or message.schedule:
+    if message.attachments or not message.by_hand:
         return False
     command = parse_chat_command(message.text)
     return isinstance(command, ChatCommand) and command.name == "stop" and not command.room

@@ -86,13 +86,14 @@ class Inbox:
         channel: str = "",
         model: str = "",
         project: str = "",
+        tainted: bool = False,
     ) -> int:
         """Store a message for its chat; its number. From here on it will have exactly one final reply.
 
         It is answered in the `language`, or in the configuration's. `unattended`: no front end shows the
         reply; a caller that listens hears it. `apart`: its turn has a history of its own. `channel` is the
         name of the one that it came through, `model` the one that works on it, as `model_named` returns it.
-        The skills of the folder `project` count for it as well.
+        The skills of the folder `project` count for it as well. `tainted`: a program wrote it, not a person.
 
         Cancelled, it has stored the message or has not; what is stored is answered all the same.
 
@@ -110,6 +111,7 @@ class Inbox:
             channel=channel,
             model=model,
             project=project,
+            tainted=tainted,
         )
         language = language or self._services.context.language
         try:

@@ -91,7 +91,7 @@ class LocalChat:
 
     `apart`: each message's turn has a history of its own, beside the chat's session. `channel` is the name
     of the front end's channel, `chosen` the model for its messages, as `Inbox.model_named` returns it. The
-    skills of the folder `project` count for them as well.
+    skills of the folder `project` count for them as well. `tainted`: a program writes them, not a person.
     """
 
     chat: str
@@ -103,6 +103,7 @@ class LocalChat:
     channel: str = ""
     chosen: str = ""
     project: str = ""
+    tainted: bool = False
 
     @property
     def model(self) -> str:
@@ -131,6 +132,7 @@ class LocalChat:
             channel=self.channel,
             model=self.chosen,
             project=self.project,
+            tainted=self.tainted,
         )
 
     def subscribe(self) -> HubSubscription:

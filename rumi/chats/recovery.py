@@ -89,7 +89,7 @@ class CrashReplies:
             return entries
         crashed = message.id > (self.pending.boot or 0)
         reason: Reason = "crashed" if crashed else "interrupted"
-        no_command = message.turn or message.schedule or fetched(message.attachments)
+        no_command = message.turn or not message.by_hand or fetched(message.attachments)
         command = None if no_command else parse_chat_command(message.text)
         if command is not None:
             text = await self._text_for_command(message, language, command)
@@ -173,8 +173,7 @@ def _asked(message: Incoming) -> bool:
 
 def _plainly_sent(message: Incoming) -> bool:
     """Return True for words that somebody sent, with which no turn began."""
-    brought = message.task or message.schedule or fetched(message.attachments)
-    return not message.turn and not brought
+    return message.by_hand and not message.turn and not fetched(message.attachments)
 
 
 def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> str:

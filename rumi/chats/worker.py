@@ -116,7 +116,9 @@ class Worker:
         while not await self._noted(job, model):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
         # Of a scheduled turn a person may be away: what needs a yes is parked, and asked with its reply.
-        confirm = None if job.message.schedule else partial(self._confirm, job)
+        # Of a program's turn nobody is there to say yes; the one who retries it is.
+        attended = job.kind == "retry" or job.message.by_hand
+        confirm = partial(self._confirm, job) if attended else None
         parking = self._session.parked if job.message.schedule or job.allowed else None
         begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits, parking)
         return await run_turn(begin, partial(self._watch, job), keep)
@@ -227,10 +229,14 @@ class Worker:
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
             job.message = replace(
-                job.message, text=earlier.text, attachments=earlier.attachments, apart=earlier.apart
+                job.message,
+                text=earlier.text,
+                attachments=earlier.attachments,
+                apart=earlier.apart,
+                tainted=earlier.tainted,
             )
             retries = earlier.id
-            if not earlier.schedule and not fetched(earlier.attachments):
+            if earlier.by_hand and not fetched(earlier.attachments):
                 answer = answer_in(earlier.text)  # a yes whose turn was cut short
         if answer:
             heard = await hear(chat_session.parked, answer, job.seen, job.language)
@@ -250,7 +256,7 @@ class Worker:
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
         said = job.message
-        outside = any(each.outside for each in said.attachments)
+        outside = said.tainted or any(each.outside for each in said.attachments)
         self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
         return None
 

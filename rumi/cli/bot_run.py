@@ -11,7 +11,7 @@ from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
 from rumi.cli.research import connected_to
-from rumi.cli.tasks import as_report, exit_code_of, run, text_of
+from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ async def _attached(
     """Run the session while this waits; lines that are typed wake it."""
     import trio
 
+    from rumi.windows import run_task
+
     done: list[dict[str, Any]] = []
     async with trio.open_nursery() as nursery:
         if sys.stdin.isatty():
             nursery.start_soon(_listen, home, given.name)
         request = {"do": "bot", **fields}
-        done.append(
-            await run(client, request, lambda step: say(f"· {step}".replace("\n", "\n  ")), started.append)
-        )
+        done.append(await run_task(client, request, say_step, started.append))
         nursery.cancel_scope.cancel()
     return done[0]
 

@@ -127,7 +127,7 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
         while not chat.left.is_set():
             if chat.chosen:
                 wish = replace(wish, model=chat.chosen, must=True)
-            async with on_holder(begun, partial(_attach, wish), chat if talks else None) as port:
+            async with on_holder(begun, partial(attach_window, wish), chat if talks else None) as port:
                 if port is None:  # the user left while the command waited for the home
                     break
                 if not talks:
@@ -195,7 +195,12 @@ def _introduce(begun: Begun, port: "RemoteChat", holder: str) -> None:
 
 
 @asynccontextmanager
-async def _attach(wish: "Wish", home: "Home") -> "AsyncIterator[RemoteChat]":
+async def attach_window(wish: "Wish", home: "Home") -> "AsyncIterator[RemoteChat]":
+    """Open a window on the process that holds the home.
+
+    Raises:
+        NotThere: None holds it, or it takes no windows yet.
+    """
     from rumi.control.paths import socket_path
     from rumi.windows import NotThere, attach
 

@@ -10,8 +10,8 @@ import click
 
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
-from rumi.cli.holder import Begun, begin, on_holder, say
-from rumi.cli.tasks import as_report, exit_code_of, run, text_of
+from rumi.cli.holder import Begun, begin, on_holder
+from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
 
 if TYPE_CHECKING:
@@ -103,12 +103,14 @@ def _research(
 
 async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[str, Any]:
     """Have the process that holds the home do it; return the task."""
+    from rumi.windows import run_task
+
     async with on_holder(begun, connected_to) as client:
         assert client is not None, "nobody leaves while it waits"
         if background:
             task: dict[str, Any] = await client.call("tasks", do="begin", **request)
             return task
-        return await run(client, request, lambda step: say(f"· {step}"))
+        return await run_task(client, request, say_step)
 
 
 @asynccontextmanager

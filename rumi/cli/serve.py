@@ -112,12 +112,18 @@ def _page(
     if web is None:
         yield ()
         return
+    from rumi import texts
     from rumi.channels.page import Page, open_entrance
+    from rumi.cli.mcp import endpoint_of
 
     sessions = home.run / "page-sessions.json"
     auto = loaded.settings.language == "auto"
     with open_entrance(web, language, _say, sessions, ask_browsers=auto) as entrance:
-        yield (Page(entrance),)
+        endpoint = endpoint_of(home, loaded, language)
+        if endpoint is not None:
+            where = f"{entrance.bound.url}{endpoint.path}"
+            _say(texts.told(language, f"Programs may ask by MCP at {where}, with MCP_TOKEN."))
+        yield (Page(entrance, endpoint),)
 
 
 def _say(line: str) -> None:

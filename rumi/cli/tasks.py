@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,12 +11,11 @@ from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.holder import say
 from rumi.cli.speaking import reader
-from rumi.errors import RumiError, UsageError
+from rumi.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rumi.control import ControlClient
     from rumi.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -89,36 +87,6 @@ def delete(task: int) -> None:
     _ask("delete", id=task)
 
 
-async def run(
-    client: "ControlClient",
-    request: dict[str, Any],
-    step: Callable[[str], None],
-    began: Callable[[int], None] = lambda id: None,
-) -> dict[str, Any]:
-    """Run or follow a task over the stream `task`; return it at its end. `began` gets its number.
-
-    Raises:
-        RumiError: It could not be begun, or the process ended before it.
-    """
-    from rumi.control import WireClosed
-    from rumi.errors import error_of
-
-    try:
-        wire = await client.stream("task", **{"do": "run", **request})
-        while True:
-            match await wire.receive():
-                case {"began": int(id)}:
-                    began(id)
-                case {"step": str(text)}:
-                    step("\n".join(_plain(line) for line in text.split("\n")))
-                case {"ended": dict(task)}:
-                    return task
-                case {"error": str(_)} as answer:
-                    raise error_of(answer)
-    except WireClosed:
-        raise RumiError("The running Rumi ended before the task.", "Look at: rumi tasks") from None
-
-
 def exit_code_of(task: "Mapping[str, Any]") -> int:
     """Return the exit code for the end of a task."""
     return EXIT_CODES.get(str(task["state"]), 1)
@@ -159,9 +127,16 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
 
 async def _follow(id: int) -> dict[str, Any]:
     from rumi.cli.attach import connected
+    from rumi.windows import run_task
 
     async with connected() as client:
-        return await run(client, {"do": "follow", "id": id}, lambda step: say(f"· {step}"))
+        return await run_task(client, {"do": "follow", "id": id}, say_step)
+
+
+def say_step(step: str) -> None:
+    """Print a step of a task for people, safe for a terminal."""
+    lines = "\n  ".join(_plain(line) for line in step.split("\n"))
+    say(f"· {lines}")
 
 
 async def _source(id: int, number: int) -> str:

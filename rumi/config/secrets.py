@@ -45,6 +45,7 @@ class Secrets:
     kagi_api_key: Secret | None
     kagi_session_token: Secret | None
     tabstack_api_key: Secret | None
+    mcp_token: Secret | None
     referenced: Mapping[str, Secret]
     """The variables that custom servers refer to, if they are set."""
     origins: Mapping[str, str]
@@ -52,7 +53,14 @@ class Secrets:
     def values(self) -> Iterator[str]:
         """Yield every secret value, for the redactor."""
         kagi = (self.kagi_api_key, self.kagi_session_token)
-        known = (self.groq_api_key, self.telegram_token, self.tavily_api_key, self.tabstack_api_key, *kagi)
+        known = (
+            self.groq_api_key,
+            self.telegram_token,
+            self.tavily_api_key,
+            self.tabstack_api_key,
+            self.mcp_token,
+            *kagi,
+        )
         for secret in (*known, *self.referenced.values()):
             if secret is not None:
                 yield secret.reveal()
@@ -60,7 +68,7 @@ class Secrets:
 
 NAMES = (
     *("GROQ_API_KEY", "GROQ_BASE_URL", "TELEGRAM_TOKEN", "TELEGRAM_BASE_URL"),
-    *("TAVILY_API_KEY", "KAGI_API_KEY", "KAGI_SESSION_TOKEN", "TABSTACK_API_KEY"),
+    *("TAVILY_API_KEY", "KAGI_API_KEY", "KAGI_SESSION_TOKEN", "TABSTACK_API_KEY", "MCP_TOKEN"),
 )
 
 
@@ -93,6 +101,7 @@ def load_secrets(home: Path, environment: Mapping[str, str], references: frozens
         kagi_api_key=secret("KAGI_API_KEY"),
         kagi_session_token=secret("KAGI_SESSION_TOKEN"),
         tabstack_api_key=secret("TABSTACK_API_KEY"),
+        mcp_token=secret("MCP_TOKEN"),
         referenced={name: Secret(found[name]) for name in references if name in found},
         origins=origins,
     )

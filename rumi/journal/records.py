@@ -136,6 +136,11 @@ class Incoming:
         """Return True if its text is its reply: a task's result, or what a schedule says."""
         return bool(self.task) or self.notice
 
+    @property
+    def by_hand(self) -> bool:
+        """Return True if a person wrote its text: no other text is a command, a yes or a no."""
+        return not (self.task or self.schedule or self.tainted)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredChat:

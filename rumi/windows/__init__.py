@@ -21,7 +21,7 @@ what happens in the whole process, `task_stream` runs or follows one task.
 from rumi.windows.holder import About, Windows
 from rumi.windows.lasting import LastingChat
 from rumi.windows.live import Live, of_the_tree
-from rumi.windows.remote import Gone, NotThere, RemoteChat, Wish, attach
+from rumi.windows.remote import Gone, NotThere, RemoteChat, Wish, attach, run_task
 from rumi.windows.task_stream import TaskStream
 
 __all__ = [
@@ -36,4 +36,5 @@ __all__ = [
     "Wish",
     "attach",
     "of_the_tree",
+    "run_task",
 ]

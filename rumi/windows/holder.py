@@ -315,6 +315,7 @@ class Windows:
             channel=TERMINAL,
             chosen=model or "",
             project=_project_of(request),
+            tainted=request.get("tainted") is True,
         )
         person, single = bool(request.get("person")), request.get("single") is True
         window = _Window(local, person, language, events, single, other)

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from rumi.chats import (
     from_json,
     made,
 )
-from rumi.control import NoAnswer, NotRunning, Wire, WireClosed, connect
+from rumi.control import ControlClient, NoAnswer, NotRunning, Wire, WireClosed, connect
 from rumi.errors import RumiError, error_of
 from rumi.journal import Attachment
 from rumi.texts import Language
@@ -56,8 +56,9 @@ class Wish:
     `model` works on its messages; where it cannot be used, a window that `must` have it is refused, and
     another one gets the process's own. `apart`: each message's turn has a history of its own, beside the
     chat's session. `single`: for one turn; the session goes on, so that nothing is learned from it
-    yet. `marks` are those of settings and keys: the holder says which are others there. The skills of the
-    `project`, an absolute path, count for its messages.
+    yet. `tainted`: what it sends is from outside, no command and no yes. `marks` are those of settings and
+    keys: the holder says which are others there. The skills of the `project`, an absolute path, count for its
+    messages.
     """
 
     chat: str
@@ -70,6 +71,7 @@ class Wish:
     single: bool = False
     marks: Mapping[str, str] = field(default_factory=dict)
     project: str = ""
+    tainted: bool = False
 
 
 class _Listening:
@@ -282,6 +284,35 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
         raise RumiError(f"{holder} does not answer.", "Try again, or look at its log.") from None
     except (NotRunning, WireClosed):
         raise NotThere(f"{holder} takes no windows now.", "Try again in a moment.") from None
+
+
+async def run_task(
+    client: ControlClient,
+    request: Mapping[str, object],
+    step: Callable[[str], None],
+    began: Callable[[int], None] = lambda id: None,
+) -> dict[str, Any]:
+    """Run or follow a task over the stream `task`; return it at its end. `began` gets its number.
+
+    Cancelled, a task that was begun here ends.
+
+    Raises:
+        RumiError: It could not be begun, or the process ended before it.
+    """
+    try:
+        wire = await client.stream("task", **{"do": "run", **request})
+        while True:
+            match await wire.receive():
+                case {"began": int(id)}:
+                    began(id)
+                case {"step": str(text)}:
+                    step(text)
+                case {"ended": dict(task)}:
+                    return task
+                case {"error": str(_)} as answer:
+                    raise error_of(answer)
+    except WireClosed:
+        raise RumiError("The running Rumi ended before the task.", "Look at: rumi tasks") from None
 
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:

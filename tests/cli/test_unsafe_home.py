@@ -36,6 +36,7 @@ WORDS = {
     "schedule resume": ["1"],
     "schedule run": ["1"],
     "schedule delete": ["1"],
+    "mcp serve": [],
     "tasks list": [],
     "tasks show": ["1"],
     "tasks stop": ["1"],

@@ -1,6 +1,7 @@
 """What every request passes before anything looks at it: its Host, its Origin, and its session."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.responses import PlainTextResponse
@@ -34,6 +35,18 @@ HEADERS: Final = (
 
 
 _FOREIGN = PlainTextResponse("403: this request is not from this page.\n", 403)
+_NO_TOKEN = PlainTextResponse(
+    "401: send the token as `Authorization: Bearer …`.\n", 401, {"www-authenticate": "Bearer"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """An application for programs below the page: its path, and who may use it by their `Authorization`."""
+
+    path: str
+    admits: Callable[[Iterable[str]], bool]
+    app: ASGIApp
 
 
 class Guard:
@@ -50,11 +63,13 @@ class Guard:
         bound: Bound,
         door: Door,
         refuse: Callable[[Scope, Receive, Send], Awaitable[None]],
+        programs: "Programs | None" = None,
     ) -> None:
         self._app = app
         self._bound = bound
         self._door = door
         self._refuse = refuse
+        self._programs = programs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the server's own beginning and end."""
@@ -62,7 +77,9 @@ class Guard:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             send = with_headers(send)
-            if not self._is_own(scope):
+            if self._programs is not None and scope["path"] == self._programs.path:
+                await self._program(self._programs, scope, receive, send)
+            elif not self._is_own(scope):
                 await _FOREIGN(scope, receive, send)
             elif not self._may_enter(scope):
                 await self._refuse(scope, receive, send)
@@ -70,6 +87,18 @@ class Guard:
                 await self._app(scope, receive, send)
         else:
             await send({"type": "websocket.close"})  # before it is accepted, that is a 403
+
+    async def _program(self, programs: "Programs", scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a program's request: its Host names this page, no browser made it, and it has the token."""
+        headers = scope["headers"]
+        reached = scope["server"][0] if scope["server"] else ""
+        hosts = _all(headers, b"host")
+        if len(hosts) != 1 or not self._bound.is_own(hosts[0], reached) or _all(headers, b"origin"):
+            await _FOREIGN(scope, receive, send)
+        elif not programs.admits(_all(headers, b"authorization")):
+            await _NO_TOKEN(scope, receive, send)
+        else:
+            await programs.app(scope, receive, send)
 
     def _is_own(self, scope: Scope) -> bool:
         """Return True if it comes from this page, or from somebody who typed its address."""

@@ -1,21 +1,23 @@
 """The page's state and its actor. What browsers see outlives the server: it is there again when that is."""
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Never
+from typing import Final, Never, Protocol
 
 import trio
 from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels import Channel, Process
 from rumi.channels.handed import Handed
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
+from rumi.channels.page.guard import Programs
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.windows import Window
 from rumi.chat_ids import DEFAULT_CHAT, LOCAL
@@ -47,6 +49,23 @@ MOST_RESTARTS: Final = 100
 """In five seconds; with the waits between them there are three at most."""
 
 
+class Endpoint(Protocol):
+    """An application for programs below the page, such as the one of MCP."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        ...
+
+    def admits(self, authorizations: Iterable[str]) -> bool:
+        """Return True if a request with these values of the header `Authorization` may come in."""
+        ...
+
+    def running(self) -> AbstractAsyncContextManager[ASGIApp]:
+        """Yield the application while the server runs."""
+        ...
+
+
 class Page(Channel):
     """What the page shows, whom it lets in, and who looks now. Outlives the server's incarnations.
 
@@ -61,8 +80,9 @@ class Page(Channel):
     inbox: Inbox
     journal: ActorRef[JournalMessage]
 
-    def __init__(self, entrance: Entrance) -> None:
+    def __init__(self, entrance: Entrance, endpoint: Endpoint | None = None) -> None:
         self.entrance = entrance
+        self.endpoint = endpoint
         self.talks: dict[str, Talk] = {}  # the one that was asked for last is the last
         self.windows: set[Window] = set()
         self.ending = False
@@ -219,8 +239,14 @@ class PageServer(Actor[Never]):
         from rumi.channels.page.routes import make_app
         from rumi.channels.page.serving import serve
 
+        page, endpoint = self._page, self._page.endpoint
         try:
-            await serve(make_app(self._page), self._page.entrance.bound, task_status=task_status)
+            async with AsyncExitStack() as stack:
+                programs = None
+                if endpoint is not None:
+                    app = await stack.enter_async_context(endpoint.running())
+                    programs = Programs(endpoint.path, endpoint.admits, app)
+                await serve(make_app(page, programs), page.entrance.bound, task_status=task_status)
         finally:
             for window in list(self._page.windows):
                 self._page.leave(window)

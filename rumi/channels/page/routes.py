@@ -21,7 +21,7 @@ from actors import ActorError
 from rumi import texts
 from rumi.channels.page.address import is_loopback
 from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
-from rumi.channels.page.guard import Guard, cookie_name, session_of
+from rumi.channels.page.guard import Guard, Programs, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
 from rumi.channels.page.metrics import CONTENT_TYPE, metrics
 from rumi.channels.page.page import Page
@@ -51,8 +51,8 @@ BODY_S = 10.0
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def make_app(page: Page) -> ASGIApp:
-    """Return the page as an ASGI application."""
+def make_app(page: Page, programs: Programs | None = None) -> ASGIApp:
+    """Return the page as an ASGI application, with the one for programs below it."""
     handlers = Handlers(page)
     app = Starlette(
         routes=[
@@ -77,7 +77,7 @@ def make_app(page: Page) -> ASGIApp:
         ],
         exception_handlers={HTTPException: _refusal},
     )
-    return Guard(app, page.entrance.bound, page.entrance.door, handlers.refuse)
+    return Guard(app, page.entrance.bound, page.entrance.door, handlers.refuse, programs)
 
 
 class Handlers:

@@ -32,6 +32,16 @@ RUNNING: Final[dict[str, str]] = {
     "There are: web, repo.": "Hay: web, repo.",
     "The question is empty.": "La pregunta está vacía.",
     "Write what you want to know.": "Escribí qué querés saber.",
+    # Programs that ask by MCP.
+    "There is no text.": "Falta el texto.",
+    "Say in `text` what to do.": "Decí en `text` qué hacer.",
+    "There is no question.": "Falta la pregunta.",
+    "Say in `question` what to find out.": "Decí en `question` qué averiguar.",
+    "What a program wants remembered needs a yes of the user, so it was refused.": "Lo que un programa quiere que se recuerde necesita un sí del usuario, así que se rechazó.",
+    "The user may serve with: rumi mcp serve --trusted": "El usuario puede atender con: rumi mcp serve --trusted",
+    "MCP_TOKEN is too short, or it has characters that are not ASCII.": "MCP_TOKEN es muy corto, o tiene caracteres que no son ASCII.",
+    "Make one with: openssl rand -hex 32": "Hacé uno con: openssl rand -hex 32",
+    "Programs may ask by MCP at {where}, with MCP_TOKEN.": "Los programas pueden preguntar por MCP en {where}, con MCP_TOKEN.",
     # What a chat does.
     "answering": "respondiendo",
     "waiting for a yes or a no": "esperando un sí o un no",

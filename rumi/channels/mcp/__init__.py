@@ -1,0 +1,12 @@
+"""Rumi as an MCP server: programs that speak the Model Context Protocol ask it for answers.
+
+A program is a client of the process that holds the home, as a terminal is: each of its calls opens a window
+or makes a call on the control socket. `serve_stdio` serves one program over standard input and output;
+`McpEndpoint` serves many over HTTP, below the page's server. Both have the tools of `service`.
+"""
+
+from rumi.channels.mcp.endpoint import McpEndpoint
+from rumi.channels.mcp.server import serve_stdio
+from rumi.channels.mcp.service import MOST_CALLS, Holder, Service
+
+__all__ = ["MOST_CALLS", "Holder", "McpEndpoint", "Service", "serve_stdio"]

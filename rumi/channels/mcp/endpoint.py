@@ -1,0 +1,54 @@
+"""The endpoint for programs that come over HTTP, below the page's server."""
+
+import hmac
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from rumi.channels.mcp.server import make_server
+from rumi.channels.mcp.service import Service
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+MOST_SESSIONS: Final = 32
+IDLE_S: Final = 1800.0
+"""After so long without a request a session ends."""
+
+MOST_BYTES: Final = 1_000_000
+"""The largest body of a request."""
+
+
+class McpEndpoint:
+    """`/mcp`: a program comes in with the token in `Authorization: Bearer`, and with no cookie.
+
+    `service` makes the service when the server starts.
+    """
+
+    path = "/mcp"
+
+    def __init__(self, token: str, service: Callable[[], Service]) -> None:
+        self._token = token.encode()
+        self._service = service
+
+    def admits(self, authorizations: Iterable[str]) -> bool:
+        """Return True if the values of the header `Authorization` are one, and it has the token."""
+        values = list(authorizations)
+        scheme, _, token = (values[0] if len(values) == 1 else "").partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token)
+
+    @asynccontextmanager
+    async def running(self) -> "AsyncIterator[ASGIApp]":
+        """Yield the application; its sessions end with the block."""
+        server = await trio.to_thread.run_sync(make_server, self._service())
+        server.streamable_http_app(
+            streamable_http_path=self.path,
+            max_sessions=MOST_SESSIONS,
+            session_idle_timeout=IDLE_S,
+            max_request_body_size=MOST_BYTES,
+            host="0.0.0.0",  # the page's guard looks at hosts and origins
+        )
+        async with server.session_manager.run():
+            yield server.session_manager.handle_request
