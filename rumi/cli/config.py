@@ -91,13 +91,14 @@ def _value(text: str) -> str:
 
 
 def _referenced(root: "Path") -> set[str]:
-    """Return the variables that `[model.custom.NAME] api_key` refers to."""
+    """Return the variables that keys of servers refer to."""
     from rumi.config import load_settings
-    from rumi.config.schema import reference
+    from rumi.config.secrets import key_references
+    from rumi.config.sources import key_source
     from rumi.errors import ConfigError
 
     try:
-        servers = load_settings(root, {}, {}).settings.model.custom.values()
+        references = key_references(load_settings(root, {}, {}).settings.model)
     except ConfigError:  # `set` may be what corrects it
         return set()
-    return {reference(server.api_key) for server in servers if server.api_key is not None}
+    return {key_source(text).variable for text in references.values()} - {""}
