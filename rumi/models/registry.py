@@ -63,16 +63,13 @@ class Registry:
 
     def _usable(self, name: str) -> bool:
         """Return True if a fallback has the key that it needs."""
+        factory_of(name)
         scheme = name.partition(":")[0]
         provider = PROVIDERS.get(scheme)
         return provider is None or provider.key is None or bool(self.settings.key_of(scheme))
 
     def _step(self, name: str, *, first: bool) -> Step:
-        scheme, _, model = name.partition(":")
-        factory = FACTORIES.get(scheme)
-        if factory is None or bool(model) == (scheme == OFFLINE):
-            raise ConfigError(f"Unknown model {name!r}.", f"Allowed are {CHOICES}.")
-        return factory(self, name, first)
+        return factory_of(name)(self, name, first)
 
     def remote(self, server: Server, name: str, model: str, first: bool) -> Step:
         """Return the step of a model at a server."""
@@ -180,6 +177,18 @@ FACTORIES: Final[Mapping[str, Factory]] = {
     CUSTOM: _custom,
     OFFLINE: _offline,
 }
+
+
+def factory_of(name: str) -> Factory:
+    """Return what makes the model of that name.
+
+    Raises:
+        ConfigError: The name has an unknown scheme, or no model behind it.
+    """
+    scheme, colon, model = name.partition(":")
+    if scheme not in FACTORIES or bool(model) == (scheme == OFFLINE) or bool(colon) != bool(model):
+        raise ConfigError(f"Unknown model {name!r}.", f"Allowed are {CHOICES}.")
+    return FACTORIES[scheme]
 
 
 def provider_server(scheme: str, key: str, base_url: str | None = None) -> Server:

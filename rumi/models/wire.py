@@ -65,7 +65,7 @@ def _message(message: Message, reasoning: bool, signed: bool) -> dict[str, objec
         words = [{"type": "text", "text": sendable(message.content)}] if message.content else []
         out["content"] = [*words, *map(_picture, message.pictures)]
     if message.tool_calls:
-        out["tool_calls"] = [_call(call, signed) for call in message.tool_calls]
+        out["tool_calls"] = [_call(call, signed, first=at == 0) for at, call in enumerate(message.tool_calls)]
         if not message.content:
             out["content"] = None
         if reasoning and message.reasoning:
@@ -80,7 +80,7 @@ def _picture(picture: Picture) -> dict[str, object]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _call(call: ToolCall, signed: bool) -> dict[str, object]:
+def _call(call: ToolCall, signed: bool, *, first: bool) -> dict[str, object]:
     arguments = sendable(call.arguments)
     if arguments_object(arguments) is None:
         arguments = json.dumps(sent_arguments(call))
@@ -89,8 +89,9 @@ def _call(call: ToolCall, signed: bool) -> dict[str, object]:
         "type": "function",
         "function": {"name": sent_name(call.name), "arguments": arguments},
     }
-    if signed:
-        sent["extra_content"] = arguments_object(call.signature) or UNSIGNED
+    signature = arguments_object(call.signature) or {}
+    if signed and ("google" in signature or first):  # of calls at once, only the first one is signed
+        sent["extra_content"] = signature if "google" in signature else UNSIGNED
     return sent
 
 
