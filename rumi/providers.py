@@ -281,3 +281,9 @@ def is_local(name: str) -> bool:
     """Return True if a model's server is the user's own machine, so that its tokens cost nothing."""
     scheme = name.partition(":")[0]
     return scheme in PROVIDERS and PROVIDERS[scheme].local
+
+
+def key_owner(name: str) -> str:
+    """Return the name under which a model's key is known: the scheme, or `custom:NAME`."""
+    scheme = name.partition(":")[0]
+    return name if scheme == CUSTOM else scheme

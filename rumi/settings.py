@@ -15,6 +15,7 @@ from rumi.config.files import read_text
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.models import CustomServer, Limit, ModelSettings, Scope, Unit, missing_key
+from rumi.providers import key_owner
 from rumi.research import PROMPTS
 from rumi.schedules import ScheduleLimits, quiet_hours
 from rumi.tasks import TaskLimits
@@ -22,15 +23,19 @@ from rumi.web import WebSettings
 
 
 def model_settings_of(
-    loaded: Loaded, language: texts.Language, *, default: str | None = None
+    loaded: Loaded, language: texts.Language, *, default: str | None = None, lenient: bool = False
 ) -> ModelSettings:
-    """Return the models' part of the configuration, including their keys."""
+    """Return the models' part of the configuration, including their keys.
+
+    Raises:
+        ConfigError: A key of the default model or of a fallback cannot be had, unless this is `lenient`.
+    """
     given, secrets = loaded.settings.model, loaded.secrets
     default = given.aliases.get(default or given.default, default or given.default)
     fallbacks = tuple(given.aliases.get(name, name) for name in given.fallbacks)
     for name in (default, *fallbacks):
-        place = name if name.startswith("custom:") else name.partition(":")[0]
-        if place in secrets.faults:
+        place = key_owner(name)
+        if place in secrets.faults and not lenient:
             loaded.key(place)  # which says why it cannot be had
     keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
     return ModelSettings(

@@ -61,6 +61,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     from rumi.config.editing import as_toml, set_keys, set_variables
     from rumi.config.secrets import NAMES
     from rumi.home import Home
+    from rumi.redact import Redactor
 
     if len(pairs) % 2:
         raise click.UsageError("Each KEY needs a VALUE.")
@@ -71,7 +72,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     keys = {key: text for key, text in given.items() if key not in known}
     if keys:
         for key, value in set_keys(root / "config.toml", keys).items():
-            click.echo(f"{key} = {as_toml(value) or '-'}")
+            click.echo(Redactor(()).text(f"{key} = {as_toml(value) or '-'}"))
     if secrets:
         set_variables(root / ".env", secrets)
         for key in secrets:

@@ -11,6 +11,7 @@ from rumi.config.schema import Section, Settings
 from rumi.config.secrets import NAMES, Secret, Secrets, key_place, key_references, load_secrets
 from rumi.errors import ConfigError
 from rumi.providers import PROVIDERS
+from rumi.redact import Redactor
 
 FILE_NAME = "config.toml"
 
@@ -82,7 +83,8 @@ class Loaded:
 
     def rows(self) -> list[Row]:
         """Return every key with its value and origin, then the secrets."""
-        rows = [Row(key, as_toml(value), self.origins[key]) for key, value in _leaves(self.settings)]
+        hide = Redactor(()).text  # a key may be written into a command by mistake
+        rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in NAMES:
             origin = self.secrets.origins.get(name, "")
             rows.append(Row(name, "set" if origin else "not set", origin))

@@ -156,6 +156,17 @@ def lacks_key(settings: ModelSettings) -> bool:
     return bool(missing_key(settings))
 
 
+def check_model_name(name: str) -> None:
+    """Check that a name is one of the forms that models have.
+
+    Raises:
+        ConfigError: It has an unknown scheme, or no model behind it.
+    """
+    from rumi.models.registry import factory_of
+
+    factory_of(name)
+
+
 def takes_pictures(settings: ModelSettings, name: str) -> bool:
     """Return True if a model, or the model of an alias, takes pictures, as far as is known."""
     name = settings.true_name(name)

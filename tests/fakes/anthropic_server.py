@@ -15,7 +15,7 @@ import trio
 from tests.fakes.groq_connection import Recorded
 from tests.fakes.groq_replies import Answer, Behaviour, Body, Fail, Raw, Script
 from tests.fakes.groq_rules import BadRequestError
-from tests.fakes.groq_server import GroqServer
+from tests.fakes.groq_server import GroqServer, run_as_program
 
 ANTHROPIC_KEY = "sk-ant-api03-0123456789abcdefghijklmnop"
 _KEYS = {"model", "max_tokens", "messages", "system", "tools", "tool_choice", "temperature", "stream"}
@@ -201,3 +201,7 @@ async def serve_anthropic(script: Script, **more: Any) -> AsyncIterator[Anthropi
         await nursery.start(server.serve)
         yield server
         nursery.cancel_scope.cancel()
+
+
+if __name__ == "__main__":
+    run_as_program(AnthropicServer)

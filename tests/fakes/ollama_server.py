@@ -11,7 +11,7 @@ import trio
 from tests.fakes.groq_connection import Recorded
 from tests.fakes.groq_replies import Answer, Behaviour, Body, Fail, Raw, Script
 from tests.fakes.groq_rules import BadRequestError
-from tests.fakes.groq_server import GroqServer
+from tests.fakes.groq_server import GroqServer, run_as_program
 
 DEFAULT_CONTEXT = 4096
 _KEYS = {"model", "messages", "stream", "tools", "format", "options", "think", "keep_alive"}
@@ -39,6 +39,8 @@ class OllamaServer(GroqServer):
         return behaviour
 
     def _judged(self, request: Recorded) -> Behaviour:
+        if request.method == "GET":
+            return super().behaviour(request)
         if (request.method, request.path) != ("POST", "/api/chat"):
             return Fail(404, "404 page not found")
         try:
@@ -108,3 +110,7 @@ async def serve_ollama(script: Script, **more: Any) -> AsyncIterator[OllamaServe
         await nursery.start(server.serve)
         yield server
         nursery.cancel_scope.cancel()
+
+
+if __name__ == "__main__":
+    run_as_program(lambda script: OllamaServer(script, models=["qwen3"]))
